@@ -47,6 +47,7 @@ const notSent = -1
 
 // A call is one that is under way.
 type call struct {
+	id       uint32 // its own place
 	edge     *edge
 	flow     egress.Flow
 	call     spillway.Call
@@ -55,7 +56,7 @@ type call struct {
 	attempts int32         // that were sent
 	at       int32         // task that the attempt was sent to, notSent if it waits for a connection
 	gen      uint32        // grows with each attempt, and when the call ends
-	parent   ticketFor     // the request that waits for this call
+	parent   requestRef    // the request that waits for this call
 	request  *request      // of the attempt; only for whoever leaves
 	last     outcome       // of the last attempt
 	windows  uint32        // that the call is in
@@ -67,7 +68,7 @@ type call struct {
 
 // task returns the one that makes the call, nil if it is made by a client.
 func (c *call) task() *task {
-	if r := c.parent.r; r != nil && r.gen == c.parent.gen {
+	if r := c.parent.get(); r != nil {
 		return r.task
 	}
 	return nil
@@ -95,32 +96,30 @@ func (s *Sim) newEdge(c *Edge, callers int, g *group) *edge {
 
 // begin makes a call, after which the client of a loop makes another one if again.
 func (e *edge) begin(client int32, intended int64, what spillway.Call, parent *request, again bool) {
-	id := e.takeCall()
-	c := e.calls[id]
+	c := e.takeCall()
 	what.Key, what.Kind = e.config.To, e.config.Kind
-	*c = call{edge: e, call: what, intended: intended, client: client, gen: c.gen, again: again}
+	*c = call{id: c.id, edge: e, call: what, intended: intended, client: client, gen: c.gen, again: again}
 	if parent != nil {
-		c.parent = ticketFor{parent, parent.gen}
+		c.parent = requestRef{parent, parent.gen}
 	}
 	if e.group != nil {
-		c.windows = e.group.offer(c)
+		e.group.offer(c)
 	}
 	e.caller.client = client
-	e.later(id, c.flow.Begin(&e.stack, &what, nil).Wait)
+	e.later(c, c.flow.Begin(&e.stack, &what, nil).Wait)
 }
 
 // later makes the next attempt after a delay.
-func (e *edge) later(id uint32, d time.Duration) {
+func (e *edge) later(c *call, d time.Duration) {
 	if d > 0 {
-		e.push(int64(d), send, id, e.calls[id].gen)
+		e.push(int64(d), send, c.id, c.gen)
 		return
 	}
-	e.attempt(id)
+	e.attempt(c)
 }
 
 // attempt makes an attempt, if all gates admit it.
-func (e *edge) attempt(id uint32) {
-	c := e.calls[id]
+func (e *edge) attempt(c *call) {
 	e.wake(c.client)
 	e.caller.client = c.client
 	step := c.flow.Resume(e.clock)
@@ -128,7 +127,7 @@ func (e *edge) attempt(id uint32) {
 	if step.Action == egress.ActionReject {
 		e.settled(c)
 		e.givenUp(c, step)
-		e.end(id, rejection(step.Err))
+		e.end(c, rejection(step.Err))
 		return
 	}
 	if e.witness.attempt != nil {
@@ -136,12 +135,12 @@ func (e *edge) attempt(id uint32) {
 	}
 	switch limit := e.giveUp(c); {
 	case limit > e.now:
-		e.push(limit-e.now, expire, id, c.gen)
+		e.push(limit-e.now, expire, c.id, c.gen)
 	case limit > 0: // it was too late when the caller came to it
-		e.expired(id)
+		e.expired(c)
 		return
 	}
-	e.connect(id)
+	e.connect(c)
 }
 
 // settled notes that an attempt has ended.
@@ -163,18 +162,17 @@ func (e *edge) giveUp(c *call) (at int64) {
 }
 
 // connect sends the attempt, once there is a connection for it.
-func (e *edge) connect(id uint32) {
-	c := e.calls[id]
+func (e *edge) connect(c *call) {
 	if e.config.Connections > 0 {
 		a := e.clients[c.client].active
 		if a.open >= int32(e.config.Connections) {
-			a.queue.push(ticket{id, c.gen})
+			a.queue.push(callRef{c, c.gen})
 			return
 		}
 		a.open++
 		c.open = true
 	}
-	e.send(c, id)
+	e.send(c)
 }
 
 // disconnect gives the connection of an attempt to the next that waits for one.
@@ -186,22 +184,21 @@ func (e *edge) disconnect(c *call) {
 	a := e.clients[c.client].active
 	a.open--
 	for a.queue.n > 0 {
-		next := a.queue.oldest()
-		if n := e.calls[next.id]; n.gen == next.gen {
+		if next := a.queue.oldest().get(); next != nil {
 			a.open++
-			n.open = true
-			e.send(n, next.id)
+			next.open = true
+			e.send(next)
 			return
 		}
 	}
 }
 
-func (e *edge) send(c *call, id uint32) {
+func (e *edge) send(c *call) {
 	chosen := e.choose(c)
 	t := e.to.tasks[chosen]
 	c.flow.Use(t.name)
 	r := e.takeRequest()
-	r.task, r.caller, r.id, r.callGen, r.call = t, c, id, c.gen, c.call
+	r.task, r.caller, r.call = t, callRef{c, c.gen}, c.call
 	r.connect = e.greet(c.client, chosen)
 	c.request, c.at = r, int32(chosen)
 	c.attempts++
@@ -213,7 +210,7 @@ func (e *edge) send(c *call, id uint32) {
 		e.freeRequest(r)
 		return
 	}
-	e.push(e.config.Latency.draw(e.network), reach, r.place, r.gen)
+	e.push(e.config.Latency.draw(e.network), reach, r.id, r.gen)
 }
 
 func (e *edge) lost() bool { return e.config.Loss > 0 && e.network.float() < e.config.Loss }
@@ -233,8 +230,7 @@ func (e *edge) greet(caller int32, task int) int64 {
 }
 
 // answered ends an attempt with what the task has said.
-func (e *edge) answered(id uint32, a reply, hint time.Duration, ratio shed.Ratio) {
-	c := e.calls[id]
+func (e *edge) answered(c *call, a reply, hint time.Duration, ratio shed.Ratio) {
 	c.flow.Advise(ratio.Float())
 	c.last = a.outcome()
 	f := a.failure(hint)
@@ -244,36 +240,34 @@ func (e *edge) answered(id uint32, a reply, hint time.Duration, ratio shed.Ratio
 	e.eject(c, f)
 	e.disconnect(c)
 	if a != served {
-		e.failed(id, egress.Failure{Failure: f})
+		e.failed(c, egress.Failure{Failure: f})
 		return
 	}
 	e.caller.client = c.client
 	c.flow.Succeed(e.clock)
 	e.settled(c)
-	e.end(id, good)
+	e.end(c, good)
 }
 
 // expired ends an attempt that has taken too long.
-func (e *edge) expired(id uint32) {
-	c := e.calls[id]
+func (e *edge) expired(c *call) {
 	c.last = timedOut
 	if c.at != notSent {
 		e.clients[c.client].connected &^= e.bit(c.client, int(c.at))
 	}
-	if r := c.request; e.config.Leave && r != nil && r.of(c) {
-		e.push(e.config.Latency.draw(e.network), leave, r.place, r.gen)
+	if r := c.request; e.config.Leave && r != nil && r.caller.get() == c {
+		e.push(e.config.Latency.draw(e.network), leave, r.id, r.gen)
 	}
 	e.disconnect(c)
 	f := egress.Failure{Failure: fault.Failure{Timeout: true}}
 	if d := c.call.Deadline; !d.IsZero() && !e.clock.Before(d) { // and not that of the attempt
 		f.Err, f.ContextErr = context.DeadlineExceeded, context.DeadlineExceeded
 	}
-	e.failed(id, f)
+	e.failed(c, f)
 }
 
 // failed ends an attempt that has failed. There may be another one.
-func (e *edge) failed(id uint32, f egress.Failure) {
-	c := e.calls[id]
+func (e *edge) failed(c *call, f egress.Failure) {
 	if c.failure = f.Failure; f.Err == nil {
 		f.Err = (*attemptError)(&c.failure)
 	}
@@ -281,24 +275,23 @@ func (e *edge) failed(id uint32, f egress.Failure) {
 	step := c.flow.Fail(e.clock, f)
 	e.settled(c)
 	if step.Action == egress.ActionWait {
-		e.later(id, step.Wait)
+		e.later(c, step.Wait)
 		return
 	}
 	e.givenUp(c, step)
-	e.end(id, c.last)
+	e.end(c, c.last)
 }
 
 // givenUp marks the request that a call was made for, as a server of this package's
 // callers does.
 func (e *edge) givenUp(c *call, step egress.Step) {
-	if r := c.parent.r; r != nil && r.gen == c.parent.gen && step.Final() {
+	if r := c.parent.get(); r != nil && step.Final() {
 		r.final.Set()
 	}
 }
 
 // end ends a call.
-func (e *edge) end(id uint32, o outcome) {
-	c := e.calls[id]
+func (e *edge) end(c *call, o outcome) {
 	parent := c.parent
 	if e.witness.ended != nil {
 		e.witness.ended(c, o)
@@ -306,15 +299,14 @@ func (e *edge) end(id uint32, o outcome) {
 	if e.group != nil {
 		e.group.ended(c, o)
 	}
-	e.freeCall(id)
-	if r := parent.r; r != nil && r.gen == parent.gen {
+	e.freeCall(c)
+	if r := parent.get(); r != nil {
 		r.task.resume(r, o)
 	}
 }
 
 // drop ends a call whose caller is dead.
-func (e *edge) drop(id uint32) {
-	c := e.calls[id]
+func (e *edge) drop(c *call) {
 	e.caller.client = c.client
 	if c.trying {
 		c.flow.Abort()
@@ -322,5 +314,5 @@ func (e *edge) drop(id uint32) {
 	} else {
 		c.flow.Stop(context.Canceled)
 	}
-	e.freeCall(id)
+	e.freeCall(c)
 }

@@ -93,9 +93,9 @@ func (t *task) kill(dies bool) {
 	if !dies {
 		return
 	}
-	for id, c := range t.Sim.calls {
+	for _, c := range t.Sim.calls {
 		if c.task() == t {
-			c.edge.drop(uint32(id))
+			c.edge.drop(c)
 		}
 	}
 	for _, e := range t.calls {
@@ -115,7 +115,7 @@ func (t *task) kill(dies bool) {
 		t.respond(r, broken)
 	}
 	t.ready = runQueue{discipline: t.config.Discipline}
-	t.rejected, t.slots = queue[*request]{}, queue[ticketFor]{}
+	t.rejected, t.slots = queue[*request]{}, queue[requestRef]{}
 	t.account()
 	t.working, t.holding, t.present = 0, 0, 0
 	t.meter = meter{sampled: t.now}

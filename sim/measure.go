@@ -100,11 +100,6 @@ func (c *Counts) of(o outcome) *int {
 	}
 }
 
-// ended is how many calls have.
-func (c *Counts) ended() int {
-	return c.Good + c.Late + c.RejectedThrottle + c.RejectedInflight + c.RejectedByBackend + c.TimedOut + c.Failed
-}
-
 // A score is what a group has measured.
 type score struct {
 	windows []windowScore
@@ -141,15 +136,20 @@ func only(shares [spillway.Criticalities]float64) int {
 	return first
 }
 
-// offer counts a call that begins, and returns the windows that it is in.
-func (g *group) offer(c *call) (windows uint32) {
-	g.score.slots[g.slotOf(c.intended)].Offered++
+// count calls f with each Counts that a call is part of, at a time for those of slots.
+func (g *group) count(c *call, at int64, f func(*Counts)) {
+	f(&g.score.slots[g.slotOf(at)])
 	class := c.call.Criticality.Index()
-	for w := range each(g.windows) {
-		g.score.windows[w].Offered++
-		g.score.windows[w].classes[class].Offered++
+	for w := range each(c.windows) {
+		f(&g.score.windows[w].Counts)
+		f(&g.score.windows[w].classes[class])
 	}
-	return g.windows
+}
+
+// offer counts a call that begins.
+func (g *group) offer(c *call) {
+	c.windows = g.windows
+	g.count(c, c.intended, func(n *Counts) { n.Offered++; n.Unfinished++ })
 }
 
 // sent counts an attempt.
@@ -158,15 +158,7 @@ func (g *group) sent(c *call) {
 	if c.attempts == 1 {
 		first = 1
 	}
-	slot, class := &g.score.slots[g.slotOf(g.now)], c.call.Criticality.Index()
-	slot.Attempts++
-	slot.Sent += first
-	for w := range each(c.windows) {
-		for _, n := range [...]*Counts{&g.score.windows[w].Counts, &g.score.windows[w].classes[class]} {
-			n.Attempts++
-			n.Sent += first
-		}
-	}
+	g.count(c, g.now, func(n *Counts) { n.Attempts++; n.Sent += first })
 }
 
 // leastPause is after a call that took no time, which nothing else may follow but the
@@ -182,17 +174,11 @@ func (g *group) ended(c *call, o outcome) {
 			o = late
 		}
 	}
-	*g.score.slots[g.slotOf(c.intended)].of(o)++
-	class := c.call.Criticality.Index()
-	for w := range each(c.windows) {
-		score := &g.score.windows[w]
-		*score.of(o)++
-		*score.classes[class].of(o)++
-		if o == good {
-			score.latency.add(took)
-		}
-	}
+	g.count(c, c.intended, func(n *Counts) { *n.of(o)++; n.Unfinished-- })
 	if o == good {
+		for w := range each(c.windows) {
+			g.score.windows[w].latency.add(took)
+		}
 		g.edge.clients[c.client].good++
 	}
 	if c.again {

@@ -22,16 +22,13 @@ type active struct {
 	limited  time.Time         // when the in-flight limit was reached
 	flying   int32             // attempts under way
 	open     int32             // connections in use
-	queue    queue[ticket]     // for one
+	queue    queue[callRef]    // for one
 	used     int64             // when an attempt last ended
 	listed   bool              // in policies.idle
 }
 
 // short is how many accepted calls a caller can have had without a throttle.
 const short = 8
-
-// ticket is an attempt that waits for a connection.
-type ticket struct{ id, gen uint32 }
 
 // policies makes and takes back what is active of the callers of an edge.
 type policies struct {

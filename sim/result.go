@@ -178,7 +178,6 @@ func millis(ns int64) *float64 {
 func (g *group) summary(i int) CallsSummary {
 	w, span := &g.score.windows[i], g.Sim.config.Windows[i]
 	c := w.Counts
-	c.Unfinished = c.Offered - c.ended()
 	r := CallsSummary{
 		Counts: c, GoodputRPS: ratio(float64(c.Good), (span.To - span.From).Seconds()),
 		Success: ratio(float64(c.Good), float64(c.Offered)), AttemptsPerCall: ratio(float64(c.Attempts), float64(c.Sent)),
@@ -189,7 +188,6 @@ func (g *group) summary(i int) CallsSummary {
 	}
 	for class := len(w.classes) - 1; class >= 0; class-- {
 		n := w.classes[class]
-		n.Unfinished = n.Offered - n.ended()
 		name := (spillway.Criticality(class) + spillway.Sheddable).String()
 		r.Classes = append(r.Classes, ClassSummary{name, n, ratio(float64(n.Good), float64(n.Offered))})
 	}

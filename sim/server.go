@@ -33,12 +33,12 @@ type task struct {
 	policy  *stream       // their randomness
 	wakes   bool          // requests may leave their queues
 
-	ready    runQueue         // requests that wait for a processor
-	rejected queue[*request]  // those that a processor has to reject, which goes first
-	slots    queue[ticketFor] // those that wait for a slot
-	holding  int              // slots in use
-	working  int              // processors in use
-	present  int              // requests that have arrived and not ended
+	ready    runQueue          // requests that wait for a processor
+	rejected queue[*request]   // those that a processor has to reject, which goes first
+	slots    queue[requestRef] // those that wait for a slot
+	holding  int               // slots in use
+	working  int               // processors in use
+	present  int               // requests that have arrived and not ended
 
 	down, frozen, rejects, drops, gone int // faults that say so
 	slow                               float64
@@ -49,19 +49,11 @@ type task struct {
 	meter meter
 }
 
-// ticketFor is a request that waits in a queue that it can leave.
-type ticketFor struct {
-	r   *request
-	gen uint32
-}
-
 // A request is what one attempt of a call is to the task.
 type request struct {
 	task    *task
-	caller  *call
-	id      uint32 // of the call
-	callGen uint32
-	place   uint32 // its own index
+	caller  callRef
+	id      uint32 // its own place
 	gen     uint32 // grows when the request ends
 	alive   bool
 	arrived bool
@@ -94,8 +86,6 @@ const (
 	rejecting              // it is rejected
 	alien                  // it was no request
 )
-
-func (r *request) of(c *call) bool { return r.caller == c && r.callGen == c.gen }
 
 func (s *Sim) newService(c *Service) *service {
 	v := &service{Sim: s, config: c, random: s.stream()}
@@ -189,14 +179,14 @@ func (t *task) run(r *request) {
 		takes = nanoseconds(float64(r.work) * t.slow)
 	}
 	r.ends, r.stood = t.now+takes, t.stood
-	t.push(takes, worked, r.place, r.gen)
+	t.push(takes, worked, r.id, r.gen)
 }
 
 // worked is when a request has had its time on a processor.
 func (t *task) worked(r *request) {
 	t.account()
 	if left := r.ends + t.stood - r.stood - t.now; left > 0 { // it has stood still meanwhile
-		t.push(left, worked, r.place, r.gen)
+		t.push(left, worked, r.id, r.gen)
 		return
 	}
 	t.working--
@@ -273,7 +263,7 @@ func (t *task) wait(r *request) {
 		t.finish(r, served)
 	case t.config.Slots > 0 && t.holding >= t.config.Slots:
 		r.queues = true
-		t.slots.push(ticketFor{r, r.gen})
+		t.slots.push(requestRef{r, r.gen})
 	default:
 		t.hold(r)
 	}
@@ -286,7 +276,7 @@ func (t *task) hold(r *request) {
 	if t.slow != 1 {
 		d = nanoseconds(float64(d) * t.slow)
 	}
-	t.push(d, waited, r.place, r.gen)
+	t.push(d, waited, r.id, r.gen)
 }
 
 // waited is when a request has waited for something else.
@@ -294,9 +284,8 @@ func (t *task) waited(r *request) {
 	t.holding--
 	t.finish(r, served)
 	for t.slots.n > 0 {
-		next := t.slots.oldest()
-		if next.r.gen == next.gen {
-			t.hold(next.r)
+		if next := t.slots.oldest().get(); next != nil {
+			t.hold(next)
 			break
 		}
 	}
@@ -339,10 +328,10 @@ func (t *task) respond(r *request, a reply) {
 	if t.witness.replied != nil {
 		t.witness.replied(r)
 	}
-	e := r.caller.edge
-	if r.left || e.lost() || !r.of(r.caller) {
+	e := r.caller.call.edge
+	if r.left || e.lost() || r.caller.get() == nil {
 		t.freeRequest(r)
 		return
 	}
-	t.push(e.config.Latency.draw(e.network), answer, r.place, r.gen)
+	t.push(e.config.Latency.draw(e.network), answer, r.id, r.gen)
 }

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
 )
 
@@ -32,9 +31,9 @@ type Sim struct {
 	witness   witness
 
 	calls        []*call
-	freeCalls    []uint32
+	freeCalls    []*call
 	requests     []*request
-	freeRequests []uint32
+	freeRequests []*request
 }
 
 // A witness observes decisions; tests use it to compare them with the decisions of the real
@@ -156,15 +155,17 @@ func (s *Sim) held(e *event) bool {
 func (s *Sim) place(e *event) *task {
 	switch e.kind() {
 	case send, expire:
-		if c := s.calls[e.id]; c.gen == e.gen {
+		if c := s.callOf(e); c != nil {
 			return c.task()
 		}
 	case answer:
-		if r := s.requests[e.id]; r.gen == e.gen && r.of(r.caller) {
-			return r.caller.task()
+		if r := s.requestOf(e); r != nil {
+			if c := r.caller.get(); c != nil {
+				return c.task()
+			}
 		}
 	case worked, waited, outstay:
-		if r := s.requests[e.id]; r.gen == e.gen {
+		if r := s.requestOf(e); r != nil {
 			return r.task
 		}
 	default:
@@ -183,12 +184,12 @@ func (s *Sim) happen(e *event) {
 	case think:
 		s.groups[e.gen].call(int32(e.id), true)
 	case send:
-		if c := s.calls[e.id]; c.gen == e.gen {
-			c.edge.attempt(e.id)
+		if c := s.callOf(e); c != nil {
+			c.edge.attempt(c)
 		}
 	case expire:
-		if c := s.calls[e.id]; c.gen == e.gen {
-			c.edge.expired(e.id)
+		if c := s.callOf(e); c != nil {
+			c.edge.expired(c)
 		}
 	case fail:
 		s.strike(e.id, e.gen == 1)
@@ -197,7 +198,7 @@ func (s *Sim) happen(e *event) {
 	case sample:
 		s.sample()
 	default:
-		if r := s.requests[e.id]; r.gen == e.gen {
+		if r := s.requestOf(e); r != nil {
 			s.proceed(e.kind(), r)
 		}
 	}
@@ -209,8 +210,8 @@ func (s *Sim) proceed(k kind, r *request) {
 	case reach:
 		r.task.reached(r)
 	case answer:
-		if r.of(r.caller) {
-			r.caller.edge.answered(r.id, r.reply, r.hint, r.ratio)
+		if c := r.caller.get(); c != nil {
+			c.edge.answered(c, r.reply, r.hint, r.ratio)
 		}
 		s.freeRequest(r)
 	case worked:
@@ -232,45 +233,4 @@ func (s *Sim) sample() {
 		s.config.Progress(time.Duration(s.now))
 	}
 	s.push(int64(s.config.Step), sample, 0, 0)
-}
-
-// takeCall returns a call that is not in use.
-func (s *Sim) takeCall() (id uint32) {
-	s.begun++
-	if n := len(s.freeCalls); n > 0 {
-		id = s.freeCalls[n-1]
-		s.freeCalls = s.freeCalls[:n-1]
-		return id
-	}
-	s.calls = append(s.calls, new(call))
-	return uint32(len(s.calls) - 1)
-}
-
-// freeCall ends a call: what was still to happen to it does not.
-func (s *Sim) freeCall(id uint32) {
-	c := s.calls[id]
-	c.flow, c.parent, c.request = egress.Flow{}, ticketFor{}, nil
-	c.gen++
-	s.freeCalls = append(s.freeCalls, id)
-}
-
-// takeRequest returns a request that is not in use.
-func (s *Sim) takeRequest() *request {
-	if n := len(s.freeRequests); n > 0 {
-		r := s.requests[s.freeRequests[n-1]]
-		s.freeRequests = s.freeRequests[:n-1]
-		*r = request{place: r.place, gen: r.gen, alive: true}
-		return r
-	}
-	r := &request{place: uint32(len(s.requests)), alive: true}
-	s.requests = append(s.requests, r)
-	return r
-}
-
-// freeRequest ends a request: whatever was still to happen to it does not, and its
-// caller, who may not know, has it no more.
-func (s *Sim) freeRequest(r *request) {
-	r.gen++
-	r.alive, r.caller = false, nil
-	s.freeRequests = append(s.freeRequests, r.place)
 }
