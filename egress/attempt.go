@@ -25,6 +25,7 @@ type Attempt struct {
 	Start time.Time
 
 	hedge    bool
+	policies *Policies // nil for a hedge
 	route    throttle.Route
 	tickets  [gates]spillway.Ticket
 	admitted [gates]bool
@@ -42,6 +43,21 @@ func (a *Attempt) Hold() spillway.Ticket {
 	t := a.tickets[inflightGate]
 	a.tickets[inflightGate] = spillway.Ticket{}
 	return t
+}
+
+// Accepted reports that the backend has accepted the attempt, as its answer has begun. The
+// throttle counts it now, once, however the answer ends: a stream may do so after hours, or be
+// canceled, which says nothing about the backend. The attempt stays in flight. If Accepted is not
+// called, the throttle learns from the result. A hedge is not counted.
+func (a *Attempt) Accepted() {
+	if a.policies == nil || a.tickets[throttleGate].By == nil {
+		return
+	}
+	t, now := a.policies.Throttle, a.Start
+	if t.Timed(spillway.OutcomeServed) {
+		now = time.Now()
+	}
+	t.Settle(a.Start, now, &a.tickets[throttleGate], a.route, spillway.OutcomeServed)
 }
 
 // Advise reports which share of the calls of this criticality the server says

@@ -62,13 +62,12 @@ type Step struct {
 type Flow struct {
 	Attempt
 
-	policies *Policies
-	ctx      context.Context //nolint:containedctx // for events; nil where nobody observes
-	call     spillway.Call
-	loop     retry.Loop
-	failed   time.Time // when the last attempt did; zero if none did
-	ending   error     // what the call ends with after its last wait
-	ends     bool      // that is the last wait
+	ctx    context.Context //nolint:containedctx // for events; nil where nobody observes
+	call   spillway.Call
+	loop   retry.Loop
+	failed time.Time // when the last attempt did; zero if none did
+	ending error     // what the call ends with after its last wait
+	ends   bool      // that is the last wait
 }
 
 // Begin begins a call. The call has its Criticality and Deadline.

@@ -30,6 +30,9 @@
 // reached. So calls that are kept open until their deadline by design are limited by the
 // in-flight limit only, and a backend that answers nothing is throttled.
 //
+// A stream counts as accepted for the throttle when its answer begins, if the adapter says so
+// ([Attempt.Accepted]), and not when it ends.
+//
 // Outcomes are settled with the time at which the attempt began. Policies treat a time that
 // steps back as no time having passed, so the outcome counts at their current time. This saves
 // a second clock read, except for timeouts and routes that have failed recently.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"connectrpc.com/connect"
 
@@ -14,21 +15,22 @@ import (
 	"github.com/seed90641741/spillway/fault"
 )
 
-// WrapStreamingClient implements [connect.Interceptor]. A stream is throttled and counts as
-// in flight until it has ended: until Receive has returned an error, CloseResponse was
+// WrapStreamingClient implements [connect.Interceptor]. A stream is throttled. The backend has
+// accepted it when its first message is received; a head may also come before a rejection. It
+// counts as in flight until it has ended: until Receive has returned an error, CloseResponse was
 // called, or its context has ended. It is never retried.
 func (c *Client) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
 		ctx, call := c.call(ctx, spec, nil)
 		conn := next(ctx, spec)
-		s := &clientStream{StreamingClientConn: conn, ended: make(chan error, 1)}
+		s := &clientStream{StreamingClientConn: conn, begun: make(chan struct{}), ended: make(chan error, 1)}
 		admitted := make(chan error, 1)
 		go func() {
 			admitted <- c.pool.For(conn.Peer().Addr).Do(ctx, call, func(ctx context.Context, a *egress.Attempt) error {
 				_, labelled := spillway.LookupCriticality(ctx)
 				label(conn.RequestHeader(), spillway.CriticalityFrom(ctx), labelled, a.Number, c.external)
 				admitted <- nil
-				return s.wait(ctx)
+				return s.wait(ctx, a)
 			})
 		}()
 		s.rejected = errorOf(<-admitted)
@@ -41,23 +43,43 @@ type clientStream struct {
 	connect.StreamingClientConn
 
 	rejected error // by a policy of this process
+	answered atomic.Bool
+	begun    chan struct{} // closed when a message was received
 	once     sync.Once
 	ended    chan error // receives the end
 }
 
-// wait waits for the end of the stream, and returns what it means.
-func (s *clientStream) wait(ctx context.Context) error {
-	var err error
-	select {
-	case err = <-s.ended:
-	case <-ctx.Done():
-		err = ctx.Err()
-	}
+// wait waits for the end of the stream, and returns what it means. A backend that has begun to
+// answer has accepted the stream: what breaks then is no lack of capacity.
+func (s *clientStream) wait(ctx context.Context, a *egress.Attempt) error {
+	err := s.watch(ctx, a)
 	failure := failureOf(ctx, err)
 	if e, ok := errors.AsType[*attemptError](failure); ok {
 		e.failure.Safety, e.failure.Unprocessed = fault.RetryUnsafe, false // what was sent is not kept
+		if s.answered.Load() {
+			e.failure.Overload = false
+		}
 	}
 	return failure
+}
+
+// watch waits for the end of the stream, and reports to the policies that the answer begins.
+func (s *clientStream) watch(ctx context.Context, a *egress.Attempt) (err error) {
+	for begun := s.begun; ; {
+		select {
+		case <-begun:
+			a.Accepted()
+			begun = nil
+			continue
+		case err = <-s.ended:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if s.answered.Load() { // it may have ended at the same time
+			a.Accepted()
+		}
+		return err
+	}
 }
 
 func (s *clientStream) end(err error) {
@@ -79,9 +101,13 @@ func (s *clientStream) Receive(m any) error {
 	}
 	err := s.StreamingClientConn.Receive(m)
 	switch {
+	case err == nil:
+		if s.answered.CompareAndSwap(false, true) {
+			close(s.begun)
+		}
 	case errors.Is(err, io.EOF):
 		s.end(nil)
-	case err != nil:
+	default:
 		s.end(err)
 	}
 	return err

@@ -78,7 +78,8 @@
 //	client, [NewBalancer]     the same, once it is on a connection. Methods whose calls go
 //	                          over a channel of their own, with another
 //	                          [BalancerConfig].Cluster, count apart
-//	client, throttle          once, when it ends
+//	client, throttle          once, as accepted when the caller has received the first message,
+//	                          or the header; else when it ends
 //	server, load and limits   while its handler works. While the handler waits in RecvMsg
 //	                          for the client, or in SendMsg until the client has read, the
 //	                          stream is suspended: it takes no place in flight, and the

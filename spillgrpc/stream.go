@@ -61,8 +61,10 @@ type clientStream struct {
 type attemptStream struct {
 	grpc.ClientStream
 
-	done     chan error  // receives its end
-	finished atomic.Bool // grpc has ended it
+	begun    chan struct{} // closed when the caller has received the head of the answer, or a message
+	answered atomic.Bool   // that is so
+	done     chan error    // receives its end
+	finished atomic.Bool   // grpc has ended it
 }
 
 // finish is called by grpc when the stream has ended.
@@ -80,14 +82,28 @@ func (a *attemptStream) tell(err error) {
 	}
 }
 
-// wait waits for the end of the stream.
-func (a *attemptStream) wait(ctx context.Context) error {
-	select {
-	case err := <-a.done:
-		return err
-	case <-ctx.Done(): // an interceptor may have kept the option by which grpc tells
-		return status.FromContextError(ctx.Err()).Err()
+// wait waits for the end of the stream, and reports to the policies that the answer begins.
+func (a *attemptStream) wait(ctx context.Context, of *egress.Attempt) error {
+	for begun := a.begun; ; {
+		select {
+		case <-begun:
+			of.Accepted()
+			begun = nil
+		case err := <-a.done:
+			return err
+		case <-ctx.Done(): // an interceptor may have kept the option by which grpc tells
+			return status.FromContextError(ctx.Err()).Err()
+		}
 	}
+}
+
+// began reports whether the answer has begun. The stream has ended.
+func (a *attemptStream) began() bool {
+	if a.answered.Load() || !a.finished.Load() { // if grpc has not ended it, Header may wait
+		return a.answered.Load()
+	}
+	header, _ := a.Header()
+	return header != nil
 }
 
 // run makes the call.
@@ -111,26 +127,27 @@ func (s *clientStream) attempt(ctx context.Context, a *egress.Attempt) (answer, 
 	a.Use(s.cc.Target())
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	as := &attemptStream{done: make(chan error, 1)}
+	as := &attemptStream{begun: make(chan struct{}), done: make(chan error, 1)}
 	opts := slices.Concat(s.opts, []grpc.CallOption{grpc.OnFinish(as.finish)})
 	var err error
 	if as.ClientStream, err = s.streamer(dress(ctx, a.Number, s.client.external), s.desc, s.cc, s.method, opts...); err != nil {
-		return s.judge(err, nil, false)
+		return s.judge(err, nil, nil)
 	}
 	s.open(as)
-	err = as.wait(ctx)
+	err = as.wait(ctx, a)
 	s.shut()
+	var trailer metadata.MD
 	if as.finished.Load() {
-		listenToAdvice(a, as.Trailer(), s.client.external)
+		trailer = as.Trailer()
+		listenToAdvice(a, trailer, s.client.external)
 	}
-	switch {
-	case err == nil || errors.Is(err, io.EOF):
+	if err == nil || errors.Is(err, io.EOF) {
 		return nil, nil
-	case !as.finished.Load(): // nobody knows whether the backend has begun to answer
-		return s.judge(err, metadata.MD{}, true)
 	}
-	header, _ := as.Header()
-	return s.judge(err, orEmpty(as.Trailer()), header != nil)
+	if as.began() {
+		a.Accepted()
+	}
+	return s.judge(err, orEmpty(trailer), as)
 }
 
 // orEmpty returns md, or empty metadata if md is nil.
@@ -141,15 +158,24 @@ func orEmpty(md metadata.MD) metadata.MD {
 	return md
 }
 
-// judge returns what the end of an attempt means. It is final if the backend has
-// begun to answer, or what was sent is no longer kept.
-func (s *clientStream) judge(err error, trailer metadata.MD, begun bool) (answer, failure error) {
+// judge returns what the end of an attempt means. It is final if the backend has, or may
+// have, begun to answer, or what was sent is no longer kept. A backend that has begun has accepted
+// the call: what breaks then is no lack of capacity. as is nil if there was no stream.
+func (s *clientStream) judge(err error, trailer metadata.MD, as *attemptStream) (answer, failure error) {
 	failure = judge(s.ctx, err, trailer, s.client.safe(s.method))
 	s.client.drops.add(failure)
 	if failure == nil {
 		return err, nil
 	}
-	if f, ok := errors.AsType[*attemptError](failure); ok && (begun || s.final()) {
+	f, ok := errors.AsType[*attemptError](failure)
+	if !ok {
+		return nil, failure
+	}
+	begun := as != nil && as.began()
+	if begun {
+		f.failure.Overload = false
+	}
+	if begun || as != nil && !as.finished.Load() || s.final() {
 		f.failure.Safety, f.failure.Unprocessed = fault.RetryUnsafe, false
 	}
 	return nil, failure
@@ -206,7 +232,11 @@ func (s *clientStream) change() {
 func (s *clientStream) commit() { s.committed, s.sent.messages = true, nil }
 
 // received commits the call to the attempt that has received something.
-func (s *clientStream) received() {
+func (s *clientStream) received(as *attemptStream) {
+	if !as.answered.CompareAndSwap(false, true) {
+		return
+	}
+	close(as.begun)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.commit()

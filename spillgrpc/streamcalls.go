@@ -20,7 +20,7 @@ func (s *clientStream) RecvMsg(m any) error {
 		}
 		err := as.RecvMsg(m)
 		if err == nil {
-			s.received()
+			s.received(as)
 			if !s.desc.ServerStreams {
 				as.tell(nil) // there is no further message
 			}
@@ -42,7 +42,7 @@ func (s *clientStream) Header() (metadata.MD, error) {
 		case err != nil:
 			as.tell(err)
 		case md != nil:
-			s.received()
+			s.received(as)
 			return md, nil
 		}
 	}

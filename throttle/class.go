@@ -80,6 +80,7 @@ func (c *class) reject(at time.Duration, p, u float64) bool {
 func (c *class) admit(at time.Duration, u float64) (rejected float64) {
 	c.mu.Lock()
 	defer c.unlock()
+	sent := at
 	at = c.roll(at)
 	if c.probability() == noLimit {
 		return 0
@@ -99,6 +100,9 @@ func (c *class) admit(at time.Duration, u float64) (rejected float64) {
 		return max(c.probability(), 0.01)
 	}
 	c.asked = at
+	if c.limiter.phase != open {
+		c.limiter.pending.send(sent)
+	}
 	return 0
 }
 
@@ -139,6 +143,7 @@ func (c *class) roll(at time.Duration) time.Duration {
 	c.limiter.idle(&c.cfg, at)
 	if c.limiter.phase != open { // else there is no limit, and begun sets the first credit
 		c.fill(at)
+		c.ripen(at)
 	}
 	if begin := time.Duration(c.begin.Load()); at-begin >= max(c.period, 1) { // no time has no rate
 		c.measure(at, begin)
@@ -208,22 +213,32 @@ func (c *class) depth() float64 {
 }
 
 // settle counts the result of a call that was sent at the given time.
-func (c *class) settle(at, sent time.Duration, accepted bool) {
+func (c *class) settle(at, sent time.Duration, o spillway.Outcome) {
+	accepted := o.Accepted()
 	if accepted && at < time.Duration(c.calm.Load()) {
 		c.served.Add(1)
 		return
 	}
 	c.mu.Lock()
 	defer c.unlock()
+	l := &c.limiter
+	counted := l.pending.end(sent)
 	at = c.roll(at)
-	l, was := &c.limiter, c.limiter.phase
-	if accepted {
+	was := l.phase
+	switch {
+	case accepted && counted:
+		c.window.add(counts{accepts: 1})
+		l.confirm(at)
+	case accepted:
 		c.window.add(counts{accepts: 1})
 		if l.accept(&c.cfg, at, sent) {
 			c.released++
 		}
-	} else {
-		c.window.add(counts{refused: 1})
+	default:
+		c.window.add(counts{refused: 1, longest: waited(at, sent, o)})
+		if counted {
+			l.recant()
+		}
 		if c.released > 0 {
 			c.released = 0
 		}

@@ -22,7 +22,9 @@
 //     the capacity of the backend has fallen. The limit is measured again, as in 1.
 //  4. When nothing or less than 1 call in 200 was accepted: one probe per second. Each
 //     accept releases one call and quadruples the limit, up to its earlier value, or to 1
-//     call in 50 where that is more.
+//     call in 50 where that is more. While there is a limit, a call without a result counts
+//     as accepted after one second, and after two times the longest time that a rejection
+//     took in the last Window; but not if a call timed out in that Window.
 //  5. After a second or more of accepts only, which has 1 chance in 256 where one call
 //     in K is accepted: the limit doubles per round trip, until nothing is limited.
 //  6. Rejections end 4 and 5 when they are more than K − 1 times the last 5 accepts: the limit
@@ -47,11 +49,21 @@
 //
 // # What the rules rest on
 //
-// Calls count when their outcome is known. If they counted when sent, each call in flight
-// would look rejected, and a healthy backend with one second of latency would be throttled
-// after each start. The price is that trouble is seen one latency later, so calls need
+// An accept is a request that the backend has accepted. That is known at the latest when its
+// answer begins, not when it ends: settle a stream then. If a call counted when it was sent, each
+// call in flight would look rejected, and a healthy backend with one second of latency would be
+// throttled after each start. The price is that trouble is seen one latency later, so calls need
 // deadlines: a call without an answer counts as rejected ([Routes.Settle] has two exceptions),
-// and one that the caller abandoned does not count. Only calls that were sent after a change
+// and one that the caller abandoned does not count.
+//
+// A long poll has no result for a long time. But a rejection costs less than the work, so it comes
+// quickly. That is why a call without a result counts as accepted after some time (rule 4). If it
+// is rejected later, this accept is taken back, and if there was no other accept since the limit
+// fell, there is one probe per second again. Where calls time out, a long wait says nothing. So a
+// backend that is back and does not answer gets the calls of one deadline, as it does when it
+// stops answering while nothing is limited. Then it gets one probe per second.
+//
+// Only calls that were sent after a change
 // are evidence of its effect: rejections of calls that were sent before the limit fell do not
 // lower it again, and accepts of calls that were sent before the last rejection arrived do not
 // show a recovery.

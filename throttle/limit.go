@@ -55,8 +55,10 @@ type limiter struct {
 	refused  time.Duration // when a refusal was last heard of
 	settled  time.Duration // when either was
 
-	debt   run    // since what was sent last came to K times what was accepted, or less
-	streak streak // since the last refusal
+	debt    run    // since what was sent last came to K times what was accepted, or less
+	streak  streak // since the last refusal
+	pending pending
+	proven  bool // a call has ended as accepted since the limit fell
 }
 
 // A run is what was settled since some time.
@@ -120,7 +122,7 @@ func (l *limiter) accept(cfg *Config, at, sent time.Duration) (release bool) {
 	if sent <= l.changed {
 		return false
 	}
-	l.accepted = at
+	l.accepted, l.proven = at, true
 	l.pay(cfg)
 	l.limit += (cfg.K - 1) / cfg.Window.Seconds()
 	if sent <= l.refused {
@@ -186,6 +188,7 @@ func (l *limiter) fall(cfg *Config, at time.Duration, recent float64) {
 	}
 	l.changed = at
 	l.debt, l.streak = run{}, streak{}
+	l.pending, l.proven = pending{begin: at, counted: at}, false
 }
 
 // extend adds an accept to the streak and acts on it.
@@ -259,7 +262,7 @@ func (l *limiter) pass(cfg *Config, at, passed time.Duration) {
 		return
 	}
 	if at-max(l.accepted, l.changed) > cfg.Window || l.limit < hardlyAny*l.demand {
-		l.phase = silent
+		l.phase, l.proven = silent, false
 		l.former = max(l.former, l.limit)
 	}
 	if low := 1/cfg.ProbeInterval.Seconds() - l.limit; low > 0 {

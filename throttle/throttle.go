@@ -152,11 +152,12 @@ func (t *Throttle) admit(now time.Time, criticality spillway.Criticality) (spill
 
 // Settle implements [spillway.Settler]; use [spillway.Ticket.Settle].
 func (t *Throttle) Settle(now time.Time, ticket spillway.Ticket, o spillway.Outcome) {
+	c, sent := &t.classes[ticket.Criticality.Index()], time.Duration(ticket.Epoch)
 	if !o.Informs() {
+		c.leave(sent)
 		return
 	}
-	at := t.clock.heard(now)
-	t.classes[ticket.Criticality.Index()].settle(at, time.Duration(ticket.Epoch), o.Accepted())
+	c.settle(t.clock.heard(now), sent, o)
 }
 
 // Stats is the state of a [Throttle] by criticality; index it with

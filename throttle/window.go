@@ -7,15 +7,17 @@ const buckets = 30
 
 // counts is what ended in some stretch of time.
 type counts struct {
-	accepts  float64 // taken on by the backend
-	refused  float64 // sent, and not taken on
-	rejected float64 // rejected here, never sent
+	accepts  float64       // taken on by the backend
+	refused  float64       // sent, and not taken on
+	rejected float64       // rejected here, never sent
+	longest  time.Duration // that one of the refused took
 }
 
 func (c *counts) add(d counts) {
 	c.accepts += d.accepts
 	c.refused += d.refused
 	c.rejected += d.rejected
+	c.longest = max(c.longest, d.longest)
 }
 
 func (c *counts) requests() float64 { return c.accepts + c.refused + c.rejected }
