@@ -156,7 +156,9 @@ func (p *Proxy) serve(l *listener) {
 	l.server.Protocols.SetHTTP2(true)
 	l.server.Protocols.SetUnencryptedHTTP2(true)
 	var err error
-	l.accept, err = connlimit.NewListener(&patient{l.socket, c.WriteTimeout, func() []netip.Prefix { return l.settings.Load().peers }, l.resets}, l.connections(c))
+	l.accept, err = connlimit.NewListener(&clients.Listener{
+		Listener: l.socket, Timeout: c.WriteTimeout, Peers: func() []netip.Prefix { return l.settings.Load().peers }, Resets: l.resets,
+	}, l.connections(c))
 	p.impossible(err) // it was checked
 	l.served = make(chan struct{})
 	p.running.Go(func() { l.clients.Watch(ctx, l.watchEvery) })
@@ -275,7 +277,7 @@ func (l *listener) admit(x *clients.Exchange, r *http.Request, s *settings) {
 	if m := s.config.MaxBodyBytes; m > 0 {
 		x.LimitBody(m)
 	}
-	l.pass(x, s.table.Straighten(r))
+	l.pass(x, r)
 }
 
 // shortBody is the longest body that is read before its request meets a gate, so that the
@@ -320,7 +322,7 @@ func (s *settings) admits(r *http.Request) error {
 	case m > 0 && r.ContentLength > m:
 		return &http.MaxBytesError{Limit: m}
 	default:
-		return nil
+		return s.table.Admits(r)
 	}
 }
 

@@ -1,4 +1,4 @@
-package httpproxy
+package clients
 
 import (
 	"net"
@@ -10,28 +10,29 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 )
 
-// patient accepts connections with a timeout for each write. The timeouts of net/http cover
+// A Listener accepts connections with a timeout for each write. The timeouts of net/http cover
 // the whole response and would cut off long responses.
-type patient struct {
+type Listener struct {
 	net.Listener
-	timeout time.Duration         // negative: none
-	peers   func() []netip.Prefix // nobody else may connect; none: all may
-	resets  *resets.Log
+
+	Timeout time.Duration         // negative: none
+	Peers   func() []netip.Prefix // nobody else may connect; none: all may
+	Resets  *resets.Log
 }
 
 // Accept implements [net.Listener].
-func (p *patient) Accept() (net.Conn, error) {
+func (p *Listener) Accept() (net.Conn, error) {
 	for {
 		c, err := p.Listener.Accept()
 		switch {
 		case err != nil:
 			return nil, err
-		case !isPeer(p.peers(), c.RemoteAddr()):
-			p.resets.NoPeer(c)
-		case p.timeout <= 0:
+		case !isPeer(p.Peers(), c.RemoteAddr()):
+			p.Resets.NoPeer(c)
+		case p.Timeout <= 0:
 			return c, nil
 		default:
-			return &conn{Conn: c, timeout: p.timeout, born: time.Now()}, nil
+			return &conn{Conn: c, timeout: p.Timeout, born: time.Now()}, nil
 		}
 	}
 }
