@@ -1,9 +1,12 @@
 package clients
 
 import (
+	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,8 +32,6 @@ func (p *Listener) Accept() (net.Conn, error) {
 			return nil, err
 		case !isPeer(p.Peers(), c.RemoteAddr()):
 			p.Resets.NoPeer(c)
-		case p.Timeout <= 0:
-			return c, nil
 		default:
 			return &conn{Conn: c, timeout: p.Timeout, born: time.Now()}, nil
 		}
@@ -46,18 +47,61 @@ func isPeer(networks []netip.Prefix, a net.Addr) bool {
 	return ok && slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(tcp.AddrPort().Addr().Unmap()) })
 }
 
-// conn is a connection with a timeout for each Write.
+// conn is a connection with a timeout for each Write. It notes when bytes arrive.
 type conn struct {
 	net.Conn
-	timeout time.Duration
+	timeout time.Duration // negative: none
 	born    time.Time
 	set     atomic.Int64 // when the deadline was set, in nanoseconds since born; 0: it is not
 	told    atomic.Bool  // others have set one, and know why
+
+	mu     sync.Mutex
+	heard  time.Time // when the last byte arrived; zero: none did
+	ending bool      // it is to be closed, unless there is something to read
+}
+
+// Read implements [net.Conn].
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && c.lastLook() {
+		n, err = c.Conn.Read(b)
+	}
+	if n > 0 {
+		c.arrived()
+	}
+	return n, err
+}
+
+// arrived notes that bytes have arrived. If the connection was to be closed, it is not.
+func (c *conn) arrived() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.heard = time.Now()
+	if c.ending {
+		c.ending = false
+		_ = c.Conn.SetReadDeadline(time.Time{}) // net/http sets one for the head
+	}
+}
+
+// finish makes reads fail, if there is nothing to read.
+func (c *conn) finish() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ending = true
+	_ = c.Conn.SetReadDeadline(past) // net/http closes it
+}
+
+// lastLook allows one more read of what has arrived, before the connection is closed. A read
+// after its deadline returns nothing, even if there is something.
+func (c *conn) lastLook() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ending && c.Conn.SetReadDeadline(time.Now().Add(time.Millisecond)) == nil
 }
 
 // Write implements [net.Conn].
 func (c *conn) Write(b []byte) (int, error) {
-	if !c.told.Load() {
+	if c.timeout > 0 && !c.told.Load() {
 		now := time.Since(c.born)
 		if set := time.Duration(c.set.Load()); set == 0 || now-set > c.timeout/8 {
 			c.set.Store(int64(now))

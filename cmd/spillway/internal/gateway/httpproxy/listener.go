@@ -41,6 +41,7 @@ type settings struct {
 	peers     []netip.Prefix
 	keepsID   bool        // requests keep the id that their client gives them
 	tls       *tls.Config // nil: in the clear
+	draining  atomic.Bool
 }
 
 // A target is a route with its gate and bounds.
@@ -340,26 +341,16 @@ func (l *listener) enter(r *http.Request) *target {
 	}
 }
 
-// finish stops accepting, and waits until open connections end: a busy one after its request,
-// an idle one at once. [http.Server.Shutdown] alone would close new connections whose first
-// request is about to arrive.
+// finish stops accepting, and waits until all connections of HTTP/1.1 have ended. For
+// [http.Server.Shutdown] one is idle until the whole head of a request has arrived, and it closes
+// it: requests that were sent would be lost.
 func (l *listener) finish(ctx context.Context) {
 	_ = l.socket.Close() // an error says that it is closed already
 	<-l.served
-	l.server.SetKeepAlivesEnabled(false)
-	ctx, cancel := context.WithTimeout(ctx, finishing)
-	defer cancel()
-	for l.accept.Stats(time.Now()).Open > 0 {
-		select {
-		case <-time.After(finishing / 100):
-		case <-ctx.Done():
-			return
-		}
-	}
+	s := l.settings.Load()
+	s.draining.Store(true)
+	l.clients.Drain(ctx, s.config.HeaderTimeout)
 }
-
-// finishing is the time that a new connection has for its first request.
-const finishing = time.Second
 
 // drain stops accepting and waits for requests to end until ctx is done. It then cuts off the
 // remaining requests and returns an error.
