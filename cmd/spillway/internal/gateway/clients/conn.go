@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"bytes"
 	"errors"
 	"net"
 	"net/netip"
@@ -55,6 +56,9 @@ type conn struct {
 	set     atomic.Int64 // when the deadline was set, in nanoseconds since born; 0: it is not
 	told    atomic.Bool  // others have set one, and know why
 
+	lengths atomic.Bool // a Content-Length may have come; see scan
+	matched int         // of its name; only the reader uses it
+
 	mu     sync.Mutex
 	heard  time.Time // when the last byte arrived; zero: none did
 	ending bool      // it is to be closed, unless there is something to read
@@ -68,8 +72,42 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 	if n > 0 {
 		c.arrived()
+		c.scan(b[:n])
 	}
 	return n, err
+}
+
+// lengthField is how a line with a Content-Length begins.
+const lengthField = "\ncontent-length"
+
+// scan looks for the name of Content-Length at the beginning of a line, which net/http hides where
+// there is a Transfer-Encoding, too. It may also find one in a body.
+func (c *conn) scan(b []byte) {
+	if c.lengths.Load() {
+		return
+	}
+	for i := 0; i < len(b); i++ {
+		if c.matched == 0 {
+			line := bytes.IndexByte(b[i:], lengthField[0])
+			if line < 0 {
+				return
+			}
+			i, c.matched = i+line, 1
+			continue
+		}
+		switch {
+		case b[i]|0x20 == lengthField[c.matched]:
+			c.matched++
+		case b[i] == lengthField[0]:
+			c.matched = 1
+		default:
+			c.matched = 0
+		}
+		if c.matched == len(lengthField) {
+			c.lengths.Store(true)
+			return
+		}
+	}
 }
 
 // arrived notes that bytes have arrived. If the connection was to be closed, it is not.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"net/http"
 	"time"
 )
 
@@ -99,12 +98,4 @@ func wireOf(c net.Conn) *conn {
 		}
 		c = x.NetConn()
 	}
-}
-
-// WriteHeader implements [http.ResponseWriter].
-func (x *Exchange) WriteHeader(status int) {
-	if status >= http.StatusOK && x.client != nil && x.client.owner.draining.Load() > 0 {
-		x.Header().Set("Connection", "close")
-	}
-	x.ResponseWriter.WriteHeader(status)
 }
