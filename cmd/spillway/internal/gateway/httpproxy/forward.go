@@ -38,6 +38,7 @@ func (p *Proxy) newForward(g *gate) *httputil.ReverseProxy {
 func (g *gate) rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.RawQuery = r.In.URL.RawQuery // as it came, like the path: RFC 9110, section 7.7
 	routes.Send(r.Out.URL, r.In)
+	r.Out.Trailer = r.In.Trailer // its values come after the body
 	r.Out.URL.Scheme, r.Out.URL.Host = g.cluster.Current().Address()
 	h := r.Out.Header
 	s := g.settings.Load()
@@ -75,6 +76,10 @@ func switches(resp *http.Response) error {
 	asked := resp.Request.Header.Get("Upgrade")
 	if resp.StatusCode == http.StatusSwitchingProtocols && (asked == "" || !strings.EqualFold(resp.Header.Get("Upgrade"), asked)) {
 		return errors.New("the upstream has changed the protocol unasked")
+	}
+	if resp.StatusCode == http.StatusSwitchingProtocols { // after a POST net/http would give it a length: RFC 9110, section 8.6
+		asked := *resp.Request
+		asked.Method, resp.Request = http.MethodGet, &asked
 	}
 	return nil
 }
