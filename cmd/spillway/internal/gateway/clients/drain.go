@@ -15,7 +15,7 @@ const Grace = time.Second
 const drainLook = 10 * time.Millisecond
 
 // Drain has all answers from now on say that their connection ends: by HTTP/2 net/http makes GOAWAY of
-// that. It closes connections of HTTP/1.1 that are idle, until there are none, or ctx is done. A
+// that. It closes connections of HTTP/1.1 that are idle, until all are closed, or ctx is done. A
 // client may take until the time head to send the rest of a head; zero or less is no limit.
 func (s *Set) Drain(ctx context.Context, head time.Duration) {
 	s.draining.Store(s.clock.now())
@@ -56,7 +56,7 @@ func (s *Set) closeIdle(head time.Duration) (open int) {
 }
 
 // arriving reports whether a part of a head has arrived, if the last byte came at heard. The first
-// bytes by TLS are those of a handshake.
+// bytes by TLS belong to the handshake.
 func (c *clientConn) arriving(heard int64) bool {
 	_, secured := c.conn.(*tls.Conn)
 	return heard > c.idle && (c.asked || !secured)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// RawPath returns the path of a request as the client has written it, "" if its target has none.
+// RawPath returns the path of a request as the client has written it, "" if the target is not a path.
 func RawPath(r *http.Request) string {
 	if r.RequestURI == "" { // it was not read from a connection
 		return r.URL.EscapedPath()

@@ -34,8 +34,7 @@ func randomPath(random *rand.Rand) string {
 	return p
 }
 
-// servers are models of how servers read the target of a request: by net/http, by package path, by
-// RFC 3986, as a reference against a base, and with all that is known.
+// servers are models of servers that read the target of a request in different ways.
 var servers = map[string]func(t testing.TB, target string, u *url.URL) string{
 	"literal": func(_ testing.TB, _ string, u *url.URL) string { return u.Path },
 	"clean":   func(_ testing.TB, _ string, u *url.URL) string { return cleaned(u.Path) },
@@ -83,7 +82,7 @@ func cleaned(p string) string {
 	return c
 }
 
-// model returns the first route whose path is that of a request, for a server that reads it as path.
+// model returns the first route that matches a path.
 func model(all []*Route, path string, exempt bool) *Route {
 	for _, x := range all {
 		c := x.Config
@@ -95,8 +94,8 @@ func model(all []*Route, path string, exempt bool) *Route {
 	return nil
 }
 
-// routesAlike fails if a request with a path has a route, and some server reads the path as that of
-// another one, or if a path that all read alike has none.
+// routesAlike fails if a request has a route, and for the path that a server reads another route
+// matches. It also fails if a plain path is rejected.
 func routesAlike(t testing.TB, target string) (matched *Route, ok bool) {
 	t.Helper()
 	u, err := url.ParseRequestURI(target)
@@ -160,8 +159,8 @@ func FuzzRoutes(f *testing.F) {
 	f.Fuzz(func(t *testing.T, p string) { routesAlike(t, p) })
 }
 
-// TestOddPaths names paths that servers read in different ways: those that are sent on, as no
-// reading has another route, and those that are rejected.
+// TestOddPaths has paths that servers read in different ways. Some are sent on, because all readings
+// have the same route. The others are rejected.
 func TestOddPaths(t *testing.T) {
 	s := New(&config.Config{Routes: []config.Route{{Path: "/healthz", Exempt: true}, {Path: "/public/"}, {Path: "/report"}, {Path: "/files/", Methods: []string{"GET"}}}},
 		&config.Listener{Boundary: "internal"})
