@@ -27,6 +27,8 @@ type Set struct {
 	clock clock
 	costs atomic.Pointer[costs] // nil: connections cost nothing
 
+	draining atomic.Int64 // since when; 0: it does not
+
 	mu        sync.Mutex
 	conns     map[net.Conn]*clientConn
 	addresses map[netip.Prefix]*address
@@ -50,6 +52,7 @@ type address struct {
 type clientConn struct {
 	owner     *Set
 	conn      net.Conn
+	wire      *conn // nil: it is another one
 	address   *address
 	idle      int64     // since when it is idle, or sends the head of a request
 	announced int64     // since when its end is announced; 0: it is not
@@ -111,7 +114,7 @@ type clientKey struct{}
 
 // Open is an [http.Server.ConnContext].
 func (s *Set) Open(ctx context.Context, conn net.Conn) context.Context {
-	c := &clientConn{owner: s, conn: conn}
+	c := &clientConn{owner: s, conn: conn, wire: wireOf(conn)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if costs := s.costs.Load(); costs != nil {

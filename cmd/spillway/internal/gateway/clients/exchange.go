@@ -39,6 +39,7 @@ type Exchange struct {
 	done    atomic.Bool // the body was read to its end
 	closed  atomic.Bool // the body, by a reader that needs no more of it
 	first   bool        // by HTTP/1.1
+	last    bool        // the connection ends after it
 	memory  body.Account
 
 	mu       sync.Mutex
@@ -72,6 +73,7 @@ func NewExchange(w http.ResponseWriter, r *http.Request, s *Set, b *Bounds) (*Ex
 	x := &Exchange{ResponseWriter: w, client: clientOf(r), clock: t, control: http.NewResponseController(w)}
 	x.stream.Store(media.IsGRPC(r))
 	x.first = r.ProtoMajor == 1
+	x.last = x.first && len(r.TransferEncoding) > 0 && x.client != nil && x.client.framedTwice()
 	x.bounds.Store(b)
 	x.moved.Store(t.now())
 	if r.Body == nil || r.Body == http.NoBody {

@@ -16,6 +16,25 @@ type streaming struct {
 	http.ResponseWriter
 	exchange *Exchange
 	resting  bool
+	informed int // answers with a status of 1xx
+}
+
+// maxInformational is how many answers with a status of 1xx a client gets to one request.
+const maxInformational = 100
+
+// WriteHeader implements [http.ResponseWriter]. An answer without a type stays without one: net/http
+// would find one in the body, and a browser runs what is HTML.
+func (s *streaming) WriteHeader(status int) {
+	switch h := s.Header(); {
+	case status == http.StatusSwitchingProtocols:
+	case status < http.StatusOK:
+		if s.informed++; s.informed > maxInformational {
+			return
+		}
+	case h["Content-Type"] == nil:
+		h["Content-Type"] = nil
+	}
+	s.ResponseWriter.WriteHeader(status)
 }
 
 // Streaming returns a writer that detects when the answer is an idle stream, and notifies the

@@ -62,6 +62,8 @@ func wants(c *config.Route) string {
 // values of headers, which may be secret.
 func missed(c *config.Route, field string, r *http.Request, path, host string) string {
 	switch field {
+	case "":
+		return "servers read the path in different ways, and this is the route of one: the request is rejected"
 	case "path":
 		if c.Exact {
 			return fmt.Sprintf("path %.100q is not %s", path, c.Path)

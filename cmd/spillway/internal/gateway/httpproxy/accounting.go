@@ -120,7 +120,7 @@ func (a own) account(left accounts.Account) (accounts.Account, accounts.Reason) 
 		return accounts.Rejected, accounts.NoRoute
 	case ending:
 		return accounts.Rejected, accounts.Draining
-	case tooLong, noTunnel:
+	case tooLong, noTunnel, badPath:
 		return accounts.Rejected, accounts.BadRequest
 	case tooBusy:
 		return accounts.Rejected, accounts.MaxRequests

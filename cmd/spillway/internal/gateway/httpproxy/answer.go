@@ -12,6 +12,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 )
 
 var (
@@ -38,6 +39,7 @@ var (
 	cutShort    = own{http.StatusBadRequest, "1", "the body ended too soon"}
 	nowhere     = own{http.StatusNotFound, "12", "no route"}
 	noTunnel    = own{http.StatusMethodNotAllowed, "12", "CONNECT is not allowed"}
+	badPath     = own{http.StatusBadRequest, "3", "the path can be read as another one"}
 	ending      = own{http.StatusServiceUnavailable, "14", "ending"}
 	clientLeft  = own{499, "1", "the client has left"}
 	grpcContent = []string{media.GRPC}
@@ -68,6 +70,8 @@ func ownOf(r *http.Request, err error) own {
 		return ending
 	case errors.Is(err, errConnect):
 		return noTunnel
+	case errors.Is(err, routes.ErrPath):
+		return badPath
 	case long:
 		return tooLong
 	case body && late:

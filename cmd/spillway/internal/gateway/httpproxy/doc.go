@@ -25,8 +25,7 @@
 // package spillhttp suspends the request, so that it is not load. Short bodies are read before
 // the gate, within one byte budget of the process (package body). The connections of a listener
 // have caps that no client can use up: near a cap, exchanges and connections that wait for their
-// client are evicted (package clients). The caps follow the limit on open files. Package routes
-// normalizes each path once.
+// client are evicted (package clients). The caps follow the limit on open files.
 //
 // # Retries
 //

@@ -13,6 +13,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/loglimit"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 )
 
 // newForward returns the reverse proxy to a cluster.
@@ -35,7 +36,9 @@ func (p *Proxy) newForward(g *gate) *httputil.ReverseProxy {
 
 // rewrite makes the outgoing request from the incoming one.
 func (g *gate) rewrite(r *httputil.ProxyRequest) {
-	r.Out.URL.RawQuery = r.In.URL.RawQuery // as it came: nothing here goes by it
+	r.Out.URL.RawQuery = r.In.URL.RawQuery // as it came, like the path: RFC 9110, section 7.7
+	routes.Send(r.Out.URL, r.In)
+	r.Out.Trailer = r.In.Trailer // its values come after the body
 	r.Out.URL.Scheme, r.Out.URL.Host = g.cluster.Current().Address()
 	h := r.Out.Header
 	s := g.settings.Load()
@@ -73,6 +76,10 @@ func switches(resp *http.Response) error {
 	asked := resp.Request.Header.Get("Upgrade")
 	if resp.StatusCode == http.StatusSwitchingProtocols && (asked == "" || !strings.EqualFold(resp.Header.Get("Upgrade"), asked)) {
 		return errors.New("the upstream has changed the protocol unasked")
+	}
+	if resp.StatusCode == http.StatusSwitchingProtocols { // after a POST net/http would give it a length: RFC 9110, section 8.6
+		asked := *resp.Request
+		asked.Method, resp.Request = http.MethodGet, &asked
 	}
 	return nil
 }

@@ -77,6 +77,9 @@ func (g *gate) exempt(r *http.Request) bool {
 	if s == nil || g.users.Retired() {
 		return true
 	}
+	if s.draining.Load() && accountingOf(r.Context()) == nil {
+		return true // a connection cannot say that it ends: the server is to answer
+	}
 	to := s.match(r)
 	return to == nil || to.gate != g || to.Config.Exempt || s.internal && spillhttp.DefaultExempt(r)
 }

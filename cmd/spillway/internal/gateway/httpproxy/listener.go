@@ -41,6 +41,7 @@ type settings struct {
 	peers     []netip.Prefix
 	keepsID   bool        // requests keep the id that their client gives them
 	tls       *tls.Config // nil: in the clear
+	draining  atomic.Bool
 }
 
 // A target is a route with its gate and bounds.
@@ -156,7 +157,9 @@ func (p *Proxy) serve(l *listener) {
 	l.server.Protocols.SetHTTP2(true)
 	l.server.Protocols.SetUnencryptedHTTP2(true)
 	var err error
-	l.accept, err = connlimit.NewListener(&patient{l.socket, c.WriteTimeout, func() []netip.Prefix { return l.settings.Load().peers }, l.resets}, l.connections(c))
+	l.accept, err = connlimit.NewListener(&clients.Listener{
+		Listener: l.socket, Timeout: c.WriteTimeout, Peers: func() []netip.Prefix { return l.settings.Load().peers }, Resets: l.resets,
+	}, l.connections(c))
 	p.impossible(err) // it was checked
 	l.served = make(chan struct{})
 	p.running.Go(func() { l.clients.Watch(ctx, l.watchEvery) })
@@ -275,7 +278,7 @@ func (l *listener) admit(x *clients.Exchange, r *http.Request, s *settings) {
 	if m := s.config.MaxBodyBytes; m > 0 {
 		x.LimitBody(m)
 	}
-	l.pass(x, s.table.Straighten(r))
+	l.pass(x, r)
 }
 
 // shortBody is the longest body that is read before its request meets a gate, so that the
@@ -320,7 +323,7 @@ func (s *settings) admits(r *http.Request) error {
 	case m > 0 && r.ContentLength > m:
 		return &http.MaxBytesError{Limit: m}
 	default:
-		return nil
+		return s.table.Admits(r)
 	}
 }
 
@@ -338,26 +341,16 @@ func (l *listener) enter(r *http.Request) *target {
 	}
 }
 
-// finish stops accepting, and waits until open connections end: a busy one after its request,
-// an idle one at once. [http.Server.Shutdown] alone would close new connections whose first
-// request is about to arrive.
+// finish stops accepting, and waits until all connections of HTTP/1.1 have ended. For
+// [http.Server.Shutdown] one is idle until the whole head of a request has arrived, and it closes
+// it: requests that were sent would be lost.
 func (l *listener) finish(ctx context.Context) {
 	_ = l.socket.Close() // an error says that it is closed already
 	<-l.served
-	l.server.SetKeepAlivesEnabled(false)
-	ctx, cancel := context.WithTimeout(ctx, finishing)
-	defer cancel()
-	for l.accept.Stats(time.Now()).Open > 0 {
-		select {
-		case <-time.After(finishing / 100):
-		case <-ctx.Done():
-			return
-		}
-	}
+	s := l.settings.Load()
+	s.draining.Store(true)
+	l.clients.Drain(ctx, s.config.HeaderTimeout)
 }
-
-// finishing is the time that a new connection has for its first request.
-const finishing = time.Second
 
 // drain stops accepting and waits for requests to end until ctx is done. It then cuts off the
 // remaining requests and returns an error.

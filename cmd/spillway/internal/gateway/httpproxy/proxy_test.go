@@ -229,7 +229,7 @@ func TestOwnAnswers(t *testing.T) {
 		"a dead upstream, gRPC":     {path: "/dead", second: true, want: http.StatusOK, grpc: "14"},
 		"no route":                  {path: "/", want: http.StatusNotFound},
 		"no route, gRPC":            {path: "/", second: true, want: http.StatusOK, grpc: "12"},
-		"no way around":             {path: "/up/../other", want: http.StatusNotFound},
+		"no way around":             {path: "/up/../other", want: http.StatusBadRequest},
 		"a long body":               {path: "/up", body: "0123456789a", want: http.StatusRequestEntityTooLarge},
 		"a body just short enough":  {path: "/up", body: "0123456789", want: http.StatusOK},
 		"a long head":               {path: "/up", long: strings.Repeat("x", 20000), want: http.StatusRequestHeaderFieldsTooLarge},

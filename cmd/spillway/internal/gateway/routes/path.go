@@ -1,96 +1,114 @@
 package routes
 
 import (
+	"bytes"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 )
 
-// straight returns an escaped path without empty and dot segments, as RFC 3986, section
-// 5.2.4, removes them. Dots may be escaped.
-func straight(escaped string) string {
-	if !detours(escaped) {
-		return escaped
+// RawPath returns the path of a request as the client has written it, "" if the target is not a path.
+func RawPath(r *http.Request) string {
+	if r.RequestURI == "" { // it was not read from a connection
+		return r.URL.EscapedPath()
 	}
-	var kept []string
-	segments := strings.Split(escaped[1:], "/")
-	for i, s := range segments {
-		last := i == len(segments)-1
-		switch dots(s) {
-		case ".":
-		case "..":
-			kept = kept[:max(0, len(kept)-1)]
-		default:
-			if s != "" {
-				kept = append(kept, s)
-				continue
-			}
-		}
-		if last && len(kept) > 0 {
-			kept = append(kept, "") // it ends as a directory
-		}
+	path, _, _ := strings.Cut(r.RequestURI, "?")
+	if strings.HasPrefix(path, "/") || path == "*" {
+		return path
 	}
-	return "/" + strings.Join(kept, "/")
+	_, rest, ok := strings.Cut(path, "://")
+	at := strings.IndexByte(rest, '/')
+	switch {
+	case !ok:
+		return ""
+	case at < 0:
+		return "/"
+	default:
+		return rest[at:]
+	}
 }
 
-// detours reports whether a path may have segments that are removed.
-func detours(escaped string) bool {
-	return strings.HasPrefix(escaped, "/") &&
-		(strings.Contains(escaped, "//") || strings.Contains(escaped, "/.") || strings.Contains(escaped, "/%2"))
+// Send makes the path of an outgoing request the one that the client has written.
+func Send(out *url.URL, came *http.Request) {
+	if raw := RawPath(came); raw != out.EscapedPath() {
+		out.Opaque = raw
+	}
 }
 
-// dots returns a segment as it reads if it is nothing but dots, up to two.
-func dots(segment string) string {
+// sendable reports whether a request has a target that [Send] can send on: a path, without a
+// fragment, which servers cut off. Package url would take the first segment of a path that
+// begins with two slashes for a host, if characters have to be escaped in it.
+func sendable(r *http.Request) bool {
+	raw := RawPath(r)
+	return raw != "" && !strings.Contains(r.RequestURI, "#") && (!strings.HasPrefix(raw, "//") || raw == r.URL.EscapedPath())
+}
+
+// Path returns the normalized path of a request: without empty and dot segments.
+func Path(r *http.Request) string {
+	path, err := url.PathUnescape(resolve(RawPath(r), isDots, true))
+	if err != nil {
+		return r.URL.Path
+	}
+	return path
+}
+
+// resolve removes dot segments as RFC 3986, section 5.2.4, does, and with merge empty segments,
+// too. The function dots returns a segment as it reads if it is one.
+func resolve(path string, dots func(segment string) string, merge bool) string {
+	if !strings.HasPrefix(path, "/") {
+		return path
+	}
+	kept := make([]byte, 0, len(path))
+	for rest, more := path[1:], true; more; {
+		var s string
+		s, rest, more = strings.Cut(rest, "/")
+		switch d := dots(s); {
+		case d == ".." && len(kept) > 0:
+			kept = kept[:bytes.LastIndexByte(kept, '/')]
+		case d == "" && (s != "" || !merge):
+			kept = append(append(kept, '/'), s...)
+			continue
+		}
+		if !more { // it ends as a directory
+			kept = append(kept, '/')
+		}
+	}
+	return string(kept)
+}
+
+// isDots returns a segment as it reads if it is nothing but dots, up to two. They may be escaped.
+func isDots(segment string) string {
 	if len(segment) > len("%2e%2e") {
 		return ""
 	}
-	text := strings.ReplaceAll(strings.ReplaceAll(segment, "%2e", "."), "%2E", ".")
-	if text == "." || text == ".." {
-		return text
+	return bareDots(strings.ReplaceAll(strings.ReplaceAll(segment, "%2e", "."), "%2E", "."))
+}
+
+// noDots keeps all segments.
+func noDots(string) string { return "" }
+
+// bareDots returns a segment if it is nothing but dots, up to two.
+func bareDots(segment string) string {
+	if segment == "." || segment == ".." {
+		return segment
 	}
 	return ""
 }
 
-// Path returns the normalized path of a request, which routes match.
-func Path(r *http.Request) string {
-	if !detours(r.URL.Path) && r.URL.RawPath == "" {
-		return r.URL.Path
-	}
-	escaped := r.URL.EscapedPath()
-	if clean := straight(escaped); clean != escaped {
-		if path, err := url.PathUnescape(clean); err == nil {
-			return path
-		}
-	}
-	return r.URL.Path
-}
-
-// straighten returns a request with a normalized path: without empty and dot segments.
-func straighten(r *http.Request) *http.Request {
-	if !detours(r.URL.Path) && r.URL.RawPath == "" {
-		return r
-	}
-	escaped := r.URL.EscapedPath()
-	clean := straight(escaped)
-	path, err := url.PathUnescape(clean)
-	if clean == escaped || err != nil {
-		return r
-	}
-	u, changed := *r.URL, *r
-	u.Path, u.RawPath = path, clean
-	changed.URL = &u
-	return &changed
+// hasDots is isDots for a server that ignores parameters.
+func hasDots(segment string) string {
+	segment, _, _ = strings.Cut(segment, ";")
+	return isDots(segment)
 }
 
 // plain reports whether all servers read a path in the same way: without what some of them
-// decode again, take for a separator, or cut off. What is exempt must be plain.
-func plain(u *url.URL) bool {
-	escaped := u.EscapedPath()
-	if straight(escaped) != escaped || strings.ContainsAny(escaped, `;\`) {
+// remove, decode again, take for a separator, or cut off.
+func plain(raw string) bool {
+	if strings.ContainsAny(raw, `;\`) || strings.Contains(raw, "//") || strings.Contains(raw, "/.") && resolve(raw, isDots, true) != raw {
 		return false
 	}
-	for rest := escaped; ; {
+	for rest := raw; ; {
 		_, after, more := strings.Cut(rest, "%")
 		if !more {
 			return true

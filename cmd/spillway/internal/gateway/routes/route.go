@@ -39,12 +39,12 @@ func newRoute(l *config.Listener, c *config.Route) *Route {
 	return r
 }
 
-// Miss returns the first field of the route that a request is not like, whose path and host
-// are the ones of [Path] and [Host]; "" if the route is meant.
+// Miss returns the first field of the route that a request is not like, with a reading of its path
+// and the host of [Host]; "" if the route is meant.
 func (x *Route) Miss(r *http.Request, path, host string) (field string) {
 	c := x.Config
 	switch {
-	case !strings.HasPrefix(path, c.Path), x.exact && path != c.Path, c.Exempt && !plain(r.URL):
+	case !strings.HasPrefix(path, c.Path), x.exact && path != c.Path, c.Exempt && !plain(RawPath(r)):
 		return "path"
 	case c.Host != "" && !sameHost(host, c.Host):
 		return "host"

@@ -1,12 +1,14 @@
 // Package routes finds the route of a request: the first of its listener whose host, path,
 // method and headers are taken from the request.
 //
-// Routes match the path that the upstream gets. A path with dot segments or empty segments is
-// normalized once ([Table.Straighten]), before routes are matched, and is sent on in that
-// form. What is exempt must have a path that all servers read in the same way.
+// The upstream gets the path as the client has written it ([Send]). Servers read some paths in
+// different ways, so that a client could choose a route for what another route is meant for. A
+// request is rejected if two readings of its path meet different routes ([Table.Admits]), and
+// what is exempt must have a path that all servers read in the same way.
 package routes
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -55,12 +57,46 @@ func (t *Table) All() []*Route { return t.routes }
 // is in canonical form.
 func (t *Table) Trusted(name string) bool { return t.trusted[name] }
 
-// Match returns the first route that is meant by a request, nil if absent.
-func (t *Table) Match(r *http.Request) *Route {
-	if len(t.routes) == 0 {
-		return nil
+// ErrPath is why a request is rejected on any route.
+var ErrPath = errors.New("servers may read the path as that of another route")
+
+// Admits returns why a request is rejected on any route, or nil.
+func (t *Table) Admits(r *http.Request) error {
+	if _, ok := t.find(r); !ok || !sendable(r) {
+		return ErrPath
 	}
-	path, host := Path(r), ""
+	return nil
+}
+
+// Match returns the first route that is meant by a request, nil if absent, or if it is another
+// one for another reading of the path.
+func (t *Table) Match(r *http.Request) *Route {
+	x, _ := t.find(r)
+	return x
+}
+
+// find returns the route of a request, and reports whether it is the same one however the path is
+// read.
+func (t *Table) find(r *http.Request) (x *Route, ok bool) {
+	raw := RawPath(r)
+	if !t.paths || plain(raw) {
+		return t.first(r, r.URL.Path), true
+	}
+	if len(raw) > maxOdd {
+		return nil, false
+	}
+	x = t.first(r, r.URL.Path)
+	for path := range readings(raw) {
+		if t.first(r, path) != x {
+			return nil, false
+		}
+	}
+	return x, true
+}
+
+// first returns the first route that is meant by a request with a path.
+func (t *Table) first(r *http.Request, path string) *Route {
+	host := ""
 	for _, x := range t.routes {
 		if x.Config.Host != "" && host == "" {
 			host = Host(r)
@@ -70,14 +106,6 @@ func (t *Table) Match(r *http.Request) *Route {
 		}
 	}
 	return nil
-}
-
-// Straighten returns a request with a normalized path, if routes match by path.
-func (t *Table) Straighten(r *http.Request) *http.Request {
-	if !t.paths {
-		return r
-	}
-	return straighten(r)
 }
 
 // ClusterOf returns the cluster of a limit key.

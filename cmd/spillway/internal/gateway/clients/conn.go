@@ -1,0 +1,178 @@
+package clients
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
+)
+
+// A Listener accepts connections with a timeout for each write. The timeouts of net/http cover
+// the whole response and would cut off long responses.
+type Listener struct {
+	net.Listener
+
+	Timeout time.Duration         // negative: none
+	Peers   func() []netip.Prefix // nobody else may connect; none: all may
+	Resets  *resets.Log
+}
+
+// Accept implements [net.Listener].
+func (p *Listener) Accept() (net.Conn, error) {
+	for {
+		c, err := p.Listener.Accept()
+		switch {
+		case err != nil:
+			return nil, err
+		case !isPeer(p.Peers(), c.RemoteAddr()):
+			p.Resets.NoPeer(c)
+		default:
+			return &conn{Conn: c, timeout: p.Timeout, born: time.Now()}, nil
+		}
+	}
+}
+
+// isPeer reports whether an address is in one of the networks.
+func isPeer(networks []netip.Prefix, a net.Addr) bool {
+	if len(networks) == 0 {
+		return true
+	}
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(tcp.AddrPort().Addr().Unmap()) })
+}
+
+// conn is a connection with a timeout for each Write. It notes when bytes arrive.
+type conn struct {
+	net.Conn
+	timeout time.Duration // negative: none
+	born    time.Time
+	set     atomic.Int64 // when the deadline was set, in nanoseconds since born; 0: it is not
+	told    atomic.Bool  // others have set one, and know why
+
+	lengths atomic.Bool // a Content-Length may have come; see scan
+	matched int         // of its name; only the reader uses it
+
+	mu     sync.Mutex
+	heard  time.Time // when the last byte arrived; zero: none did
+	ending bool      // it is to be closed, unless there is something to read
+}
+
+// Read implements [net.Conn].
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && c.lastLook() {
+		n, err = c.Conn.Read(b)
+	}
+	if n > 0 {
+		c.arrived()
+		c.scan(b[:n])
+	}
+	return n, err
+}
+
+// lengthField is how a line with a Content-Length begins.
+const lengthField = "\ncontent-length"
+
+// scan looks for the name of Content-Length at the beginning of a line, which net/http hides where
+// there is a Transfer-Encoding, too. It may also find one in a body.
+func (c *conn) scan(b []byte) {
+	if c.lengths.Load() {
+		return
+	}
+	for i := 0; i < len(b); i++ {
+		if c.matched == 0 {
+			line := bytes.IndexByte(b[i:], lengthField[0])
+			if line < 0 {
+				return
+			}
+			i, c.matched = i+line, 1
+			continue
+		}
+		switch {
+		case b[i]|0x20 == lengthField[c.matched]:
+			c.matched++
+		case b[i] == lengthField[0]:
+			c.matched = 1
+		default:
+			c.matched = 0
+		}
+		if c.matched == len(lengthField) {
+			c.lengths.Store(true)
+			return
+		}
+	}
+}
+
+// arrived notes that bytes have arrived. If the connection was to be closed, it is not.
+func (c *conn) arrived() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.heard = time.Now()
+	if c.ending {
+		c.ending = false
+		_ = c.Conn.SetReadDeadline(time.Time{}) // net/http sets one for the head
+	}
+}
+
+// finish makes reads fail, if there is nothing to read.
+func (c *conn) finish() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ending = true
+	_ = c.Conn.SetReadDeadline(past) // net/http closes it
+}
+
+// lastLook allows one more read of what has arrived, before the connection is closed. A read
+// after its deadline returns nothing, even if there is something.
+func (c *conn) lastLook() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ending && c.Conn.SetReadDeadline(time.Now().Add(time.Millisecond)) == nil
+}
+
+// Write implements [net.Conn].
+func (c *conn) Write(b []byte) (int, error) {
+	if c.timeout > 0 && !c.told.Load() {
+		now := time.Since(c.born)
+		if set := time.Duration(c.set.Load()); set == 0 || now-set > c.timeout/8 {
+			c.set.Store(int64(now))
+			if err := c.Conn.SetWriteDeadline(c.born.Add(now + c.timeout)); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return c.Conn.Write(b)
+}
+
+// SetWriteDeadline implements [net.Conn].
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.told.Store(!t.IsZero())
+	c.set.Store(0)
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// SetDeadline implements [net.Conn].
+func (c *conn) SetDeadline(t time.Time) error {
+	c.told.Store(!t.IsZero())
+	c.set.Store(0)
+	return c.Conn.SetDeadline(t)
+}
+
+// NetConn returns the connection underneath.
+func (c *conn) NetConn() net.Conn { return c.Conn }
+
+// CloseWrite closes the sending side, so that the client reads the whole answer before it
+// notices the close.
+func (c *conn) CloseWrite() error {
+	if x, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return x.CloseWrite()
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package clients
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"time"
+)
+
+// Grace is how long a connection is idle before a drain closes it: what its client has sent by
+// then arrives, and a client that sends again and again learns from an answer that it ends.
+const Grace = time.Second
+
+// drainLook is the time between two looks at the connections of a drain.
+const drainLook = 10 * time.Millisecond
+
+// Drain has all answers from now on say that their connection ends: by HTTP/2 net/http makes GOAWAY of
+// that. It closes connections of HTTP/1.1 that are idle, until all are closed, or ctx is done. A
+// client may take until the time head to send the rest of a head; zero or less is no limit.
+func (s *Set) Drain(ctx context.Context, head time.Duration) {
+	s.draining.Store(s.clock.now())
+	look := time.NewTicker(drainLook)
+	defer look.Stop()
+	for ctx.Err() == nil && s.closeIdle(head) > 0 {
+		select {
+		case <-ctx.Done():
+		case <-look.C:
+		}
+	}
+}
+
+// closeIdle closes idle connections, and returns how many of HTTP/1.1 are open.
+func (s *Set) closeIdle(head time.Duration) (open int) {
+	now := s.clock.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.conns {
+		if c.second || c.closing {
+			continue // the server ends it, or who has taken it over
+		}
+		open++
+		if c.requests > 0 {
+			continue
+		}
+		heard, most := c.heard(), Grace
+		if c.arriving(heard) {
+			if most = head; head <= 0 {
+				continue
+			}
+		}
+		if time.Duration(now-max(c.idle, heard, s.draining.Load())) > most {
+			c.finish(heard)
+		}
+	}
+	return open
+}
+
+// arriving reports whether a part of a head has arrived, if the last byte came at heard. The first
+// bytes by TLS belong to the handshake.
+func (c *clientConn) arriving(heard int64) bool {
+	_, secured := c.conn.(*tls.Conn)
+	return heard > c.idle && (c.asked || !secured)
+}
+
+// heard returns when the last byte arrived; 0: none did.
+func (c *clientConn) heard() int64 {
+	if c.wire == nil {
+		return 0
+	}
+	c.wire.mu.Lock()
+	defer c.wire.mu.Unlock()
+	if c.wire.heard.IsZero() {
+		return 0
+	}
+	return int64(c.wire.heard.Sub(c.owner.clock.base)) + 1
+}
+
+// finish has net/http close a connection unless bytes have arrived since heard.
+func (c *clientConn) finish(heard int64) {
+	if c.wire == nil {
+		_ = c.conn.SetReadDeadline(past)
+		return
+	}
+	if c.heard() == heard {
+		c.wire.finish()
+	}
+}
+
+// wireOf returns the connection underneath that notes when bytes arrive, or nil.
+func wireOf(c net.Conn) *conn {
+	for {
+		if wire, ok := c.(*conn); ok {
+			return wire
+		}
+		x, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			return nil
+		}
+		c = x.NetConn()
+	}
+}
