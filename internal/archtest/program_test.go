@@ -30,7 +30,7 @@ var rooms = [][]string{
 	{"gateway", "gateway/explain"},
 	{"gateway/hostile"},
 	// The laboratory.
-	{"lab/process"},
+	{"lab/process", "lab/sampling"},
 	{"lab/costdrill", "lab/drill", "lab/scenario", "lab/target"},
 	{"lab/prediction", "lab/report", "lab/simreport"},
 }
