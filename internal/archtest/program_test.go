@@ -28,7 +28,7 @@ var rooms = [][]string{
 	{"gateway/mongoproxy/servers"},
 	{"gateway/httpproxy", "gateway/mongoproxy", "gateway/xds"},
 	{"gateway", "gateway/explain"},
-	{"gateway/hostile"},
+	{"gateway/hostile", "gateway/levels"},
 	// The laboratory.
 	{"lab/process", "lab/sampling"},
 	{"lab/costdrill", "lab/drill", "lab/scenario", "lab/target"},
