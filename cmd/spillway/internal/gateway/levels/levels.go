@@ -53,7 +53,7 @@ func Of(p *gateway.Proxy, c *config.Config, now time.Time) (l admin.Levels, acce
 			l.Clusters = append(l.Clusters, level)
 		}
 		if t, ok := s.Tuners[x.Name]; ok {
-			l.Tuned = append(l.Tuned, tunedLevel(tunedName(x), &t.Stats))
+			l.Tuned = append(l.Tuned, tunedLevel(tunedName(x), &t))
 		}
 	}
 	l.Customers = customers.Top(l.Customers)
@@ -79,7 +79,7 @@ func mongo(l *admin.Levels, p *gateway.Proxy, c *config.Config, all []mongoproxy
 		l.Gates = append(l.Gates, gate)
 		l.Clusters = append(l.Clusters, mongoCluster(x, &gate))
 		if x.Tuner != nil {
-			l.Tuned = append(l.Tuned, tunedLevel(x.Listener+" ingressRequestAdmissionRatePerSec", &x.Tuner.Stats))
+			l.Tuned = append(l.Tuned, tunedLevel(x.Listener+" ingressRequestAdmissionRatePerSec", x.Tuner))
 		}
 	}
 }
