@@ -77,8 +77,8 @@ const (
 func recoveryBand(measured float64) float64 { return 0.5 + 0.25*measured } // s
 func latencyBand(measured float64) float64  { return 1 + 0.15*measured }   // ms
 
-// Of predicts a drill from its result in JSON, and compares. The seed is that of the simulation,
-// whose arrivals are others than those of the drill.
+// Of predicts a drill from its result in JSON, and compares. The seed is for the simulation,
+// which has other arrivals than the drill.
 func Of(ctx context.Context, text []byte, seed uint64) (Agreements, error) {
 	var r drill.Result
 	if err := json.Unmarshal(text, &r); err != nil {
