@@ -23,7 +23,10 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/levels"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/lines"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
+	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
 // defaultAdmin is the default address for operators.
@@ -203,6 +206,26 @@ func (o *operators) close() {
 		o.logger.Warn("closing the address for operators", "error", err)
 	}
 	o.exporter.Close() // last, so that it sends the last figures
+}
+
+// Levels implements [admin.Proxy].
+func (o *operators) Levels(now time.Time) admin.Levels {
+	l, access := levels.Of(o.proxy, o.config.Load().Defaulted(), now)
+	l.Override, l.Draining = o.override.Load(), errors.Is(o.Ready(), errEnds)
+	l.Notices, l.Changes = o.events.read(now)
+	if headline, text, wrong := o.follower.control.Status(now).Notice(); wrong {
+		l.Notices = append(l.Notices, admin.Notice{Kind: telemetry.NoticeControlPlane, Headline: headline, Text: text})
+	}
+	for _, log := range []struct {
+		name, words string
+		lines.Stats
+	}{{"program", "log", o.follower.log.lines.Stats()}, {"access", "access log", access}} {
+		l.Logs = append(l.Logs, admin.Log{Name: log.name, Lost: log.LostTotal})
+		if n, lost := lostNotice(log.words, log.Stats); lost {
+			l.Notices = append(l.Notices, n)
+		}
+	}
+	return l
 }
 
 // errEnds is returned for changes while the proxy drains.

@@ -21,8 +21,7 @@ import (
 type checkCommand struct {
 	output
 	configFile
-	File string `arg:"" optional:"" help:"A configuration of spillway proxy."`
-	Live bool   `help:"Try also whether the addresses can be listened on and the endpoints be reached, from here and now."`
+	Live bool `help:"Try also whether the addresses can be listened on and the endpoints be reached, from here and now."`
 }
 
 // Help is what the parser adds to the help of the command.
@@ -46,7 +45,7 @@ type step struct {
 
 // Run checks, and prints the steps.
 func (c *checkCommand) Run(ctx context.Context, w streams) error {
-	if err := c.named(&c.File); err != nil {
+	if err := c.named(); err != nil {
 		return err
 	}
 	steps := c.steps(ctx)

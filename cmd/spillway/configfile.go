@@ -1,20 +1,21 @@
 package main
 
-import "errors"
+import (
+	"cmp"
+	"errors"
+)
 
-// configFile has the flag by which commands that read a configuration take its name, for
-// users who set it in the environment. As an argument it is shorter.
+// configFile is the configuration of a command: an argument, or a flag for users who set it in the
+// environment.
 type configFile struct {
-	Config string `placeholder:"FILE" help:"A configuration of spillway proxy, in place of the argument."`
+	File   string `arg:"" optional:"" help:"The configuration; left out with --config."`
+	Config string `placeholder:"FILE" help:"The configuration, in place of the argument."`
 }
 
-// named sets *arg, the argument, to the one file that was named.
-func (c *configFile) named(arg *string) error {
-	switch {
-	case *arg == "" && c.Config == "":
+// named sets File to the configuration that was named.
+func (c *configFile) named() error {
+	if c.File = cmp.Or(c.File, c.Config); c.File == "" {
 		return usage{errors.New("no configuration: name a FILE, or give --config=FILE")}
-	case *arg == "":
-		*arg = c.Config
 	}
 	return nil
 }

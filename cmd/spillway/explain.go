@@ -18,12 +18,11 @@ import (
 type explainCommand struct {
 	output
 	configFile
-	File     string   `arg:"" optional:"" help:"A configuration of spillway proxy; left out with --config."`
 	URL      string   `arg:"" optional:"" help:"Of the request: a path, or a URL whose host counts (default /)."`
 	Method   string   `short:"X" placeholder:"METHOD" help:"Of the request (default GET, or POST with a body)."`
 	Header   []string `short:"H" sep:"none" placeholder:"NAME:VALUE" help:"One of the request; may be given several times."`
 	Body     int64    `placeholder:"BYTES" help:"Length of the body."`
-	HTTP2    bool     `name:"http2" help:"The request comes by HTTP/2; calls of gRPC always do."`
+	HTTP2    bool     `name:"http2" env:"SPILLWAY_HTTP2" help:"The request comes by HTTP/2; calls of gRPC always do."`
 	Listener string   `placeholder:"NAME" help:"Where it comes in (default the first one)."`
 	Client   string   `placeholder:"NAME" help:"Name in the certificate of the client with its type, such as uri:spiffe://shop/cart (default none)."`
 	Files    int      `name:"open-files" placeholder:"N" help:"Limit on open files of the proxy, to which caps are lowered (default that of this program)."`
@@ -45,7 +44,7 @@ func (c *explainCommand) Run(w streams) error {
 	if c.Config != "" && c.URL == "" {
 		c.File, c.URL = "", c.File // the only argument is the URL
 	}
-	if err := c.named(&c.File); err != nil {
+	if err := c.named(); err != nil {
 		return err
 	}
 	wanted, err := config.Open(c.File)

@@ -93,7 +93,7 @@ func (s *stage) up() *stage {
 		ctx, stop := context.WithCancel(context.Background())
 		done := make(chan error, 1)
 		go func() {
-			c := proxyCommand{Config: s.file, Admin: admin, wall: s.within}
+			c := proxyCommand{configFile: configFile{Config: s.file}, Admin: admin, wall: s.within}
 			done <- c.Run(ctx, streams{io.Discard, s.stderr})
 		}()
 		s.t.Cleanup(func() {

@@ -13,7 +13,7 @@
 //	spillway version    print the version
 //	spillway completion say how to switch on completion in a shell
 //
-// Every flag can also be given by the environment variable SPILLWAY_FLAG.
+// Every flag but --help and --version can also be given by the environment variable SPILLWAY_FLAG.
 //
 // Exit status: 0 if all is well, 1 if a drill found a promise broken, a simulation did
 // not come out as expected, a check an endpoint that cannot be reached or a strict import
@@ -50,7 +50,7 @@ const (
 
 // cli is the command line.
 type cli struct {
-	Version versionFlag `help:"Print the version."`
+	Version versionFlag `env:"-" help:"Print the version."`
 
 	Drill      drillCommand              `cmd:"" help:"Overload a real backend on this machine, with and without Spillway, and show the difference."`
 	Sim        simCommand                `cmd:"" help:"Run a whole system in virtual time, on the policies that run in production."`

@@ -210,6 +210,7 @@ func TestEnvironment(t *testing.T) {
 	}
 	t.Setenv("SPILLWAY_CONFIG", good)
 	t.Setenv("SPILLWAY_OUTPUT", "json")
+	t.Setenv("SPILLWAY_VERSION", "v1.2.3") // as images and charts set it; it is no flag
 	for _, row := range []struct {
 		args   []string
 		status int
@@ -220,13 +221,22 @@ func TestEnvironment(t *testing.T) {
 		{[]string{"check", "--output=text"}, exitOK, "is good"},
 		{[]string{"check", "--config", bad}, exitUsage, `"ok": false`},
 		{[]string{"explain", "/checkout"}, exitOK, "GET /checkout"},
+		{[]string{"quota"}, exitUsage, "listeners is no field here"},
+		{[]string{"quota", bad}, exitUsage, "bad.yaml:1: mode"},
 		{[]string{"explain", bad, "/checkout"}, exitUsage, "bad.yaml:1: mode"},
-		{[]string{"proxy", "--upstream=127.0.0.1:9"}, exitUsage, "can't be used together"},
+		{[]string{"proxy", "--upstream=127.0.0.1:9"}, exitUsage, "--upstream goes without a configuration"},
 		{[]string{"proxy", "--mode=enforce"}, exitUsage, "--mode goes with --upstream"},
 	} {
 		r := start(t, row.args...)
 		if status := r.status(t); status != row.status || !strings.Contains(r.stdout.String()+r.stderr.String(), row.want) {
 			t.Errorf("%v: status %d, want %d with %q:\n%s%s", row.args, status, row.status, row.want, r.stdout.String(), r.stderr.String())
+		}
+	}
+	t.Setenv("SPILLWAY_HTTP2", "maybe")
+	for _, command := range []string{"explain", "drill"} {
+		r := start(t, command)
+		if status := r.status(t); status != exitUsage || !strings.Contains(r.stderr.String(), "maybe") {
+			t.Errorf("%s: status %d: %s", command, status, r.stderr.String())
 		}
 	}
 }

@@ -23,9 +23,8 @@ import (
 
 // proxyCommand has the flags of "spillway proxy".
 type proxyCommand struct {
-	File     string      `arg:"" optional:"" help:"The same as --config."`
-	Upstream string      `placeholder:"HOST:PORT" xor:"what" help:"Proxy to this address, with the defaults for all else."`
-	Config   string      `placeholder:"FILE" xor:"what" help:"Do what FILE says, and again when it changes or on SIGHUP."`
+	configFile
+	Upstream string      `placeholder:"HOST:PORT" help:"Proxy to this address, with the defaults for all else, in place of a configuration."`
 	Listen   string      `placeholder:"HOST:PORT" help:"Address for clients, with --upstream (default 127.0.0.1:8000)."`
 	Mode     config.Mode `placeholder:"MODE" help:"off, observe or enforce, for gates that are given none of their own, with --upstream (default observe)."`
 	Batch    bool        `help:"With --upstream: requests wait for one of 16 connections, in any mode."`
@@ -41,9 +40,9 @@ const defaultListen = "127.0.0.1:8000"
 
 // Help is what the parser adds to the help of the command.
 func (proxyCommand) Help() string {
-	return "HTTP/1.1, HTTP/2 and gRPC, in front of or beside a service in any language. With --upstream it observes: it decides and " +
-		"reports, and lets all through. --mode enforce protects the upstream. \"spillway schema\" describes the file, \"spillway check\" " +
-		"says whether one is good.\n\n" +
+	return "HTTP/1.1, HTTP/2 and gRPC, in front of or beside a service in any language. The configuration is read again when it changes or " +
+		"on SIGHUP. With --upstream it observes: it decides and reports, and lets all through. --mode enforce protects the upstream. " +
+		"\"spillway schema\" describes the file, \"spillway check\" says whether one is good.\n\n" +
 		"SIGTERM and SIGINT drain: no more connections are accepted, requests under way end; the second one ends all at once."
 }
 
@@ -78,7 +77,7 @@ func (c *proxyCommand) Run(ctx context.Context, w streams) error {
 	if err := c.hello(logger, p, wanted); err != nil {
 		return errors.Join(err, p.Close())
 	}
-	f := follower{file: c.Config, now: wanted, seen: seen, proxy: p, logger: logger, log: log, control: control, wall: c.wall}
+	f := follower{file: c.File, now: wanted, seen: seen, proxy: p, logger: logger, log: log, control: control, wall: c.wall}
 	if f.operators, err = operate(c.Admin, &f, collector, decided); err != nil {
 		return errors.Join(err, p.Close())
 	}
@@ -142,26 +141,23 @@ func (r *reading) fingerprint(c *config.Config) [sha256.Size]byte {
 // wanted returns the configuration from the flags or the file, and the fingerprint of the
 // file.
 func (c *proxyCommand) wanted() (all *config.Config, seen [sha256.Size]byte, err error) {
-	if c.File != "" {
-		if c.Upstream != "" {
-			return nil, seen, errors.New("--upstream goes without a file")
-		}
-		c.Config = c.File
-	}
-	if c.Config != "" {
+	c.File = cmp.Or(c.File, c.Config)
+	switch {
+	case c.File == "" && c.Upstream == "":
+		return nil, seen, errors.New("nothing to do: name a FILE, or give --upstream=HOST:PORT")
+	case c.File != "" && c.Upstream != "":
+		return nil, seen, fmt.Errorf("--upstream goes without a configuration, and %s is given", c.File)
+	case c.File != "":
 		for flag, given := range map[string]bool{"--listen": c.Listen != "", "--mode": c.Mode != "", "--batch": c.Batch} {
 			if given {
 				return nil, seen, fmt.Errorf("%s goes with --upstream; here the file says so", flag)
 			}
 		}
-		r := readingOf(c.Config)
+		r := readingOf(c.File)
 		if all, err = r.config(); err == nil {
 			seen = r.fingerprint(all)
 		}
 		return all, seen, err
-	}
-	if c.Upstream == "" {
-		return nil, seen, errors.New("nothing to do: name a FILE, or give --upstream=HOST:PORT")
 	}
 	all = config.ForUpstream(cmp.Or(c.Listen, defaultListen), c.Upstream)
 	all.Mode = c.Mode
@@ -202,7 +198,7 @@ func (c *proxyCommand) hello(logger *slog.Logger, p *gateway.Proxy, wanted *conf
 	for _, m := range wanted.Defaulted().Mongo {
 		listening(m.Name, "mongodb")
 	}
-	if mode == "observe" && c.Config == "" {
+	if mode == "observe" && c.File == "" {
 		rejects := "nothing is rejected"
 		if c.Batch {
 			rejects = "nothing is rejected except by the queue"

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
@@ -25,7 +27,7 @@ import (
 
 // quotaCommand has the flags of "spillway quota".
 type quotaCommand struct {
-	Config   string `required:"" placeholder:"FILE" help:"The limits, and the servers of Redis or Valkey through which replicas share them."`
+	configFile
 	Listen   string `default:"127.0.0.1:18081" placeholder:"HOST:PORT" help:"Address for Envoys (default ${default}). Use TLS for any other than loopback."`
 	Cert     string `placeholder:"FILE" help:"Certificate of this server, as PEM. Without it there is no TLS."`
 	Key      string `placeholder:"FILE" help:"Key of the certificate, as PEM."`
@@ -36,7 +38,7 @@ type quotaCommand struct {
 // Help is shown by "spillway quota --help".
 func (*quotaCommand) Help() string {
 	return "Holds the customers of a service to one quota over all of its Envoys: serves rate_limit_quota.v3, and ratelimit.v3 for " +
-		"older filters. The file is YAML:\n\n" +
+		"older filters. The file has the limits, and the servers of Redis or Valkey through which replicas share them:\n\n" +
 		"    domain: shop\n    tasks: 20 # Envoys, about\n    interval: 1s # at least the reporting_interval of the Envoys\n" +
 		"    customers: {mail: {rate: 1000}} # cost per second\n    default_limit: {rate: 10} # each customer that is not listed\n" +
 		"    redis: {addresses: [\"127.0.0.1:6379\"]} # replicas share it"
@@ -60,12 +62,15 @@ type quotaFile struct {
 
 // Run serves until ctx ends.
 func (c *quotaCommand) Run(ctx context.Context, w streams) error {
-	text, err := os.ReadFile(c.Config)
+	if err := c.named(); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(c.File)
 	if err != nil {
 		return usage{err}
 	}
 	var file quotaFile
-	source := strict.Source{Name: c.Config, Text: text}
+	source := strict.Source{Name: c.File, Text: text}
 	if err := source.Decode(&file, maxQuotaFile); err != nil {
 		return usage{err}
 	}
@@ -78,11 +83,11 @@ func (c *quotaCommand) Run(ctx context.Context, w streams) error {
 	defer closeBoard()
 	wanted, err := file.config(b)
 	if err != nil {
-		return usage{fmt.Errorf("%s: %w", c.Config, err)}
+		return usage{located(source, err)}
 	}
 	s, err := spillrlqs.New(wanted)
 	if err != nil {
-		return usage{fmt.Errorf("%s: %w", c.Config, err)}
+		return usage{located(source, err)}
 	}
 	o, err := c.options()
 	if err != nil {
@@ -118,6 +123,16 @@ func (f *quotaFile) config(b fleet.Board) (c spillrlqs.Config, err error) {
 	return spillrlqs.Config{
 		Board: b, Domain: f.Domain, CustomerKey: f.CustomerKey, CriticalityKey: f.CriticalityKey, Fleet: f.Fleet(&q),
 	}, nil
+}
+
+// located returns an error of a field of the server's configuration as one of the file.
+func located(s strict.Source, err error) error {
+	e, ok := errors.AsType[*spillway.FieldError](err)
+	if !ok {
+		return fmt.Errorf("%s: %w", s.Name, err)
+	}
+	field := strings.TrimPrefix(strings.TrimPrefix(strict.Path(e.Path), "fleet."), "limits.")
+	return strict.Errors{s.At(field, e.Problem())}
 }
 
 // board returns the configured board, or nil, and a func that closes it.

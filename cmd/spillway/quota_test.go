@@ -44,7 +44,7 @@ func TestQuota(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan int, 1)
 	go func() {
-		done <- run(ctx, []string{"quota", "--config", file, "--listen=127.0.0.1:0"}, &stdout, &stderr)
+		done <- run(ctx, []string{"quota", file, "--listen=127.0.0.1:0"}, &stdout, &stderr)
 	}()
 	deadline := time.After(20 * time.Second)
 	ticks := time.NewTicker(10 * time.Millisecond)
@@ -98,15 +98,17 @@ func TestQuota(t *testing.T) {
 // Files that are wrong are refused, with the field.
 func TestQuotaUsage(t *testing.T) {
 	for text, want := range map[string]string{
-		"customer: {}":                  "is no field here",
-		"tasks: -1":                     "Tasks",
-		"interval: 1h":                  "Interval",
-		"customers: {mail: {rate: -1}}": "Rate",
-		"redis: {}":                     "redis.addresses",
+		"customer: {}":                             "is no field here",
+		"tasks: -1":                                "quota.yaml:1: tasks is -1",
+		"domain: x\ninterval: 1h":                  "quota.yaml:2: interval is 1h0m0s",
+		"customers: {mail: {rate: -1}}":            "quota.yaml:1: customers.mail.rate is -1",
+		"domain: x\nburst_seconds: -1":             "quota.yaml:2: burst_seconds is -1",
+		"default_limit: {shares: {critical: 0.5}}": "default_limit.shares",
+		"redis: {}":                                "redis.addresses",
 		"redis: {addresses: [\"127.0.0.1:6379\"]}": "Domain",
 	} {
 		var stdout, stderr bytes.Buffer
-		if status := run(t.Context(), []string{"quota", "--config", quotaYAML(t, text)}, &stdout, &stderr); status != exitUsage || !strings.Contains(stderr.String(), want) {
+		if status := run(t.Context(), []string{"quota", quotaYAML(t, text)}, &stdout, &stderr); status != exitUsage || !strings.Contains(stderr.String(), want) {
 			t.Errorf("%s: status %d, %s", text, status, stderr.String())
 		}
 	}
@@ -145,7 +147,7 @@ clusters:
 	done := make(chan int, 1)
 	file := quotaYAML(t, "domain: shop\ntasks: 2\ninterval: 1s\ncustomers: {mail: {rate: 1000}}\ndefault_limit: {rate: 10}\nredis: {addresses: [\""+addr+"\"]}\n")
 	go func() {
-		done <- run(ctx, []string{"quota", "--config", file, "--listen=127.0.0.1:0"}, &stdout, &stderr)
+		done <- run(ctx, []string{"quota", file, "--listen=127.0.0.1:0"}, &stdout, &stderr)
 	}()
 	defer func() {
 		stop()

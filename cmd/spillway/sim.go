@@ -39,19 +39,29 @@ func (simSchema) Run(w streams) error {
 	return err
 }
 
-type simList struct{}
+type simList struct{ output }
 
 // Run prints a line for each scenario.
-func (simList) Run(w streams) error {
-	all, err := scenario.Builtin()
+func (c *simList) Run(w streams) error {
+	scenarios, err := scenario.Builtin()
 	if err != nil {
 		return err
 	}
-	t := tabwriter.NewWriter(w.stdout, 0, 0, 2, ' ', 0)
-	for _, s := range all {
-		fmt.Fprintf(t, "%s\t%s\n", s.Name, s.About)
+	type entry struct {
+		Name  string `json:"name"`
+		About string `json:"about"`
 	}
-	return t.Flush()
+	var all []entry
+	for _, s := range scenarios {
+		all = append(all, entry{s.Name, s.About})
+	}
+	return c.tell(w, func(w io.Writer) error {
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, e := range all {
+			fmt.Fprintf(t, "%s\t%s\n", e.Name, e.About)
+		}
+		return t.Flush()
+	}, indented(all))
 }
 
 type simShow struct {
@@ -71,6 +81,7 @@ func (s *simShow) Run(w streams) error {
 // simDrill predicts the results of a drill from its settings and the capacity of its backend
 // alone, and compares them with the measured results.
 type simDrill struct {
+	output
 	File string `arg:"" help:"What spillway drill --json-file has written."`
 	Seed uint64 `default:"1" placeholder:"N" help:"Of the simulation, whose arrivals are others than those of the drill (default ${default})."`
 }
@@ -85,7 +96,7 @@ func (c *simDrill) Run(ctx context.Context, w streams) error {
 	if err != nil {
 		return usage{fmt.Errorf("%s: %w", c.File, err)}
 	}
-	if err := all.WriteTable(w.stdout); err != nil {
+	if err := c.tell(w, all.WriteTable, indented(all)); err != nil {
 		return err
 	}
 	return outcome(false, all.Within())

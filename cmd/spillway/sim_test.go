@@ -98,13 +98,15 @@ func TestSimExitStatus(t *testing.T) {
 		"no directory":      {[]string{broken, "--json-file", "/nowhere/x.json"}, exitUsage, "/nowhere/x.json"},
 		"no drill":          {[]string{"drill", broken}, exitUsage, "small.yaml"},
 		"list":              {[]string{"list"}, exitOK, "deep-stack"},
+		"list in JSON":      {[]string{"list", "--output=json"}, exitOK, "\"name\": \"deep-stack\""},
 		"show":              {[]string{"show", "deep-stack"}, exitOK, "name: deep-stack"},
 		"show nothing":      {[]string{"show", "x"}, exitUsage, "no built-in scenario"},
 		"schema":            {[]string{"schema"}, exitOK, `"$schema"`},
 		"drill of a file":   {[]string{"drill", "internal/lab/prediction/testdata/drill-callers.json"}, exitOK, "goodput in capacities"},
+		"drill in JSON":     {[]string{"drill", "--output=json", "internal/lab/prediction/testdata/drill-callers.json"}, exitOK, "\"pass\": true"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name == "drill of a file" {
+			if strings.HasPrefix(name, "drill ") {
 				skipRace(t)
 			}
 			status, stdout, stderr := spill(t, append([]string{"sim"}, row.args...)...)

@@ -28,9 +28,9 @@ var rooms = [][]string{
 	{"gateway/mongoproxy/servers"},
 	{"gateway/httpproxy", "gateway/mongoproxy", "gateway/xds"},
 	{"gateway", "gateway/explain"},
-	{"gateway/hostile"},
+	{"gateway/hostile", "gateway/levels"},
 	// The laboratory.
-	{"lab/process"},
+	{"lab/process", "lab/sampling"},
 	{"lab/costdrill", "lab/drill", "lab/scenario", "lab/target"},
 	{"lab/prediction", "lab/report", "lab/simreport"},
 }

@@ -28,6 +28,24 @@ var license string
 // UPlot is a script that draws charts, with its licence.
 var UPlot = "/*\n" + license + "\n*/\n" + uplot
 
+// Policy returns a content security policy that allows the given styles and scripts, by their hashes,
+// and nothing else: no request can leave the page.
+func Policy(styles, scripts []string) string {
+	policy := "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:"
+	for _, kind := range []struct {
+		directive string
+		texts     []string
+	}{{"; style-src", styles}, {"; script-src", scripts}} {
+		if len(kind.texts) > 0 {
+			policy += kind.directive
+		}
+		for _, text := range kind.texts {
+			policy += Hash(text)
+		}
+	}
+	return policy
+}
+
 // Hash returns what allows a style or a script in a content security policy, after a
 // space.
 func Hash(text string) string {

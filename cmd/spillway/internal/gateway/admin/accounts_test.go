@@ -11,8 +11,8 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/textpage"
 )
 
-// TestAccountsAreFigures: where a proxy keeps accounts, the figures and the page come from
-// these, and events do not count requests again.
+// TestAccountsAreFigures: the figures and the page come from the accounts, and events do not count
+// requests again.
 func TestAccountsAreFigures(t *testing.T) {
 	s := newScene(spillway.ModeEnforce)
 	book := s.sampler.collector.Accounts()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
@@ -137,19 +138,32 @@ func (s *scene) second() {
 	s.sampler.tick(s.now)
 }
 
+// say reports an event, and the end of its request to the accounts, as a proxy does.
+func (s *scene) say(e spillway.Event) {
+	s.sampler.decided.Before(s.sampler.collector).Observe(e)
+	end := accounts.End{Account: accounts.Upstream(e.Outcome), Criticality: e.Call.Criticality}
+	switch {
+	case e.Rejected && e.Mode == spillway.ModeEnforce, e.Policy == "retry" && errors.Is(e.Err, spillway.ErrRejected):
+		end.Account, end.Reason = accounts.Rejected, accounts.Reason(e.Reason)
+	case e.Rejected || e.Policy != "retry":
+		return
+	}
+	s.sampler.collector.Accounts().Begin()
+	s.sampler.collector.Accounts().End(end)
+}
+
 // request reports for one request of a class what a proxy would.
 func (s *scene) request(c spillway.Criticality) {
 	call := spillway.Call{Key: "web", Criticality: c, Deadline: s.now.Add(500 * time.Millisecond)}
-	say := s.sampler.decided.Before(s.sampler.collector).Observe
 	if s.random.Float64() > s.admits[c.Index()] {
 		e := rejected("shed", s.mode, outranked)
 		e.Time, e.Call = s.now, call
-		say(e)
+		s.say(e)
 		if s.mode == spillway.ModeEnforce {
 			return
 		}
 	} else {
-		say(spillway.Event{Time: s.now, Call: call, Policy: "shed", Outcome: spillway.OutcomeServed, Latency: s.latency, Mode: s.mode})
+		s.say(spillway.Event{Time: s.now, Call: call, Policy: "shed", Outcome: spillway.OutcomeServed, Latency: s.latency, Mode: s.mode})
 	}
 	s.proxy.levels.Gates[0].Admitted++
 	s.proxy.levels.Clusters[0].Endpoints[s.random.IntN(2)].Attempts++
@@ -161,7 +175,7 @@ func (s *scene) request(c spillway.Criticality) {
 	case r < s.late+s.fails:
 		e.Outcome, e.Err = spillway.OutcomeFailed, errors.New("failed")
 	}
-	say(e)
+	s.say(e)
 }
 
 func (s *scene) seconds(n int) {

@@ -295,7 +295,7 @@ func TestBrowserBare(t *testing.T) {
 	}
 	s.sampler.collector.ByEnd("mongo")
 	for range 3 {
-		s.sampler.collector.Observe(spillway.Event{Policy: "retry", Outcome: spillway.OutcomeServed, Latency: time.Millisecond, Call: spillway.Call{Key: "mongo"}})
+		s.say(spillway.Event{Policy: "retry", Outcome: spillway.OutcomeServed, Latency: time.Millisecond, Call: spillway.Call{Key: "mongo"}})
 	}
 	s.sampler.tick(noon.Add(time.Second))
 	s.proxy.levels.Gates[0].Limit = 16

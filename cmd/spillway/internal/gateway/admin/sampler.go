@@ -109,7 +109,7 @@ func (s *sampler) summarize() *State {
 		st.Last.Limits[st.Limits[i].Name] = st.Limits[i].Value
 	}
 	st.Notices = s.notices(st, l, now.at)
-	st.Verdict = judge(st, anyEnded(now.totals) || st.Mean.InFlight > 0)
+	st.Verdict = judge(st, now.totals.Accounts.Sum() > 0 || st.Mean.InFlight > 0)
 	st.Tiles = tiles(st)
 	return st
 }
@@ -128,18 +128,6 @@ func peaks(all []*sample) []Gate {
 		gates[i].Peak = most[gates[i].key()]
 	}
 	return gates
-}
-
-// anyEnded reports whether a request has ended since the start.
-func anyEnded(t *collector.Totals) bool {
-	for fate := collector.FateServed; fate <= collector.FateWithheld; fate++ {
-		for _, n := range t.Fates[fate] {
-			if n > 0 {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // tell keeps the row of a State for the charts, and sends both to all streams. A slow stream

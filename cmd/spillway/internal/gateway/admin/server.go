@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"embed"
-	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -168,13 +167,7 @@ func asset(kind, text string) http.HandlerFunc {
 }
 
 func (s *Server) serveState(w http.ResponseWriter, _ *http.Request) {
-	text, err := json.MarshalIndent(s.sampler.state.Load(), "", " ")
-	if err != nil { // a number is none
-		textpage.Serve(w, http.StatusInternalServerError, err.Error()+"\n")
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(text, '\n')) // who has left does not read it
+	textpage.ServeJSON(w, s.sampler.state.Load())
 }
 
 // serveReady does not use the last sample: a load balancer must see a change at once.

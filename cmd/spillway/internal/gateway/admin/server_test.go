@@ -74,7 +74,7 @@ func TestGetChangesNothing(t *testing.T) {
 	s.seconds(3)
 	s.Allow(access.Config{TokenFile: tokenFile(t, goodToken)})
 	h, before := s.Handler(), s.proxy.Levels(s.now)
-	beforeTotals := s.sampler.collector.Read().Fates[collector.FateServed][2]
+	beforeTotals := s.sampler.collector.Read().Accounts
 	for _, path := range append(paths, "/api/v1/mode", "/api/v1/reload") {
 		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete, http.MethodOptions} {
 			w := ask(t, h, method, path, "off", "Authorization", "Bearer "+goodToken)
@@ -83,7 +83,7 @@ func TestGetChangesNothing(t *testing.T) {
 			}
 		}
 	}
-	if after := s.proxy.Levels(s.now); !reflect.DeepEqual(before, after) || s.proxy.reloads != 0 || s.sampler.collector.Read().Fates[collector.FateServed][2] != beforeTotals {
+	if after := s.proxy.Levels(s.now); !reflect.DeepEqual(before, after) || s.proxy.reloads != 0 || s.sampler.collector.Read().Accounts != beforeTotals {
 		t.Errorf("%+v is now %+v", before, after)
 	}
 	one, two := get(t, h, "/metrics").Body.String(), get(t, h, "/metrics").Body.String()

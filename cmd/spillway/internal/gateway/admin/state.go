@@ -178,53 +178,30 @@ const quorum = 100
 func figures(then, now, quantiles *sample) Figures {
 	seconds := max(now.at.Sub(then.at).Seconds(), 1e-3)
 	f := Figures{Time: now.at.Unix(), Seconds: seconds}
-	rate := func(fate int) (all Classes) {
-		for class := range all {
-			all[class] = float64(now.totals.Fates[fate][class]-then.totals.Fates[fate][class]) / seconds
+	was, is := &then.totals.Accounts, &now.totals.Accounts
+	for class := range f.Ended {
+		rate := func(a accounts.Account) float64 { return float64(is.Ended[a][class]-was.Ended[a][class]) / seconds }
+		f.Goodput += rate(accounts.Served)
+		f.Late += rate(accounts.Late)
+		f.Failed += rate(accounts.Failed)
+		f.RejectedUpstream += rate(accounts.RejectedUpstream)
+		f.GoneSent += rate(accounts.GoneSent)
+		f.GoneWaiting += rate(accounts.GoneWaiting)
+		f.Rejected[class] = rate(accounts.Rejected)
+		for a := range accounts.Count {
+			f.Ended[class] += rate(accounts.Account(a))
 		}
-		return all
-	}
-	rejected, withheld := rate(collector.FateRejected), rate(collector.FateWithheld)
-	in, out := rate(collector.FateIngressWould), rate(collector.FateEgressWould)
-	for class := range f.Rejected {
-		f.Rejected[class] = rejected[class] + withheld[class]
-		f.Would[class] = max(in[class], out[class])
-		for fate := collector.FateServed; fate <= collector.FateWithheld; fate++ {
-			f.Ended[class] += rate(fate)[class]
+		for side := range now.totals.Would { // a request may meet a gate of either
+			f.Would[class] = max(f.Would[class], float64(now.totals.Would[side][class]-then.totals.Would[side][class])/seconds)
 		}
 	}
-	f.Goodput, f.Late, f.Failed = rate(collector.FateServed).sum(), rate(collector.FateLate).sum(), rate(collector.FateFailed).sum()
-	f.RejectedUpstream = rate(collector.FateRejectedUpstream).sum()
-	f.GoneSent, f.GoneWaiting = rate(collector.FateGoneSent).sum(), rate(collector.FateGoneWaiting).sum()
-	if now.totals.Booked {
-		f.Offered = float64(now.totals.Offered-then.totals.Offered) / seconds
-	} else {
-		f.Offered = float64(admissions(then, now))/seconds + rejected.sum()
-	}
+	f.Offered = float64(is.Offered-was.Offered) / seconds
 	f.latency(quantiles, now)
 	f.levels(now)
 	if sent := f.Goodput + f.Late + f.Failed + f.RejectedUpstream; sent > 0 && (f.Budget != nil || now.totals.Retries > 0) {
 		f.RetryRatio = new(float64(now.totals.Retries-then.totals.Retries) / seconds / sent)
 	}
 	return f
-}
-
-// admissions returns the number of requests admitted between two samples.
-func admissions(then, now *sample) (n uint64) {
-	before := make(map[gateKey]uint64, len(then.levels.Gates))
-	for i := range then.levels.Gates {
-		g := &then.levels.Gates[i]
-		before[g.key()] = g.Admitted
-	}
-	for i := range now.levels.Gates {
-		g := &now.levels.Gates[i]
-		if was := before[g.key()]; g.Admitted >= was {
-			n += g.Admitted - was
-		} else { // another gate of that name
-			n += g.Admitted
-		}
-	}
-	return n
 }
 
 func (f *Figures) latency(then, now *sample) {

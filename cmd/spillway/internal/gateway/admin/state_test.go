@@ -8,20 +8,17 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 )
 
 // TestFigures checks all figures after ten seconds of known events.
 func TestFigures(t *testing.T) {
 	s := newScene(spillway.ModeEnforce)
-	c, g := s.sampler.collector, &s.proxy.levels.Gates[0]
+	g := &s.proxy.levels.Gates[0]
 	for i := range 10 {
 		s.now = s.now.Add(time.Second)
 		call := spillway.Call{Criticality: spillway.CriticalPlus, Deadline: s.now.Add(250 * time.Millisecond)}
-		for range 20 { // admitted: 14 served, 2 late, 1 failed, 1 rejected upstream, 1 withheld, 1 gone
-			g.Admitted++
-		}
-		retried := call
+		retried := call // 14 served, 2 late, 1 failed, 1 rejected upstream, 1 rejected at an attempt, 1 gone
 		retried.Attempt = 2
 		for j, e := range []spillway.Event{
 			{Outcome: spillway.OutcomeTimedOut}, {Outcome: spillway.OutcomeTimedOut}, {Outcome: spillway.OutcomeFailed}, {Outcome: spillway.OutcomeOverloaded, Call: retried},
@@ -31,19 +28,19 @@ func TestFigures(t *testing.T) {
 			if j != 3 {
 				e.Call = call
 			}
-			c.Observe(e)
+			s.say(e)
 		}
 		for range 14 {
-			c.Observe(spillway.Event{Time: s.now, Call: call, Policy: "retry", Outcome: spillway.OutcomeServed, Latency: 10 * time.Millisecond})
+			s.say(spillway.Event{Time: s.now, Call: call, Policy: "retry", Outcome: spillway.OutcomeServed, Latency: 10 * time.Millisecond})
 		}
 		for range 5 {
 			e := rejected("shed", spillway.ModeEnforce, crowded)
 			e.Call.Criticality = spillway.Sheddable
-			c.Observe(e)
+			s.say(e)
 		}
 		for range 3 {
-			c.Observe(spillway.Event{Policy: "quota", Rejected: true, Mode: spillway.ModeObserve})
-			c.Observe(spillway.Event{Policy: "throttle", Rejected: true, Mode: spillway.ModeObserve})
+			s.say(spillway.Event{Policy: "quota", Rejected: true, Mode: spillway.ModeObserve})
+			s.say(spillway.Event{Policy: "throttle", Rejected: true, Mode: spillway.ModeObserve})
 		}
 		g.InFlight, g.Peak = 7, 8+i
 		s.sampler.tick(s.now)
@@ -94,17 +91,13 @@ func TestUnknownFigures(t *testing.T) {
 	}
 }
 
-// A gate that was closed and made again counts from zero.
+// An endpoint that left and came again counts from zero.
 func TestCountersThatBeginAgain(t *testing.T) {
 	s := newScene(spillway.ModeEnforce)
 	s.seconds(20)
-	s.proxy.levels.Gates[0].Admitted = 5
 	s.proxy.levels.Clusters[0].Endpoints[0].Attempts = 3
 	s.sampler.tick(s.now.Add(time.Second))
 	st := s.sampler.state.Load()
-	if st.Last.Offered != 5 {
-		t.Errorf("offered %v, want 5", st.Last.Offered)
-	}
 	if rate := st.Clusters[0].Endpoints[0].Rate; rate < 0 || rate > 1 {
 		t.Errorf("%v attempts per second", rate)
 	}
@@ -189,10 +182,7 @@ func checkMetrics(t *testing.T, s *scene) {
 			t.Errorf("metrics have %v of %+v", got, r)
 		}
 	}
-	served := float64(0)
-	for _, n := range s.sampler.samples[len(s.sampler.samples)-1].totals.Fates[collector.FateServed] {
-		served += float64(n)
-	}
+	served := float64(st.Totals.Accounts.Of(accounts.Served))
 	if got := bySum["retry admitted  enforce"]; got != served || got == 0 {
 		t.Errorf("metrics have %v served, want %v", got, served)
 	}

@@ -292,11 +292,10 @@ func (s *Set) late(all []*Exchange) []*Exchange {
 
 // Stats is a snapshot of a [Set].
 type Stats struct {
-	Connections int
-	Requests    int    // including those that wait for their client
-	Waiting     int    // of them
-	Evicted     uint64 // exchanges and connections
-	Rejected    uint64 // requests, at the cap
+	Requests int    // including those that wait for their client
+	Waiting  int    // of them
+	Evicted  uint64 // exchanges and connections
+	Rejected uint64 // requests, at the cap
 }
 
 // Requests returns the number of requests, including requests that wait for their client.
@@ -310,7 +309,7 @@ func (s *Set) Requests() int {
 func (s *Set) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := Stats{Connections: len(s.conns), Requests: s.requests, Evicted: s.evicted, Rejected: s.rejected}
+	all := Stats{Requests: s.requests, Evicted: s.evicted, Rejected: s.rejected}
 	for _, c := range s.conns {
 		for x := c.exchanges; x != nil; x = x.next {
 			if x.waits() {

@@ -197,7 +197,7 @@ func TestCountsOfClients(t *testing.T) {
 	for _, c := range conns {
 		h.State(c.conn, http.StateClosed)
 	}
-	if s := h.Stats(); s.Requests != 0 || s.Connections != 0 || len(h.addresses) != 0 || s.Evicted == 0 {
+	if s := h.Stats(); s.Requests != 0 || len(h.conns) != 0 || len(h.addresses) != 0 || s.Evicted == 0 {
 		t.Errorf("%+v, and %d addresses are left", s, len(h.addresses))
 	}
 }

@@ -30,43 +30,43 @@ func stopped(reason retry.Reason, attempts int) error {
 	return &retry.Error{Err: errors.New("failed"), Why: errors.New("why"), Reason: reason, Attempts: attempts}
 }
 
-// TestKindsAndFates: each event is counted as one kind, and each request has one fate.
-func TestKindsAndFates(t *testing.T) {
-	const none = -1
+// TestKinds: each event is counted as one kind. What gates that observe would reject is counted by side.
+func TestKinds(t *testing.T) {
+	const none, server, client = -1, 0, 1 // sides
 	throttled := &spillway.RejectedError{Policy: "throttle", Reason: spillway.ReasonThrottle}
 	for _, row := range []struct {
 		event           spillway.Event
 		policy, outcome string
 		reason          string
-		fate            int
+		would           int
 	}{
 		{spillway.Event{Policy: "shed", Outcome: spillway.OutcomeServed}, "shed", "admitted", "", none},
 		{spillway.Event{Policy: "shed", Outcome: spillway.OutcomeAbandoned}, "shed", "abandoned", "client_gone", none},
-		{rejected("shed", spillway.ModeEnforce, outranked), "shed", "rejected", "higher_class", FateRejected},
-		{rejected("shed", spillway.ModeEnforce, fmt.Errorf("x: %w", crowded)), "shed", "rejected", "queue_full", FateRejected},
-		{rejected("shed", spillway.ModeObserve, crowded), "shed", "rejected", "queue_full", FateIngressWould},
-		{spillway.Event{Policy: "shed", Rejected: true}, "shed", "rejected", "other", FateRejected},
-		{spillway.Event{Policy: "ratelimit", Rejected: true, Err: errors.New("x")}, "ratelimit", "rejected", "other", FateRejected},
-		{spillway.Event{Policy: "quota", Rejected: true}, "quota", "rejected", "other", FateRejected},
-		{rejected("batch", spillway.ModeEnforce, &spillway.RejectedError{Reason: spillway.ReasonQueueFull}), "batch", "rejected", "queue_full", FateWithheld},
-		{rejected("batch", spillway.ModeEnforce, &spillway.RejectedError{Reason: spillway.ReasonMaxWait}), "batch", "rejected", "max_wait", FateWithheld},
+		{rejected("shed", spillway.ModeEnforce, outranked), "shed", "rejected", "higher_class", none},
+		{rejected("shed", spillway.ModeEnforce, fmt.Errorf("x: %w", crowded)), "shed", "rejected", "queue_full", none},
+		{rejected("shed", spillway.ModeObserve, crowded), "shed", "rejected", "queue_full", server},
+		{spillway.Event{Policy: "shed", Rejected: true}, "shed", "rejected", "other", none},
+		{spillway.Event{Policy: "ratelimit", Rejected: true, Err: errors.New("x")}, "ratelimit", "rejected", "other", none},
+		{spillway.Event{Policy: "quota", Rejected: true}, "quota", "rejected", "other", none},
+		{rejected("batch", spillway.ModeEnforce, &spillway.RejectedError{Reason: spillway.ReasonQueueFull}), "batch", "rejected", "queue_full", none},
+		{rejected("batch", spillway.ModeEnforce, &spillway.RejectedError{Reason: spillway.ReasonMaxWait}), "batch", "rejected", "max_wait", none},
 		{spillway.Event{Policy: "batch", Outcome: spillway.OutcomeServed}, "batch", "admitted", "", none},
-		{spillway.Event{Policy: "batch", Outcome: spillway.OutcomeTimedOut, Err: context.DeadlineExceeded}, "batch", "late", "deadline", FateLate},
-		{spillway.Event{Policy: "batch", Outcome: spillway.OutcomeAbandoned, Err: context.Canceled}, "batch", "abandoned", "client_gone", FateGoneSent},
-		{rejected("throttle", spillway.ModeEnforce, throttled), "throttle", "rejected", "throttle", none}, // the end of the call tells
-		{rejected("throttle", spillway.ModeObserve, throttled), "throttle", "rejected", "throttle", FateEgressWould},
+		{spillway.Event{Policy: "batch", Outcome: spillway.OutcomeTimedOut, Err: context.DeadlineExceeded}, "batch", "late", "deadline", none},
+		{spillway.Event{Policy: "batch", Outcome: spillway.OutcomeAbandoned, Err: context.Canceled}, "batch", "abandoned", "client_gone", none},
+		{rejected("throttle", spillway.ModeEnforce, throttled), "throttle", "rejected", "throttle", none},
+		{rejected("throttle", spillway.ModeObserve, throttled), "throttle", "rejected", "throttle", client},
 		{spillway.Event{Policy: "inflight", Outcome: spillway.OutcomeTimedOut}, "inflight", "late", "deadline", none},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeServed}, "retry", "admitted", "", FateServed},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeTimedOut, Err: stopped(retry.ReasonAttempts, 3)}, "retry", "late", "deadline", FateLate},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: errors.New("x")}, "retry", "failed", "failed", FateFailed},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverloaded}, "retry", "failed", "overloaded", FateRejectedUpstream},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: stopped(retry.ReasonBudget, 1)}, "retry", "failed", "budget", FateFailed},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverloaded, Err: stopped(retry.ReasonAttempts, 3)}, "retry", "failed", "attempts", FateRejectedUpstream},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: stopped(retry.ReasonAttempts, 1)}, "retry", "failed", "failed", FateFailed},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverloaded, Err: stopped(retry.ReasonRetryAfter, 1)}, "retry", "failed", "retry_after", FateRejectedUpstream},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: stopped(retry.ReasonDeadline, 1)}, "retry", "failed", "no_time", FateFailed},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: throttled}, "retry", "abandoned", "other_policy", FateWithheld},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: context.Canceled}, "retry", "abandoned", "client_gone", FateGoneSent},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeServed}, "retry", "admitted", "", none},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeTimedOut, Err: stopped(retry.ReasonAttempts, 3)}, "retry", "late", "deadline", none},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: errors.New("x")}, "retry", "failed", "failed", none},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverloaded}, "retry", "failed", "overloaded", none},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: stopped(retry.ReasonBudget, 1)}, "retry", "failed", "budget", none},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverloaded, Err: stopped(retry.ReasonAttempts, 3)}, "retry", "failed", "attempts", none},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: stopped(retry.ReasonAttempts, 1)}, "retry", "failed", "failed", none},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverloaded, Err: stopped(retry.ReasonRetryAfter, 1)}, "retry", "failed", "retry_after", none},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: stopped(retry.ReasonDeadline, 1)}, "retry", "failed", "no_time", none},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: throttled}, "retry", "abandoned", "other_policy", none},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: context.Canceled}, "retry", "abandoned", "client_gone", none},
 		{spillway.Event{Policy: "a new one", Outcome: 77}, "other", "failed", "failed", none},
 	} {
 		c := New()
@@ -86,53 +86,40 @@ func TestKindsAndFates(t *testing.T) {
 				}
 			}
 		}
-		for fate, classes := range all.Fates {
+		for side, classes := range all.Would {
 			want := [spillway.Criticalities]uint64{}
-			if fate == row.fate {
+			if side == row.would {
 				want[1] = 1
 			}
 			if classes != want {
-				t.Errorf("%+v: fate %d is counted as %v, want %v", row.event, fate, classes, want)
+				t.Errorf("%+v: gates of the %s would reject %v, want %v", row.event, sides[side], classes, want)
 			}
 		}
 	}
 }
 
 // TestByEnd: a call may pass through the gates once for each attempt, and be rejected each
-// time. Its fate is the event of its end.
+// time. What observing gates would have rejected is counted at its first attempt.
 func TestByEnd(t *testing.T) {
 	c := New()
 	c.ByEnd("mongo", "more")
-	served := spillway.Event{Policy: "retry", Outcome: spillway.OutcomeServed, Latency: time.Millisecond}
 	say := func(e spillway.Event, key string, attempt int32) {
 		e.Call.Key, e.Call.Attempt = key, attempt
 		c.Observe(e)
 	}
-	shed := rejected("shed", spillway.ModeEnforce, crowded)
-	observed := shed
-	observed.Mode = spillway.ModeObserve
-	end := spillway.Event{Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: crowded}
-	for _, key := range []string{"mongo", "more"} {
-		say(shed, key, 0) // and let in after that
+	served := spillway.Event{Policy: "retry", Outcome: spillway.OutcomeServed, Latency: time.Millisecond}
+	for _, key := range []string{"mongo", "more", "web"} { // of the last one, the attempts are the client's
+		say(rejected("shed", spillway.ModeEnforce, crowded), key, 0)
+		say(rejected("shed", spillway.ModeObserve, crowded), key, 0)
+		say(rejected("shed", spillway.ModeObserve, crowded), key, 1)
 		say(served, key, 1)
-		say(shed, key, 0)
-		say(end, key, 0)
-		say(shed, key, 0) // and once more
-		say(shed, key, 1)
-		say(end, key, 1)
-		say(observed, key, 0)
-		say(observed, key, 1)
-		say(served, key, 1)
+		say(spillway.Event{Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: crowded}, key, 1)
 	}
-	say(shed, "web", 0)
-	say(served, "web", 0)
-	all, want := c.Read(), [fateCount]uint64{FateServed: 5, FateRejected: 3, FateWithheld: 2, FateIngressWould: 2}
-	for fate, n := range want {
-		if got := all.Fates[fate][2]; got != n {
-			t.Errorf("fate %d has %d, want %d", fate, got, n)
-		}
+	all := c.Read()
+	if got := all.Would[0][2]; got != 4 {
+		t.Errorf("%d would be rejected, want 4", got)
 	}
-	if all.Latency[0].Total() != 5 || all.Retries != 6 {
+	if all.Latency[0].Total() != 3 || all.Retries != 6 {
 		t.Errorf("%d latencies, %d retries", all.Latency[0].Total(), all.Retries)
 	}
 }
@@ -141,8 +128,8 @@ func TestByEnd(t *testing.T) {
 func TestNoLatency(t *testing.T) {
 	c := New()
 	c.Observe(spillway.Event{Policy: "retry", Outcome: spillway.OutcomeServed})
-	if all := c.Read(); all.Latency[0].Total() != 0 || all.Fates[FateServed][2] != 1 {
-		t.Errorf("%d latencies, %d served", all.Latency[0].Total(), all.Fates[FateServed][2])
+	if all := c.Read(); all.Latency[0].Total() != 0 {
+		t.Errorf("%d latencies", all.Latency[0].Total())
 	}
 }
 

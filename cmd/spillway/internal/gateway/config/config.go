@@ -47,8 +47,6 @@ type Log struct {
 type Mode = policyconf.Mode
 
 type (
-	// Classes has a number for each criticality.
-	Classes = policyconf.Classes
 	// RateLimit has the settings of package ratelimit.
 	RateLimit = policyconf.RateLimit
 	// Quota has the settings of package quota.

@@ -1,6 +1,7 @@
 package decisions
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -10,6 +11,9 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
@@ -231,29 +235,10 @@ func TraceID(h http.Header) string {
 	return ""
 }
 
-const traceLength = len("00-0123456789abcdef0123456789abcdef-0123456789abcdef-00")
-
 func traceID(parent string) string {
-	if len(parent) < traceLength || parent[2] != '-' || parent[35] != '-' || parent[52] != '-' {
-		return ""
+	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": parent})
+	if id := trace.SpanContextFromContext(ctx).TraceID(); id.IsValid() {
+		return id.String()
 	}
-	version, id, span, flags := parent[:2], parent[3:35], parent[36:52], parent[53:55]
-	switch {
-	case !hex(version), !hex(id), !hex(span), !hex(flags), version == "ff":
-		return ""
-	case strings.Trim(id, "0") == "", strings.Trim(span, "0") == "":
-		return ""
-	case len(parent) > traceLength && (version == "00" || parent[traceLength] != '-'):
-		return ""
-	}
-	return strings.Clone(id)
-}
-
-func hex(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+	return ""
 }

@@ -2,7 +2,6 @@ package decisions
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -58,7 +57,7 @@ func (l *Log) ServeSamples(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_, reasons := reasonsOf(all)
-	serveJSON(w, samplesPage{Seen: seen, Decisions: append([]Decision{}, all...), Reasons: reasons})
+	textpage.ServeJSON(w, samplesPage{Seen: seen, Decisions: append([]Decision{}, all...), Reasons: reasons})
 }
 
 // reasonsOf returns what to do about decisions by policy, reason and setting, and the names in the order of
@@ -105,16 +104,6 @@ func shape(r *http.Request, usual, most int) (n int, asJSON bool, err error) {
 	}
 }
 
-func serveJSON(w http.ResponseWriter, v any) {
-	text, err := json.MarshalIndent(v, "", " ")
-	if err != nil {
-		textpage.Serve(w, http.StatusInternalServerError, err.Error()+"\n")
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(text, '\n')) // who has left does not read it
-}
-
 // ServeTop writes the top lists of rejections.
 func (l *Log) ServeTop(w http.ResponseWriter, r *http.Request) {
 	n, asJSON, err := shape(r, usualTop, mostTop)
@@ -124,7 +113,7 @@ func (l *Log) ServeTop(w http.ResponseWriter, r *http.Request) {
 	}
 	all := l.Top(time.Now(), n)
 	if asJSON {
-		serveJSON(w, all)
+		textpage.ServeJSON(w, all)
 		return
 	}
 	textpage.Serve(w, http.StatusOK, textpage.Aligned(func(w io.Writer) { writeTop(w, &all) }))

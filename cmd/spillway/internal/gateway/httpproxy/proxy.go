@@ -21,11 +21,11 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/connlimit"
 	"github.com/seed90641741/spillway/cost"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/tune"
 )
 
 // Config is what a proxy is started with.
@@ -224,8 +224,8 @@ type Stats struct {
 	Resets    map[string]resets.Counts // of connections of listeners
 	Gates     []GateStats
 	Clusters  map[string]upstream.Stats
-	Costs     map[string]cost.Stats  // of clusters that learn them
-	Tuners    map[string]tuner.Stats // of clusters that have one: the limit, and its last moves
+	Costs     map[string]cost.Stats // of clusters that learn them
+	Tuners    map[string]tune.Stats // of clusters that have one: the limit, and its last moves
 	AccessLog lines.Stats
 }
 
@@ -246,7 +246,7 @@ func (p *Proxy) Stats(now time.Time) Stats {
 	defer p.mu.Unlock()
 	s := Stats{
 		Listeners: make(map[string]connlimit.Stats), Clients: make(map[string]clients.Stats), Resets: make(map[string]resets.Counts),
-		Clusters: make(map[string]upstream.Stats), Costs: make(map[string]cost.Stats), Tuners: make(map[string]tuner.Stats),
+		Clusters: make(map[string]upstream.Stats), Costs: make(map[string]cost.Stats), Tuners: make(map[string]tune.Stats),
 		AccessLog: p.access.Load().Stats(),
 	}
 	for name, l := range p.listeners {

@@ -8,11 +8,11 @@ import (
 
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/connlimit"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/ratelimit"
+	"github.com/seed90641741/spillway/tune"
 )
 
 // Stats is a snapshot of a listener.
@@ -38,7 +38,7 @@ type Stats struct {
 	Peak int
 
 	// Tuner is the state of the tuner of the request limiter; nil without one.
-	Tuner *tuner.Stats
+	Tuner *tune.Stats
 	// Closed counts closed connections by [Reason].
 	Closed [Reasons]uint64
 	// Endpoints has the commands that were sent to each server.

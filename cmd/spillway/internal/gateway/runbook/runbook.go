@@ -71,15 +71,6 @@ var bySetting = map[string]Entry{
 	},
 }
 
-// Reasons returns the reasons that have an entry of their own, with the policy in front where an
-// entry is for one policy.
-func Reasons() (all []string) {
-	for reason := range entries {
-		all = append(all, reason)
-	}
-	return all
-}
-
 var entries = map[string]Entry{
 	"rate_limit": {
 		"Find out who sends more than usual; raise the limit only if the service can do more.",

@@ -163,8 +163,7 @@ func TestEachReasonHasAnEntry(t *testing.T) {
 			t.Errorf("%s of %s has no entry", reason, policy)
 		}
 	}
-	for _, reason := range Reasons() {
-		e := entries[reason]
+	for reason, e := range entries {
 		_, anchor, _ := strings.Cut(e.Link(), "#")
 		switch {
 		case !slices.Contains(sections, anchor):

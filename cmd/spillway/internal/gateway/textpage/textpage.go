@@ -1,8 +1,9 @@
-// Package textpage writes the pages of the admin listener that are plain text.
+// Package textpage writes the pages of the admin listener that are plain text or JSON.
 package textpage
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,6 +20,17 @@ func Serve(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, text) // a client that has left does not read it
+}
+
+// ServeJSON answers with a value as JSON.
+func ServeJSON(w http.ResponseWriter, v any) {
+	text, err := json.MarshalIndent(v, "", " ")
+	if err != nil { // a number is none
+		Serve(w, http.StatusInternalServerError, err.Error()+"\n")
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(text, '\n')) // a client that has left does not read it
 }
 
 // Aligned returns the output of write with aligned columns. A tab ends each cell.

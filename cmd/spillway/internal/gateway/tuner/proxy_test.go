@@ -81,7 +81,7 @@ func start(t *testing.T, p *pool, text string) (*gateway.Proxy, func() tune.Stat
 		}
 	})
 	load(t, "http://"+x.Addr("").String())
-	return x, func() tune.Stats { return x.Stats(time.Now()).Tuners["web"].Stats }
+	return x, func() tune.Stats { return x.Stats(time.Now()).Tuners["web"] }
 }
 
 // load sends about 300 requests per second until the test ends.

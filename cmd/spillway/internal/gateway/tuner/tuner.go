@@ -9,7 +9,6 @@ package tuner
 import (
 	"context"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway/tune"
@@ -44,7 +43,6 @@ type Tuner struct {
 	set      float64   // what it was set to, successfully
 	at       time.Time // when
 	failing  bool
-	failures atomic.Uint64
 }
 
 // New returns a Tuner, or an error if its configuration is invalid.
@@ -99,7 +97,7 @@ func (t *Tuner) put(ctx context.Context, now time.Time, limit float64) {
 	case ctx.Err() != nil:
 		return
 	case err != nil:
-		if t.failures.Add(1); !t.failing {
+		if !t.failing {
 			t.logger.Error("a limit cannot be set", "limit", t.name, "to", limit, "error", err)
 		}
 	default:
@@ -129,12 +127,5 @@ func (t *Tuner) tell(m tune.Move) {
 // Limit returns the target value of the limit.
 func (t *Tuner) Limit() float64 { return t.tuner.Limit() }
 
-// Stats is a snapshot of a [Tuner]: the limit, its reason, and the last moves.
-type Stats struct {
-	tune.Stats
-
-	Failures uint64 // to set the limit
-}
-
-// Stats returns the state as of the last step.
-func (t *Tuner) Stats() Stats { return Stats{t.tuner.Stats(time.Now()), t.failures.Load()} }
+// Stats returns the limit, its reason and the last moves, as of the last step.
+func (t *Tuner) Stats() tune.Stats { return t.tuner.Stats(time.Now()) }

@@ -34,7 +34,7 @@ func (m *Meter) Waiting() int64 { return m.waiting.Load() }
 // endingOf returns the outcome of an attempt. A rejection of one customer says nothing about
 // the load.
 func endingOf(answer *http.Response, err error, now time.Time) tuner.Ending {
-	if err != nil { // the time that it took tells enough
+	if err != nil { // its duration is enough
 		return tuner.Failed
 	}
 	said := read(answer, now)

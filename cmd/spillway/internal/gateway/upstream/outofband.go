@@ -3,14 +3,15 @@ package upstream
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"sync"
 	"time"
+
+	orcapb "github.com/cncf/xds/go/xds/service/orca/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/orca"
 )
@@ -100,12 +101,16 @@ func (o *outOfBand) stream(ctx context.Context, x *endpoint) (received bool, err
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // which ends the stream
 	e := o.endpoints
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost,
-		e.scheme+"://"+x.address+"/xds.service.orca.v3.OpenRcaService/StreamCoreMetrics", bytes.NewReader(reportRequest(o.every)))
+	message, err := frame(&orcapb.OrcaLoadReportRequest{ReportInterval: durationpb.New(o.every)})
 	if err != nil {
 		return false, err
 	}
-	r.Header = http.Header{"Content-Type": {"application/grpc"}, "Te": {"trailers"}, "User-Agent": {"spillway"}}
+	service := e.scheme + "://" + x.address + orcapb.OpenRcaService_StreamCoreMetrics_FullMethodName
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, service, bytes.NewReader(message))
+	if err != nil {
+		return false, err
+	}
+	r.Header = headOfCall()
 	t := e.plain
 	if e.second != nil {
 		t = e.second
@@ -140,31 +145,4 @@ func (o *outOfBand) stream(ctx context.Context, x *endpoint) (received bool, err
 			return received, ctx.Err()
 		}
 	}
-}
-
-// reportRequest returns an OrcaLoadReportRequest as gRPC sends it: report_interval = 1, a
-// google.protobuf.Duration with seconds = 1 and nanos = 2.
-func reportRequest(every time.Duration) []byte {
-	duration := binary.AppendUvarint([]byte{1 << 3}, uint64(every/time.Second))
-	duration = binary.AppendUvarint(append(duration, 2<<3), uint64(every%time.Second))
-	message := append([]byte{1<<3 | 2, byte(len(duration))}, duration...)
-	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
-}
-
-// maxReport is the maximum length of a report.
-const maxReport = 16 << 10
-
-// readMessage reads one gRPC message, which must not be compressed.
-func readMessage(from io.Reader) ([]byte, error) {
-	var head [5]byte
-	if _, err := io.ReadFull(from, head[:]); err != nil {
-		return nil, err
-	}
-	n := binary.BigEndian.Uint32(head[1:])
-	if head[0] != 0 || n > maxReport {
-		return nil, fmt.Errorf("a message of %d bytes (flags %d), must be at most %d and not compressed", n, head[0], maxReport)
-	}
-	message := make([]byte, n)
-	_, err := io.ReadFull(from, message)
-	return message, err
 }

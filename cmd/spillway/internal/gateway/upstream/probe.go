@@ -2,15 +2,18 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"time"
+
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
@@ -96,33 +99,30 @@ func (a *asker) http(ctx context.Context, address string) error {
 	return err
 }
 
-// grpc asks as "GRPC Health Checking Protocol" has it. The two messages of it that are
-// needed have one field each.
+// grpc asks as "GRPC Health Checking Protocol" has it.
 func (a *asker) grpc(ctx context.Context, address string) error {
-	var message []byte
-	if name := a.config.Service; name != "" {
-		message = append(binary.AppendUvarint([]byte{1<<3 | 2}, uint64(len(name))), name...) // service = 1, a string
-	}
-	body := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
-	head := http.Header{"Content-Type": {"application/grpc"}, "Te": {"trailers"}, "User-Agent": {"spillway"}}
-	got, err := a.do(ctx, http.MethodPost, address, "/grpc.health.v1.Health/Check", head, body)
+	body, err := frame(&healthpb.HealthCheckRequest{Service: a.config.Service})
 	if err != nil {
 		return err
 	}
-	status := got.trailer.Get("Grpc-Status")
-	if status == "" {
-		status = got.head.Get("Grpc-Status")
+	got, err := a.do(ctx, http.MethodPost, address, healthpb.Health_Check_FullMethodName, headOfCall(), body)
+	if err != nil {
+		return err
 	}
+	status := cmp.Or(got.trailer.Get("Grpc-Status"), got.head.Get("Grpc-Status"))
 	switch {
 	case got.status != http.StatusOK:
 		return fmt.Errorf("answered %d", got.status)
 	case status != "0":
 		return fmt.Errorf("answered with the status %.32q of gRPC", status)
-	case !bytes.Equal(got.text, serving):
+	}
+	message, err := readMessage(bytes.NewReader(got.text))
+	if err != nil {
+		return fmt.Errorf("answered with %w", err)
+	}
+	var is healthpb.HealthCheckResponse
+	if err := proto.Unmarshal(message, &is); err != nil || is.GetStatus() != healthpb.HealthCheckResponse_SERVING {
 		return errors.New("answered that it is not serving")
 	}
 	return nil
 }
-
-// serving is the answer of an endpoint that is healthy: status = 1, SERVING.
-var serving = []byte{0, 0, 0, 0, 2, 1 << 3, 1}

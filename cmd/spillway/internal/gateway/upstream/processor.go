@@ -35,7 +35,7 @@ var errNoReport = errors.New("an endpoint has sent no cpu_utilization lately")
 // report takes in a report of an endpoint.
 func (p *processor) report(now time.Time, x *endpoint, r orca.Report) {
 	if !(r.CPU > 0) || r.CPU > maxUtilization {
-		return // that it has not said how busy it is
+		return // the endpoint does not report its utilization
 	}
 	attempts := x.total.Load()
 	p.mu.Lock()

@@ -26,7 +26,7 @@ type Config struct {
 	Service     time.Duration `default:"1.5ms" placeholder:"DURATION" help:"CPU time that a cpu or mixed backend burns for one call (default ${default})."`
 	Retries     int           `default:"-1" placeholder:"N" help:"Immediate retries of callers without Spillway (default 3; 0 in a step where only a server or a proxy is protected, to which they are more of the load)."`
 	Mix         []float64     `default:"1,1,1,1" placeholder:"N" help:"How many calls are SHEDDABLE, SHEDDABLE_PLUS, CRITICAL and CRITICAL_PLUS, in proportion (default ${default})."`
-	HTTP2       bool          `name:"http2" help:"Call over HTTP/2 in place of HTTP/1.1."`
+	HTTP2       bool          `name:"http2" env:"SPILLWAY_HTTP2" help:"Call over HTTP/2 in place of HTTP/1.1."`
 	Body        int           `default:"0" placeholder:"BYTES" help:"Send a body of so many bytes with each call (default none)."`
 	Seed        uint64        `default:"1" placeholder:"N" help:"Seed of the arrival times and their classes (default ${default})."`
 	MaxInFlight int           `default:"0" placeholder:"N" help:"In-flight limit of all protected callers together (default capacity × deadline)."`

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/sampling"
 )
 
 // schedule returns when each call is to be sent, from the start of the run: a
@@ -33,31 +34,12 @@ type arrival struct {
 // each class from the lowest up, and one of the clients, each as likely. It
 // depends on nothing but its arguments; the classes not even on the clients.
 func deal(seed uint64, at []time.Duration, mix []float64, clients int) []arrival {
-	total := 0.0
-	for _, share := range mix {
-		total += share
-	}
 	rng, whose := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))
 	all := make([]arrival, len(at))
 	for i := range at {
-		all[i] = arrival{at[i], pick(mix, rng.Float64()*total), whose.IntN(clients)}
+		all[i] = arrival{at[i], sampling.Class(mix, rng.Float64()), whose.IntN(clients)}
 	}
 	return all
-}
-
-// pick returns the class in whose share x falls.
-func pick(mix []float64, x float64) spillway.Criticality {
-	last := 0
-	for i, share := range mix {
-		if share > 0 {
-			last = i
-		}
-		if x < share {
-			break
-		}
-		x -= share
-	}
-	return spillway.Sheddable + spillway.Criticality(last)
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

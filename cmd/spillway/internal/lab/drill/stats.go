@@ -2,11 +2,11 @@ package drill
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/sampling"
 )
 
 // MinSamplesP99 is how many samples a 99th percentile takes to be claimed: ten
@@ -48,17 +48,6 @@ func recovery(records []record, end, until time.Duration) (time.Duration, bool) 
 		}
 	}
 	return 0, false
-}
-
-// quantile returns the smallest sample that at least the share q of all samples
-// do not exceed, in milliseconds, and nil of none. It sorts samples.
-func quantile(samples []time.Duration, q float64) *float64 {
-	if len(samples) == 0 {
-		return nil
-	}
-	slices.Sort(samples)
-	rank := int(math.Ceil(q * float64(len(samples))))
-	return new(milliseconds(samples[max(rank, 1)-1]))
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
@@ -161,9 +150,9 @@ func (run *Run) summarizeStep(records []record, length, capacity float64) {
 		run.AttemptsPerCall = float64(run.Attempts) / float64(sent)
 	}
 	run.Samples = len(latencies)
-	run.P50MS = quantile(latencies, 0.50)
+	run.P50MS = sampling.Quantile(latencies, 0.50)
 	if run.Samples >= MinSamplesP99 {
-		run.P99MS = quantile(latencies, 0.99)
+		run.P99MS = sampling.Quantile(latencies, 0.99)
 	}
 }
 
@@ -173,8 +162,8 @@ func (run *Run) summarizeLateness(records []record) {
 		behind[i] = records[i].sent - records[i].at
 	}
 	if len(behind) > 0 {
-		run.LatenessP50MS = *quantile(behind, 0.50)
-		run.LatenessP99MS = *quantile(behind, 0.99)
+		run.LatenessP50MS = *sampling.Quantile(behind, 0.50)
+		run.LatenessP99MS = *sampling.Quantile(behind, 0.99)
 	}
 }
 
@@ -228,8 +217,8 @@ func (s *Series) addCalls(records []record) {
 	s.TimedOut = append(s.TimedOut, c.TimedOut)
 	s.Failed = append(s.Failed, c.Failed)
 	s.DroppedSends = append(s.DroppedSends, c.DroppedSends)
-	s.P50MS = append(s.P50MS, quantile(answered, 0.50))
-	s.P99MS = append(s.P99MS, quantile(answered, 0.99))
+	s.P50MS = append(s.P50MS, sampling.Quantile(answered, 0.50))
+	s.P99MS = append(s.P99MS, sampling.Quantile(answered, 0.99))
 }
 
 func (s *Series) addSeen(seen *slot) {

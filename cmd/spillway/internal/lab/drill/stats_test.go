@@ -8,38 +8,6 @@ import (
 
 const ms = time.Millisecond
 
-func TestQuantile(t *testing.T) {
-	upTo := func(n int) []time.Duration {
-		var s []time.Duration
-		for i := n; i >= 1; i-- { // out of order
-			s = append(s, time.Duration(i)*ms)
-		}
-		return s
-	}
-	for _, row := range []struct {
-		samples []time.Duration
-		q, want float64
-	}{
-		{upTo(1), 0.50, 1},
-		{upTo(1), 0.99, 1},
-		{upTo(2), 0.50, 1},
-		{upTo(3), 0.50, 2},
-		{upTo(99), 0.99, 99},
-		{upTo(100), 0.99, 99},
-		{upTo(101), 0.99, 100},
-		{upTo(1000), 0.99, 990},
-		{upTo(1000), 0, 1},
-		{upTo(1000), 1, 1000},
-	} {
-		if got := quantile(row.samples, row.q); *got != row.want {
-			t.Errorf("quantile %v of %d samples = %v, want %v", row.q, len(row.samples), *got, row.want)
-		}
-	}
-	if got := quantile(nil, 0.5); got != nil {
-		t.Errorf("quantile of nothing = %v, want nil", *got)
-	}
-}
-
 // windows returns twenty calls for each recovery window after end; answered is the number
 // of good calls in each.
 func windows(end time.Duration, answered ...int) []record {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -22,31 +23,46 @@ import (
 )
 
 // Agreements are the figures of both runs of a drill.
-type Agreements []agreement
+type Agreements []Agreement
 
 // Within reports whether all figures are within their bands.
 func (all Agreements) Within() bool {
-	for i := range all {
-		if !all[i].within() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(all, func(a Agreement) bool { return !a.Pass })
 }
 
-// An agreement is one figure as it was measured and as it was predicted. NaN is a figure that is
-// missing: nothing was answered, or the service did not come back.
-type agreement struct {
-	run, name           string
-	measured, predicted float64
-	band                float64 // how far apart they may be
+// An Agreement is one figure as it was measured and as it was predicted.
+type Agreement struct {
+	Run       string `json:"run"` // without or with protection
+	Figure    string `json:"figure"`
+	Measured  Figure `json:"measured"`
+	Predicted Figure `json:"predicted"`
+	Band      Figure `json:"may_differ_by"` // missing where nothing was measured
+	Pass      bool   `json:"pass"`
 }
 
-func (a *agreement) within() bool {
-	if math.IsNaN(a.measured) || math.IsNaN(a.predicted) {
-		return math.IsNaN(a.measured) == math.IsNaN(a.predicted)
+func agreementOf(run, figure string, measured, predicted, band float64) Agreement {
+	pass := math.Abs(measured-predicted) <= band || math.IsNaN(measured) && math.IsNaN(predicted)
+	return Agreement{run, figure, Figure(measured), Figure(predicted), Figure(band), pass}
+}
+
+// A Figure is a number. NaN is one that is missing, as nothing was answered, or the service did not
+// come back.
+type Figure float64
+
+// MarshalJSON implements [json.Marshaler]: a missing figure is null.
+func (f Figure) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(f)) {
+		return []byte("null"), nil
 	}
-	return math.Abs(a.measured-a.predicted) <= a.band
+	return json.Marshal(float64(f))
+}
+
+// String returns the figure for a table.
+func (f Figure) String() string {
+	if math.IsNaN(float64(f)) {
+		return "none"
+	}
+	return fmt.Sprintf("%.3f", float64(f))
 }
 
 // The bands: goodput in capacities, success as a share of what was offered, attempts.
@@ -61,8 +77,8 @@ const (
 func recoveryBand(measured float64) float64 { return 0.5 + 0.25*measured } // s
 func latencyBand(measured float64) float64  { return 1 + 0.15*measured }   // ms
 
-// Of predicts a drill from its result in JSON, and compares. The seed is that of the simulation,
-// whose arrivals are others than those of the drill.
+// Of predicts a drill from its result in JSON, and compares. The seed is for the simulation,
+// which has other arrivals than the drill.
 func Of(ctx context.Context, text []byte, seed uint64) (Agreements, error) {
 	var r drill.Result
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -168,20 +184,20 @@ func callersOf(set *drill.Settings, protected bool) sim.Clients {
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // compare pairs measured and predicted figures.
-func compare(r *drill.Result, name string, run *drill.Run, predicted *sim.Result) []agreement {
+func compare(r *drill.Result, name string, run *drill.Run, predicted *sim.Result) []Agreement {
 	const step = 1
 	w := predicted.Clients[0].Windows
 	length := r.Settings.Phases[step].End - r.Settings.Phases[step].Start
 	p50, recovered := number(run.P50MS), number(run.RecoverS)
-	all := []agreement{
-		{name, "success before", success(&run.Phases[0].Counts), w[0].Success, successBand},
-		{name, "goodput in capacities", run.GoodputRatio, float64(w[step].Good) / length / r.CapacityRPS, goodputBand},
-		{name, "attempts per call", run.AttemptsPerCall, w[step].AttemptsPerCall, attemptsBand},
-		{name, "success after", success(&run.Phases[2].Counts), w[2].Success, successBand},
-		{name, "recovery, s", recovered, back(r, predicted), recoveryBand(recovered)},
+	all := []Agreement{
+		agreementOf(name, "success before", success(&run.Phases[0].Counts), w[0].Success, successBand),
+		agreementOf(name, "goodput in capacities", run.GoodputRatio, float64(w[step].Good)/length/r.CapacityRPS, goodputBand),
+		agreementOf(name, "attempts per call", run.AttemptsPerCall, w[step].AttemptsPerCall, attemptsBand),
+		agreementOf(name, "success after", success(&run.Phases[2].Counts), w[2].Success, successBand),
+		agreementOf(name, "recovery, s", recovered, back(r, predicted), recoveryBand(recovered)),
 	}
 	if run.Samples >= drill.MinSamplesP99 {
-		all = append(all, agreement{name, "p50, ms", p50, number(w[step].P50MS), latencyBand(p50)})
+		all = append(all, agreementOf(name, "p50, ms", p50, number(w[step].P50MS), latencyBand(p50)))
 	}
 	return all
 }
@@ -221,17 +237,10 @@ func (all Agreements) WriteTable(w io.Writer) error {
 	for i := range all {
 		a := &all[i]
 		word := "PASS"
-		if !a.within() {
+		if !a.Pass {
 			word = "FAIL"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.3g\t%s\t\n", a.run, a.name, figure(a.measured), figure(a.predicted), a.band, word)
+		fmt.Fprintf(t, "%s\t%s\t%v\t%v\t%.3g\t%s\t\n", a.Run, a.Figure, a.Measured, a.Predicted, float64(a.Band), word)
 	}
 	return t.Flush()
-}
-
-func figure(v float64) string {
-	if math.IsNaN(v) {
-		return "none"
-	}
-	return fmt.Sprintf("%.3f", v)
 }

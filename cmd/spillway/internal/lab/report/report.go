@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"strings"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/page"
@@ -29,6 +28,9 @@ var reportCSS string
 
 //go:embed report.js
 var reportJS string
+
+// style is the own style of the page.
+var style = page.Palette + reportCSS
 
 var document = template.Must(template.New("page").Parse(pageHTML))
 
@@ -74,30 +76,15 @@ func Write(w io.Writer, r *drill.Result) error {
 		Runs:     []caller{{"without", r.Settings.Caller, r.Without}, {"with", r.Settings.Protected, r.With}},
 		Charts:   charts,
 		Terms:    terms,
-		Styles:   []template.CSS{template.CSS(page.UPlotStyle), template.CSS(page.Palette + reportCSS)},
+		CSP:      page.Policy([]string{page.UPlotStyle, style}, []string{page.UPlot, reportJS}),
+		Styles:   []template.CSS{template.CSS(page.UPlotStyle), template.CSS(style)},
 		Code:     []template.JS{template.JS(page.UPlot), template.JS(reportJS)},
 		Data:     template.JS(data),
 	}
-	v.CSP = policy(v.Styles, v.Code)
 	var b bytes.Buffer
 	if err := document.Execute(&b, v); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	_, err = w.Write(b.Bytes())
 	return err
-}
-
-// policy returns a content security policy that allows the given styles and
-// scripts, by their hashes, and nothing else: no request can leave the page.
-func policy(styles []template.CSS, code []template.JS) string {
-	var csp strings.Builder
-	csp.WriteString("default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src")
-	for _, s := range styles {
-		csp.WriteString(page.Hash(string(s)))
-	}
-	csp.WriteString("; script-src")
-	for _, s := range code {
-		csp.WriteString(page.Hash(string(s)))
-	}
-	return csp.String()
 }

@@ -69,7 +69,7 @@ func Write(w io.Writer, all []*scenario.Outcome) error {
 	if len(all) == 0 {
 		return errors.New("simreport: there is no outcome")
 	}
-	v := view{Title: all[0].Name, Style: template.CSS(style), CSP: policy(style)}
+	v := view{Title: all[0].Name, Style: template.CSS(style), CSP: page.Policy([]string{style}, nil)}
 	if len(all) > 1 {
 		v.Title = fmt.Sprintf("%d scenarios", len(all))
 	}
@@ -124,10 +124,4 @@ func chapterOf(o *scenario.Outcome, i int) chapter {
 	}
 	c.Note, c.Charts = omitted(o), charts(o)
 	return c
-}
-
-// policy returns a content security policy that allows the given style, by its hash,
-// and nothing else: no request can leave the page, and no script runs in it.
-func policy(style string) string {
-	return "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src" + page.Hash(style)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/scenario"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/page"
 )
 
 func outcomes(t *testing.T, names ...string) (all []*scenario.Outcome) {
@@ -123,13 +124,13 @@ func TestPageSaysWhatItDoesNotDraw(t *testing.T) {
 }
 
 func TestPageNeedsNothing(t *testing.T) {
-	page := write(t, outcomes(t, "deep-stack"))
+	text := write(t, outcomes(t, "deep-stack"))
 	for _, bad := range []string{"http:", "https:", "<script", "<link rel=\"stylesheet\"", "@import", "url(", "NaN", "Inf"} {
-		if strings.Contains(page, bad) {
+		if strings.Contains(text, bad) {
 			t.Errorf("the page has %q", bad)
 		}
 	}
-	if !strings.Contains(html.UnescapeString(page), policy(style)) || !strings.Contains(page, style) {
+	if !strings.Contains(html.UnescapeString(text), page.Policy([]string{style}, nil)) || !strings.Contains(text, style) {
 		t.Error("the policy of the page is not that of its style")
 	}
 }

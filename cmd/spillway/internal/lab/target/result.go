@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/sampling"
 )
 
 // An answer says how a request ended.
@@ -28,15 +29,15 @@ const (
 // maxBody is how much of an answer is read. A longer one costs its connection.
 const maxBody = 1 << 20
 
-// call sends one request, and reads its answer.
-func (c *Config) call(ctx context.Context, t http.RoundTripper, url string, class int) answer {
+// call sends one request, and reads its answer. The error says why it has failed.
+func (c *Config) call(ctx context.Context, t http.RoundTripper, url string, class spillway.Criticality) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return failed
+		return failed, err
 	}
-	r.Header.Set("X-Request-Criticality", (spillway.Sheddable + spillway.Criticality(class)).String())
+	r.Header.Set("X-Request-Criticality", class.String())
 	r.Header.Set("User-Agent", "spillway-drill")
 	got, err := t.RoundTrip(r)
 	if err != nil {
@@ -48,20 +49,22 @@ func (c *Config) call(ctx context.Context, t http.RoundTripper, url string, clas
 	case err != nil:
 		return byError(err)
 	case got.StatusCode == http.StatusTooManyRequests || got.StatusCode == http.StatusServiceUnavailable:
-		return rejected
+		return rejected, nil
 	case got.StatusCode >= 300 && got.StatusCode <= 399:
-		return redirected
-	case got.StatusCode < 200 || got.StatusCode > 299 || n > maxBody:
-		return failed
+		return redirected, nil
+	case got.StatusCode < 200 || got.StatusCode > 299:
+		return failed, fmt.Errorf("it answered %d", got.StatusCode)
+	case n > maxBody:
+		return failed, fmt.Errorf("its answer has more than %d bytes", maxBody)
 	}
-	return served
+	return served, nil
 }
 
-func byError(err error) answer {
+func byError(err error) (answer, error) {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return timedOut
+		return timedOut, nil
 	}
-	return failed
+	return failed, err
 }
 
 // A Result counts the answers of a target. Requests that were in flight at the end are not
@@ -70,6 +73,8 @@ type Result struct {
 	Target  string  `json:"target"`
 	Seconds float64 `json:"seconds"`
 	Classes []Class `json:"classes"` // from the lowest on
+	// Failure says why the first request that failed did. It is empty if none failed.
+	Failure string `json:"failure,omitempty"`
 
 	mu        sync.Mutex
 	latencies [spillway.Criticalities][]time.Duration // of served requests
@@ -77,23 +82,26 @@ type Result struct {
 
 // A Class counts the answers to requests of one class.
 type Class struct {
-	Class      string  `json:"criticality"`
-	Served     int     `json:"served"`
-	Rejected   int     `json:"rejected"`
-	TimedOut   int     `json:"timed_out"`
-	Redirected int     `json:"redirected"`
-	Failed     int     `json:"failed"`
-	P50        float64 `json:"p50_ms"` // of served requests; 0 without any
-	P99        float64 `json:"p99_ms"`
+	Class      string   `json:"criticality"`
+	Served     int      `json:"served"`
+	Rejected   int      `json:"rejected"`
+	TimedOut   int      `json:"timed_out"`
+	Redirected int      `json:"redirected"`
+	Failed     int      `json:"failed"`
+	P50        *float64 `json:"p50_ms"` // of served requests; null without any
+	P99        *float64 `json:"p99_ms"`
 }
 
-func (r *Result) add(class int, a answer, took time.Duration) {
+func (r *Result) add(class spillway.Criticality, a answer, took time.Duration, failure error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := &r.Classes[class]
+	c := &r.Classes[class.Index()]
 	*[...]*int{served: &c.Served, rejected: &c.Rejected, timedOut: &c.TimedOut, redirected: &c.Redirected, failed: &c.Failed}[a]++
 	if a == served {
-		r.latencies[class] = append(r.latencies[class], took)
+		r.latencies[class.Index()] = append(r.latencies[class.Index()], took)
+	}
+	if failure != nil && r.Failure == "" {
+		r.Failure = failure.Error()
 	}
 }
 
@@ -101,19 +109,8 @@ func (r *Result) add(class int, a answer, took time.Duration) {
 func (r *Result) finish(took time.Duration) {
 	r.Seconds = took.Seconds()
 	for i := range r.Classes {
-		all := r.latencies[i]
-		slices.Sort(all)
-		r.Classes[i].P50, r.Classes[i].P99 = quantile(all, 0.5), quantile(all, 0.99)
+		r.Classes[i].P50, r.Classes[i].P99 = sampling.Quantile(r.latencies[i], 0.5), sampling.Quantile(r.latencies[i], 0.99)
 	}
-}
-
-// quantile returns the smallest value in ms that at least a share q of sorted values do not
-// exceed, 0 without values.
-func quantile(sorted []time.Duration, q float64) float64 {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return float64(sorted[int(q*float64(len(sorted)-1)+0.5)]) / float64(time.Millisecond)
 }
 
 // Answered reports whether the target served a request.
@@ -127,7 +124,19 @@ func (r *Result) WriteTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "criticality\tserved\trejected\ttimed out\tredirected\tfailed\tp50 ms\tp99 ms")
 	for _, c := range slices.Backward(r.Classes) {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%.1f\t%.1f\n", c.Class, c.Served, c.Rejected, c.TimedOut, c.Redirected, c.Failed, c.P50, c.P99)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", c.Class, c.Served, c.Rejected, c.TimedOut, c.Redirected, c.Failed, latency(c.P50), latency(c.P99))
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil || r.Failure == "" {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "the first failure: %s\n", r.Failure)
+	return err
+}
+
+// latency writes milliseconds, a dash where there is no answer.
+func latency(ms *float64) string {
+	if ms == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", *ms)
 }

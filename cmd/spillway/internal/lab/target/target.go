@@ -16,8 +16,11 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/sampling"
 )
 
 // Config describes the load. The tags are for the command line, which has the defaults.
@@ -80,7 +83,7 @@ func (c *Config) drive(ctx context.Context, url string, t http.RoundTripper, mix
 	ctx, cancel := context.WithTimeout(ctx, c.Duration)
 	defer cancel()
 	start := time.Now()
-	p := &pacer{next: start, gap: time.Duration(float64(time.Second) / c.Rate)}
+	pace := rate.NewLimiter(rate.Limit(c.Rate), 1)
 	r := &Result{Target: url, Classes: make([]Class, spillway.Criticalities)}
 	for i := range r.Classes {
 		r.Classes[i].Class = (spillway.Sheddable + spillway.Criticality(i)).String()
@@ -88,63 +91,18 @@ func (c *Config) drive(ctx context.Context, url string, t http.RoundTripper, mix
 	var wg sync.WaitGroup
 	for range c.Workers {
 		wg.Go(func() {
-			for p.wait(ctx) {
-				class := pick(mix)
+			for pace.Wait(ctx) == nil {
+				class := sampling.Class(mix, rand.Float64())
 				before := time.Now()
-				answer := c.call(ctx, t, url, class)
+				answer, why := c.call(ctx, t, url, class)
 				if ctx.Err() != nil {
 					return // cut off by the end, and no fault of the target
 				}
-				r.add(class, answer, time.Since(before))
+				r.add(class, answer, time.Since(before), why)
 			}
 		})
 	}
 	wg.Wait()
 	r.finish(time.Since(start))
 	return r
-}
-
-// pick returns the index of a class, by its share.
-func pick(mix []float64) int {
-	total := 0.0
-	for _, share := range mix {
-		total += share
-	}
-	at := rand.Float64() * total
-	for i, share := range mix {
-		if at -= share; at < 0 {
-			return i
-		}
-	}
-	return 0
-}
-
-// A pacer hands out the times at which requests may be sent, for all workers together. Times
-// that nobody used are lost, so there are no bursts.
-type pacer struct {
-	mu   sync.Mutex
-	next time.Time
-	gap  time.Duration
-}
-
-// wait waits for a time to send. It returns false if ctx ended before.
-func (p *pacer) wait(ctx context.Context) bool {
-	timer := time.NewTimer(time.Until(p.take(time.Now())))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return ctx.Err() == nil
-}
-
-func (p *pacer) take(now time.Time) time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	at := p.next
-	if at.Before(now) {
-		at = now
-	}
-	p.next = at.Add(p.gap)
-	return at
 }

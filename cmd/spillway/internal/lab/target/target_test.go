@@ -224,11 +224,11 @@ func (f respond) RoundTrip(r *http.Request) (*http.Response, error) { return f(r
 func TestHugeBodies(t *testing.T) {
 	e := new(endless)
 	c := config("")
-	a := c.call(t.Context(), respond(func(*http.Request) (*http.Response, error) {
+	a, why := c.call(t.Context(), respond(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusOK, Body: e}, nil
 	}), "http://127.0.0.1/", 0)
-	if a != failed || e.read > maxBody+64<<10 {
-		t.Errorf("%v after %d bytes", a, e.read)
+	if a != failed || why == nil || e.read > maxBody+64<<10 {
+		t.Errorf("%v (%v) after %d bytes", a, why, e.read)
 	}
 	r := drive(t, 3, config(""), func(w http.ResponseWriter, _ *http.Request) {
 		for range 3 << 4 {
@@ -245,6 +245,19 @@ func TestHugeBodies(t *testing.T) {
 	})
 	if all := total(r); all.Failed != 2 {
 		t.Errorf("%+v", all)
+	}
+}
+
+// TestFirstFailure: a table of failures says why, and has no latencies of nothing.
+func TestFirstFailure(t *testing.T) {
+	r := drive(t, 3, config(""), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	var text strings.Builder
+	if err := r.WriteTable(&text); err != nil || !strings.Contains(text.String(), "the first failure: it answered 418\n") || strings.Contains(text.String(), "  0.0") {
+		t.Errorf("%v, %s", err, text.String())
+	}
+	r = drive(t, 3, config(""), func(http.ResponseWriter, *http.Request) {})
+	if text.Reset(); r.WriteTable(&text) != nil || strings.Contains(text.String(), "failure") {
+		t.Error(text.String())
 	}
 }
 

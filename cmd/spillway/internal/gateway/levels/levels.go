@@ -1,8 +1,8 @@
-package main
+// Package levels shows the operators of a proxy what its policies measure.
+package levels
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -22,30 +22,23 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/ingress"
-	"github.com/seed90641741/spillway/internal/telemetry"
 	"github.com/seed90641741/spillway/tune"
 )
 
-// Levels implements [admin.Proxy].
-func (o *operators) Levels(now time.Time) admin.Levels {
-	c := o.config.Load().Defaulted()
-	s := o.proxy.Stats(now)
-	l := admin.Levels{Override: o.override.Load(), Draining: errors.Is(o.Ready(), errEnds)}
+// Of returns the levels of a proxy at the time now, and the state of its access log. The configuration is
+// in use, and has its defaults.
+func Of(p *gateway.Proxy, c *config.Config, now time.Time) (l admin.Levels, access lines.Stats) {
+	s := p.Stats(now)
 	l.Mode = c.Mode.Or(spillway.ModeObserve)
-	l.Notices, l.Changes = o.events.read(now)
-	if headline, text, wrong := o.follower.control.Status(now).Notice(); wrong {
-		l.Notices = append(l.Notices, admin.Notice{Kind: telemetry.NoticeControlPlane, Headline: headline, Text: text})
-	}
-	o.logs(&l, s.AccessLog)
 	for i := range c.Listeners {
 		if x, ok := s.Listeners[c.Listeners[i].Name]; ok {
-			level := listenerLevel(o.proxy, c.Listeners[i].Name, x.Open, s.Resets[c.Listeners[i].Name])
+			level := listenerLevel(p, c.Listeners[i].Name, x.Open, s.Resets[c.Listeners[i].Name])
 			held := s.Clients[c.Listeners[i].Name]
 			level.Clients = &admin.Clients{Requests: held.Requests, Waiting: held.Waiting, Evicted: held.Evicted, Rejected: held.Rejected}
 			l.Listeners = append(l.Listeners, level)
 		}
 	}
-	o.mongo(&l, c, s.Mongo)
+	mongo(&l, p, c, s.Mongo)
 	for i := range c.Clusters {
 		x := &c.Clusters[i]
 		for j := range s.Gates {
@@ -60,7 +53,7 @@ func (o *operators) Levels(now time.Time) admin.Levels {
 			l.Clusters = append(l.Clusters, level)
 		}
 		if t, ok := s.Tuners[x.Name]; ok {
-			l.Tuned = append(l.Tuned, tunedLevel(tunedName(x), &t.Stats))
+			l.Tuned = append(l.Tuned, tunedLevel(tunedName(x), &t))
 		}
 	}
 	l.Customers = customers.Top(l.Customers)
@@ -68,27 +61,14 @@ func (o *operators) Levels(now time.Time) admin.Levels {
 		l.Quotas = append(l.Quotas, quotaLevel(&s.Quotas[i]))
 	}
 	slices.SortStableFunc(l.Gates, func(a, b admin.Gate) int { return strings.Compare(a.Listener, b.Listener) })
-	return l
-}
-
-// logs adds the state of the logs to l.
-func (o *operators) logs(l *admin.Levels, access lines.Stats) {
-	for _, log := range []struct {
-		name, words string
-		lines.Stats
-	}{{"program", "log", o.follower.log.lines.Stats()}, {"access", "access log", access}} {
-		l.Logs = append(l.Logs, admin.Log{Name: log.name, Lost: log.LostTotal})
-		if n, lost := lostNotice(log.words, log.Stats); lost {
-			l.Notices = append(l.Notices, n)
-		}
-	}
+	return l, s.AccessLog
 }
 
 // mongo adds the levels of the MongoDB listeners.
-func (o *operators) mongo(l *admin.Levels, c *config.Config, all []mongoproxy.Stats) {
+func mongo(l *admin.Levels, p *gateway.Proxy, c *config.Config, all []mongoproxy.Stats) {
 	for i := range all {
 		x := &all[i]
-		level := listenerLevel(o.proxy, x.Listener, x.Connections.Open, x.Resets)
+		level := listenerLevel(p, x.Listener, x.Connections.Open, x.Resets)
 		level.Mongo = true
 		l.Listeners = append(l.Listeners, level)
 		for name, value := range x.Counts() {
@@ -99,7 +79,7 @@ func (o *operators) mongo(l *admin.Levels, c *config.Config, all []mongoproxy.St
 		l.Gates = append(l.Gates, gate)
 		l.Clusters = append(l.Clusters, mongoCluster(x, &gate))
 		if x.Tuner != nil {
-			l.Tuned = append(l.Tuned, tunedLevel(x.Listener+" ingressRequestAdmissionRatePerSec", &x.Tuner.Stats))
+			l.Tuned = append(l.Tuned, tunedLevel(x.Listener+" ingressRequestAdmissionRatePerSec", x.Tuner))
 		}
 	}
 }
