@@ -131,10 +131,10 @@ func (b *Bucket) refill(now time.Time) {
 // begin is apart from refill because it keeps now, which refill must not.
 func (b *Bucket) begin(now time.Time) { b.start.CompareAndSwap(nil, &now) }
 
-// Stats says how a [Bucket] stands.
+// Stats has the tokens of a [Bucket] and counts of its retries.
 type Stats struct {
 	Tokens        float64 // in the bucket when it was last used
-	Capacity      float64 // that it can hold
+	Capacity      float64 // maximum number of tokens
 	PaidTotal     uint64  // retries paid for since the start
 	RejectedTotal uint64  // retries for which there were too few tokens
 }

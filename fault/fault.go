@@ -142,8 +142,8 @@ type (
 	RetrySafety interface{ RetrySafety() Safety }
 	// Throttler is implemented by errors that may stem from lack of capacity.
 	Throttler interface{ Throttle() bool }
-	// RetryAfterer is implemented by errors that carry the backend's hint; ok is
-	// false where it has no hint.
+	// RetryAfterer is implemented by errors that carry the backend's hint: how long to wait before a
+	// retry. ok is false without a hint.
 	RetryAfterer interface {
 		RetryAfter() (d time.Duration, ok bool)
 	}

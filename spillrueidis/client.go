@@ -65,8 +65,8 @@ func (c *Client) DoMulti(ctx context.Context, multi ...rueidis.Completed) []ruei
 	})
 }
 
-// Receive subscribes to channels. It takes no place in flight once it has subscribed. When it
-// has lost its connection it subscribes again, under the rules for retries.
+// Receive subscribes to channels and calls fn for each message. It takes a slot in flight only until it
+// has subscribed. When it loses its connection it subscribes again, under the rules for retries.
 func (c *Client) Receive(ctx context.Context, subscribe rueidis.Completed, fn func(rueidis.PubSubMessage)) error {
 	subscribe.Pin()
 	return plain(do(ctx, c.policies(subscribe.Slot()), subscription(subscribe), func(ctx context.Context) error {

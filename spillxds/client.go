@@ -21,9 +21,9 @@ import (
 // it has in one goes soon beyond the 4 MiB of gRPC.
 const maxResponse = 64 << 20
 
-// A Client is one connection to a control plane: it sets limits as told and
-// reports loads. Clusters that it knows keep their limits whatever happens to the
-// connection. It is safe for concurrent use; make one with [New] and close it.
+// A Client is one connection to a control plane: it applies the limits that it receives, and
+// reports load. Clusters that it knows keep their last limits when the connection is lost.
+// It is safe for concurrent use; make one with [New] and close it.
 type Client struct {
 	config   Config
 	registry *inflight.Registry

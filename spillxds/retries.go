@@ -53,7 +53,7 @@ type strategy struct {
 }
 
 // Refresh implements [retry.Strategy]. The inner strategy decides first, so that
-// only a retry that would be made needs a place; without one, it is refunded.
+// only a retry that would be made needs a slot. Without a free slot its token is refunded.
 func (s *strategy) Refresh(now time.Time, t retry.Token, f fault.Failure) (retry.Token, error) {
 	again := isRetry(t)
 	next, err := s.Strategy.Refresh(now, t, f)

@@ -62,7 +62,7 @@ func call(ctx context.Context, client *http.Client, url string) error {
 }
 
 // observed returns a handler that rejects nothing.
-func observed(mux http.Handler, observer spillway.Observer) (*spillhttp.Handler, error) {
+func observed(mux http.Handler, observer spillway.Observer, classify func(*http.Request) spillway.Call) (*spillhttp.Handler, error) {
 	config := ingress.Config{
 		ShedMode:      spillway.ModeObserve,
 		RateLimitMode: spillway.ModeObserve,
@@ -74,7 +74,11 @@ func observed(mux http.Handler, observer spillway.Observer) (*spillhttp.Handler,
 	if err != nil {
 		return nil, err
 	}
-	return spillhttp.NewHandler(mux, spillhttp.HandlerConfig{Ingress: gates})
+	return spillhttp.NewHandler(mux, spillhttp.HandlerConfig{
+		HealthPaths: []string{"/healthz"},
+		Classify:    classify,
+		Ingress:     gates,
+	})
 }
 
 func explain(err error) {

@@ -220,7 +220,7 @@ var sections = []string{
 // A Reading is what a server did since the last one. What is not known is NaN, as package
 // tune takes it: all counts over time are unknown at the first reading of a process.
 type Reading struct {
-	// Used is how many the limiter let in per second.
+	// Used is the number of requests per second that the limiter admitted.
 	Used float64
 	// Completed is how many reads and writes ended per second, whatever let them in. While a
 	// queue is worked off it is what the server can do, and Used may be less.

@@ -28,8 +28,8 @@ type newcomer struct {
 	address  string // in place of the one in the document
 }
 
-// TestStart follows docs/start.md to the letter: with the released module, and with a checkout in its place. The drill is not
-// run, because it takes a minute.
+// TestStart follows docs/start.md to the letter: with the released module, and with a checkout in its place. Drills are not
+// run, because they take a minute.
 func TestStart(t *testing.T) {
 	r, proxy := published(t)
 	var blocks []snippets.Snippet
@@ -76,12 +76,13 @@ func (n *newcomer) knows(root string) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		n.t.Fatal(err)
 	}
-	n.env = append(n.env, "GIT_CONFIG_GLOBAL="+config)
+	n.env = append(n.env, "GIT_CONFIG_GLOBAL="+config, "GOWORK=") // the checkout has a workspace
 }
 
 var (
 	savedAs  = regexp.MustCompile("Save this as `([^`]+)`")
 	expected = regexp.MustCompile("It (?:prints|answers) `([^`]+)`")
+	flags    = regexp.MustCompile(`--[a-z-]+`)
 )
 
 // follows does what a block says. The text after it has what the block prints.
@@ -104,8 +105,8 @@ func (n *newcomer) follows(block snippets.Snippet, after string) {
 			n.t.Fatal(err)
 		}
 		n.writes(filepath.Join(rel, file[1]), text)
-	case instead && !n.checkout, strings.Contains(text, "@latest drill") && n.checkout:
-	case strings.Contains(text, "@latest drill"):
+	case block.Kind == "text", instead && !n.checkout:
+	case strings.Contains(text, "spillway drill"):
 		n.wouldRun(block)
 	case strings.Contains(after, "second terminal"):
 		n.starts(text, want)
@@ -123,7 +124,7 @@ func (n *newcomer) follows(block snippets.Snippet, after string) {
 func (n *newcomer) types(text string) string {
 	n.t.Helper()
 	pwd := filepath.Join(n.t.TempDir(), "pwd")
-	cmd := exec.Command("sh", "-ec", text+"\npwd >"+pwd)
+	cmd := exec.Command("sh", "-ec", "PATH=$(go env GOPATH)/bin:$PATH\n"+text+"\npwd >"+pwd)
 	cmd.Dir, cmd.Env = n.at, n.env
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -164,15 +165,15 @@ func (n *newcomer) starts(text, want string) {
 	n.t.Fatalf("%s: got %q, want %q", text, seen, want)
 }
 
-// wouldRun checks that a program exists and has the flags of the command.
+// wouldRun checks that the program was installed and has the flags of each command.
 func (n *newcomer) wouldRun(block snippets.Snippet) {
 	n.t.Helper()
+	help := n.types("spillway drill --help")
 	for _, command := range block.Commands() {
-		program, flags, _ := strings.Cut(command, " --")
-		help := n.types(program + " --help")
-		name, _, _ := strings.Cut(flags, " ")
-		if !strings.Contains(help, "--"+name) {
-			n.t.Errorf("%s: there is no flag --%s", block, name)
+		for _, flag := range flags.FindAllString(command, -1) {
+			if !strings.Contains(help, flag) {
+				n.t.Errorf("%s: there is no flag %s", block, flag)
+			}
 		}
 	}
 }

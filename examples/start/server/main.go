@@ -14,7 +14,7 @@ import (
 
 func main() {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", answer("ok"))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /checkout", answer("paid"))
 	mux.HandleFunc("GET /report", answer("a report"))
 
@@ -34,16 +34,21 @@ func main() {
 	log.Fatal(handler.Serve(server, listener))
 }
 
-// classify says how important a request is.
+// classify says how important a request is. Both routes wait for the same pool, so their calls have the same Key.
 func classify(r *http.Request) spillway.Call {
 	if r.URL.Path == "/report" {
-		return spillway.Call{Criticality: spillway.Sheddable}
+		return spillway.Call{Criticality: spillway.Sheddable, Key: "db"}
 	}
-	return spillway.Call{Criticality: spillway.Critical}
+	return spillway.Call{Criticality: spillway.Critical, Key: "db"}
 }
+
+var pool = make(chan struct{}, 8) // in place of a database
 
 func answer(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		pool <- struct{}{}
+		time.Sleep(20 * time.Millisecond)
+		<-pool
 		fmt.Fprintln(w, text, spillway.CriticalityFrom(r.Context()))
 	}
 }
