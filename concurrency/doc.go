@@ -70,7 +70,9 @@
 // [Limiter.Admit] decides and admits. Callers with a waiting queue use [Limiter.Ask] to decide and
 // [Limiter.Enter] to admit. Each admitted request holds a [spillway.Ticket], which
 // must be settled exactly once. The outcome Abandoned counts for throughput
-// and not for latency. Between [spillway.Ticket.Suspend] and [spillway.Ticket.Resume] a request
+// and not for latency; so does a failure that came sooner than the mean: errors of a backend that is
+// down would make its base latency too short, and the return to normal look like a queue.
+// Between [spillway.Ticket.Suspend] and [spillway.Ticket.Resume] a request
 // waits for its client: it does not count, and the time is not part of its latency. A suspended
 // ticket is settled like any other. If the process calls [Limiter.Beat] at all, it must do so
 // every 10 ms while requests are in flight, and call [Limiter.Rest] when it stops.

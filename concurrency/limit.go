@@ -3,6 +3,8 @@ package concurrency
 import (
 	"math"
 	"time"
+
+	"github.com/seed90641741/spillway"
 )
 
 // The constants of the rule. docs/concurrency.md says what happens at half and at
@@ -176,16 +178,16 @@ func (l *limit) enter() int {
 
 // leave takes a request out of flight. Where it was abandoned, what it took says nothing.
 // all is the mean in flight of all keys meanwhile.
-func (l *limit) leave(began time.Duration, found int, all float64, abandoned bool) {
+func (l *limit) leave(began time.Duration, found int, all float64, o spillway.Outcome) {
 	working := l.flight.working()
 	if counted := l.flight.end(began); counted {
 		l.ended++
 		l.loaded += float64(float64(found+working) / 2)
 		l.abandoned -= float64(l.abandoned / round)
-		if abandoned {
+		if o == spillway.OutcomeAbandoned {
 			l.abandoned += 1.0 / round
 		} else {
-			l.learn(began, float64(found), float64(working), all)
+			l.learn(began, float64(found), float64(working), all, o != spillway.OutcomeServed)
 		}
 	}
 }
@@ -262,9 +264,10 @@ func (l *limit) decide(stall float64, busy, alone bool) (everybody bool) {
 	return false
 }
 
-// learn takes in an answer. If none came for 8 usual latencies, with requests in flight that took as
-// long, the backend hung. What was in flight then waited for that, and not for one another.
-func (l *limit) learn(began time.Duration, found, left, all float64) {
+// learn takes in an answer. A failure that came sooner than usual says nothing: the work was not done.
+// If no answer came for 8 usual latencies, with requests in flight that took as long, the backend
+// hung. What was in flight then waited for that, and not for one another.
+func (l *limit) learn(began time.Duration, found, left, all float64, failed bool) {
 	took, long := inSeconds(l.at-began), parkTime*l.latency.mean
 	if took > long && left >= round/2 && l.latency.n >= round/2 && inSeconds(l.at-l.answered) > long {
 		l.hung = l.at
@@ -272,6 +275,9 @@ func (l *limit) learn(began time.Duration, found, left, all float64) {
 	}
 	l.answered = l.at
 	l.served++
+	if failed && took < l.latency.mean {
+		return
+	}
 	l.latency.add(l.at, took)
 	if began < l.hung {
 		return

@@ -308,11 +308,11 @@ func (l *Limiter) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 	l.advance(now)
 	l.moveOn(slot)
 	k := &l.keys[slot]
-	began, abandoned := time.Duration(t.Epoch), o == spillway.OutcomeAbandoned
+	began := time.Duration(t.Epoch)
 	k.held--
 	meanwhile := float64(all+l.shared.flight.working()) / 2
-	k.leave(began, own, meanwhile, abandoned)
-	l.shared.leave(began, all, meanwhile, abandoned)
+	k.leave(began, own, meanwhile, o)
+	l.shared.leave(began, all, meanwhile, o)
 	if l.config.Fixed {
 		return
 	}
