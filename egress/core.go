@@ -154,8 +154,7 @@ func (f *Flow) admit() error {
 	if p.ThrottleMode != spillway.ModeOff {
 		t, err := p.Throttle.Admit(f.Start, f.call, f.route)
 		if err == nil {
-			f.tickets[throttleGate] = t
-			f.admitted[throttleGate] = true
+			f.hold(throttleGate, &t)
 		} else if f.rejected("throttle", p.ThrottleMode, err) {
 			return err
 		}
@@ -165,8 +164,7 @@ func (f *Flow) admit() error {
 	}
 	t, err := p.gate(f.call.Key).Admit(f.Start, f.call)
 	if err == nil {
-		f.tickets[inflightGate] = t
-		f.admitted[inflightGate] = true
+		f.hold(inflightGate, &t)
 		return nil
 	}
 	p.Throttle.Limited(f.Start)
@@ -174,6 +172,15 @@ func (f *Flow) admit() error {
 		return err
 	}
 	return nil
+}
+
+// hold keeps the ticket of a gate. It copies the fields one by one: a processor that copies as a
+// whole what was just written by fields waits until they are in its cache.
+func (f *Flow) hold(gate int, t *spillway.Ticket) {
+	to := &f.tickets[gate]
+	to.By, to.Epoch, to.State = t.By, t.Epoch, t.State
+	to.Criticality, to.Suspended, to.Account = t.Criticality, t.Suspended, t.Account
+	f.admitted[gate] = true
 }
 
 // rejected reports a rejection, and reports whether it counts.

@@ -20,12 +20,16 @@ type clock struct {
 	latest atomic.Int64
 }
 
-func (c *clock) since(now time.Time) time.Duration {
-	base := c.base.Load()
-	if base == nil {
-		base = c.begin(now)
+// first returns the first time.
+func (c *clock) first(now time.Time) *time.Time {
+	if base := c.base.Load(); base != nil {
+		return base
 	}
-	return now.Sub(*base) + time.Duration(c.skew.Load())
+	return c.begin(now)
+}
+
+func (c *clock) since(now time.Time) time.Duration {
+	return now.Sub(*c.first(now)) + time.Duration(c.skew.Load())
 }
 
 // begin returns the first time, which is one resolution before now: zero means never.
@@ -37,7 +41,7 @@ func (c *clock) begin(now time.Time) *time.Time {
 
 // read returns the time of a clock reading that was just made.
 func (c *clock) read(now time.Time) time.Duration {
-	at := c.since(now)
+	at := now.Sub(*c.first(now)) + time.Duration(c.skew.Load()) // which is since, inlined
 	latest := time.Duration(c.latest.Load())
 	switch {
 	case at >= latest+resolution:
@@ -52,7 +56,7 @@ func (c *clock) read(now time.Time) time.Duration {
 // heard returns the time of an outcome. It may come with the time at which its call
 // began, which is in the past.
 func (c *clock) heard(now time.Time) time.Duration {
-	at, latest := c.since(now), time.Duration(c.latest.Load())
+	at, latest := now.Sub(*c.first(now))+time.Duration(c.skew.Load()), time.Duration(c.latest.Load()) // likewise
 	if at >= latest+resolution {
 		c.latest.CompareAndSwap(int64(latest), int64(at))
 	}

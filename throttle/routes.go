@@ -99,10 +99,15 @@ func (t *Routes) find(name string) *route {
 // Admit admits a call, or rejects it, as [Throttle.Admit] does. The ticket of an
 // admitted call must be passed to Settle exactly once, with the same route.
 func (t *Routes) Admit(now time.Time, call spillway.Call, of Route) (spillway.Ticket, error) {
-	if t.known.Load() == 0 {
-		return t.backend.admit(now, call.Criticality)
+	by := &t.backend
+	if t.known.Load() > 0 {
+		by = t.decides(of)
 	}
-	return t.decides(of).admit(now, call.Criticality)
+	at, err := by.decide(now, call.Criticality)
+	if err != nil {
+		return spillway.Ticket{}, err
+	}
+	return spillway.Ticket{By: by, Epoch: uint64(at), Criticality: call.Criticality}, nil
 }
 
 // Unseen returns the ticket of a call that was sent at a time before t was made, and

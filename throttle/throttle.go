@@ -125,29 +125,36 @@ func (t *Throttle) Update(c Config) error {
 // not [spillway.Outcome.Informs] counts as nothing. Admit implements
 // [spillway.Gate] and allocates nothing.
 func (t *Throttle) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
-	return t.admit(now, call.Criticality)
+	at, err := t.decide(now, call.Criticality)
+	if err != nil {
+		return spillway.Ticket{}, err
+	}
+	return spillway.Ticket{By: t, Epoch: uint64(at), Criticality: call.Criticality}, nil
 }
 
-// admit is Admit for a caller that has the Call already: it is not copied once more.
-func (t *Throttle) admit(now time.Time, criticality spillway.Criticality) (spillway.Ticket, error) {
+// decide is Admit without the Call and the Ticket: to hand on a Ticket that a function returned
+// takes as long as to make one twice.
+func (t *Throttle) decide(now time.Time, criticality spillway.Criticality) (at time.Duration, err error) {
 	c := &t.classes[criticality.Index()]
-	at := t.clock.read(now)
-	if p := c.probability(); p >= 0 {
-		var u float64 // below 1, whatever is drawn
-		if p < 1 {
-			u = (*t.rand.Load())()
-		}
-		if c.reject(at, p, u) {
-			return spillway.Ticket{}, c.refusal.Load()
-		}
-		if p == 1 { // admit may find a lower one
-			u = (*t.rand.Load())()
-		}
-		if p = c.admit(at, u); p > 0 {
-			return spillway.Ticket{}, rejections[criticality.Index()].At(100 * p)
-		}
+	at = t.clock.read(now)
+	p := c.probability()
+	if p < 0 {
+		return at, nil
 	}
-	return spillway.Ticket{By: t, Epoch: uint64(at), Criticality: criticality}, nil
+	var u float64 // below 1, whatever is drawn
+	if p < 1 {
+		u = (*t.rand.Load())()
+	}
+	if c.reject(at, p, u) {
+		return at, c.refusal.Load()
+	}
+	if p == 1 { // admit may find a lower one
+		u = (*t.rand.Load())()
+	}
+	if p = c.admit(at, u); p > 0 {
+		return at, rejections[criticality.Index()].At(100 * p)
+	}
+	return at, nil
 }
 
 // Settle implements [spillway.Settler]; use [spillway.Ticket.Settle].
