@@ -48,7 +48,8 @@ func Reject(w http.ResponseWriter, r *http.Request, why ingress.Rejection) {
 
 // refuse writes the answer to a request that is rejected. The body is one line for people; programs
 // find all of it in the headers. Over HTTP/2 there is none: a second frame would cost a fifth of
-// the rejection.
+// the rejection. There a Date takes net/http longer than any other header, so an answer of class 5xx,
+// in which it is optional, has none.
 func refuse(w http.ResponseWriter, r *http.Request, why *ingress.Rejection, text *wording) {
 	if r.ProtoMajor >= 2 && isGRPC(first(r.Header, "Content-Type")) {
 		refuseGRPC(w, why, text)
@@ -56,26 +57,31 @@ func refuse(w http.ResponseWriter, r *http.Request, why *ingress.Rejection, text
 	}
 	h := w.Header()
 	status := answerTo(h, why, text)
-	body := text.body
 	if r.ProtoMajor >= 2 {
-		body, h["Content-Length"] = nil, valueZero
-		delete(h, "Content-Type")
+		h["Content-Length"] = valueZero
+		if _, set := h["Date"]; !set && status == http.StatusServiceUnavailable {
+			h["Date"] = nil
+		}
+		w.WriteHeader(status)
+		return
+	}
+	h["Content-Length"] = text.length
+	if text.reason != nil {
+		h["Content-Type"] = valueText
 	}
 	if unread(r) {
 		h["Connection"] = valueClose
 	}
 	w.WriteHeader(status)
-	if body != nil {
-		_, _ = w.Write(body) // net/http drops it for HEAD; who has left does not read it
+	if text.body != nil {
+		_, _ = w.Write(text.body) // net/http drops it for HEAD; who has left does not read it
 	}
 }
 
-// answerTo adds the headers of a rejection to h, and returns its status.
+// answerTo adds the headers of a rejection to h, but for those of its body, and returns its status.
 func answerTo(h http.Header, why *ingress.Rejection, text *wording) (status int) {
-	h["Content-Length"] = text.length
 	if text.reason != nil {
 		h[headerReason] = text.reason
-		h["Content-Type"] = valueText
 	}
 	if s := why.Scope(); s != fault.ScopeUnknown {
 		h[headerScope] = valueScopes[s]

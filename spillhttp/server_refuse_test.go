@@ -229,3 +229,34 @@ func TestRefuse(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedDate: over HTTP/2 an answer has no Date where that is optional, unless another handler
+// has set it.
+func TestRefusedDate(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		const given = "Thu, 01 Jan 1970 00:00:00 GMT"
+		now := func() string { return time.Now().UTC().Format(http.TimeFormat) }
+		for _, row := range []struct {
+			outcome spillway.Outcome
+			given   string
+			want    func() string
+		}{
+			{spillway.OutcomeOverloaded, "", func() string { return "" }},
+			{spillway.OutcomeOverloaded, given, func() string { return given }},
+			{spillway.OutcomeOverQuota, "", now},
+		} {
+			s := open(t, "h2c", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if row.given != "" {
+					w.Header().Set("Date", row.given)
+				}
+				Reject(w, r, ingress.Rejection{Outcome: row.outcome})
+			}), false)
+			resp := must(s.base.RoundTrip(newRequest(t, t.Context(), http.MethodGet, nil)))
+			if got, want := resp.Header.Get("Date"), row.want(); got != want || resp.Header.Get("Content-Length") != "0" {
+				t.Errorf("%v: Date %q, Content-Length %q, want %q", row.outcome, got, resp.Header.Get("Content-Length"), want)
+			}
+			_ = resp.Body.Close()
+			s.close()
+		}
+	})
+}
