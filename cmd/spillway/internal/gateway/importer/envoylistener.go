@@ -222,7 +222,7 @@ func (e *envoyImport) connectionManager(l *config.Listener, m document.Part) {
 
 // fixed reports options that the proxy has one value of.
 func fixed(m document.Part) {
-	const path = "paths are always normalized before routes are matched"
+	const path = "routes match the normalized path; it is sent on as the client wrote it, or rejected if servers read it with different routes"
 	for _, o := range []struct {
 		name   string
 		same   []string // values that mean what the proxy does
