@@ -24,9 +24,7 @@
 // Evidence is the line through latency and the mean in flight of each request: a slope of five standard
 // errors and an elasticity of 0.4 to 2 (1 % more in flight makes latency 0.4 to 2 % longer). Above 2
 // more have arrived meanwhile, and what each request found counts. Latency that jumps at the same in
-// flight is no evidence. Requests that take less than the usual latency of their key, such as answers
-// from a cache, are none either: they may not need what the others wait for. If half of a key's requests do not,
-// the queue of the others can stay unseen: give them a key of their own.
+// flight is no evidence.
 //
 // A round lasts whole turns: in each as many requests end as are in flight, because requests that began
 // together end together. A first probe is not repeated if a round takes a second. Throughput is

@@ -105,7 +105,6 @@ type counts struct {
 	wide       fit                                 // of latency over the mean in flight of all keys
 	quickest   struct{ found, left, took float64 } // of a few, for the shared limit
 	candidates int
-	usual      float64 // latency, as it was when the round began
 }
 
 func newLimit(at time.Duration, shared bool) *limit {
@@ -268,8 +267,6 @@ func (l *limit) decide(stall float64, busy, alone bool) (everybody bool) {
 // learn takes in an answer. A failure that came sooner than usual says nothing: the work was not done.
 // If no answer came for 8 usual latencies, with requests in flight that took as long, the backend
 // hung. What was in flight then waited for that, and not for one another.
-// Of a key only answers that took the usual time or longer are evidence. Others may need nothing of
-// what these wait for, as an answer from a cache, and in a growing queue they would hide it: they end while more is in flight.
 func (l *limit) learn(began time.Duration, found, left, all float64, failed bool) {
 	took, long := inSeconds(l.at-began), parkTime*l.latency.mean
 	if took > long && left >= round/2 && l.latency.n >= round/2 && inSeconds(l.at-l.answered) > long {
@@ -282,10 +279,7 @@ func (l *limit) learn(began time.Duration, found, left, all float64, failed bool
 		return
 	}
 	l.latency.add(l.at, took)
-	if l.usual == 0 && l.latency.n >= round/2 {
-		l.usual = l.latency.mean
-	}
-	if began < l.hung || !l.shared && took < l.usual {
+	if began < l.hung {
 		return
 	}
 	if !l.shared {

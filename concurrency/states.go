@@ -37,7 +37,7 @@ func (l *limit) evidence(rate, stall float64) bool {
 		_, found := line.slope()
 		sigmas = min(sigmas, found)
 	}
-	return working >= round/2 && (l.shared || line.n >= round/2) && sigmas > certain &&
+	return working >= round/2 && sigmas > certain &&
 		line.elasticity() > elastic && max(line.elasticity(), l.came.elasticity()) < sudden &&
 		line.at(working) > doubled*l.latency.least()+brief.Seconds()+stall
 }
@@ -223,9 +223,7 @@ func (l *limit) idle() {
 	}
 }
 
-func (l *limit) restart() {
-	l.counts = counts{begin: l.at, beginArea: l.area, usual: l.latency.mean}
-}
+func (l *limit) restart() { l.counts = counts{begin: l.at, beginArea: l.area} }
 
 // answers returns how many per second were not abandoned, of a throughput.
 func (l *limit) answers(rate float64) float64 {
