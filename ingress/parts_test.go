@@ -188,14 +188,14 @@ func TestWaitForLonger(t *testing.T) {
 		if s.Verdict != shed.Wait {
 			t.Fatalf("%+v, want a wait", s)
 		}
-		ok, left := true, errors.New("left")
+		left := errors.New("left")
 		now = now.Add(s.For)
 		if leaves {
-			s, ok = a.Withdraw(now, left)
+			s, ok := a.Withdraw(now, left)
 			if !ok || s.Verdict != shed.Rejected || !errors.Is(s.Err, left) {
 				t.Errorf("of a client that has left: %+v", s)
 			}
-		} else if s, ok = a.Expire(now, new(ratelimit.Caller)); !ok || s.Verdict != shed.Wait || s.For <= 0 || s.Waiter != a.waiter {
+		} else if s, ok := a.Expire(now, new(ratelimit.Caller)); !ok || s.Verdict != shed.Wait || s.For <= 0 || s.Waiter != a.waiter {
 			t.Errorf("after %v without a free processor: %+v, want a longer wait", s.For, s)
 		}
 		if waiting := c.Waiting() == 1; waiting == leaves {

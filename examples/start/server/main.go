@@ -47,7 +47,7 @@ var pool = make(chan struct{}, 8) // in place of a database
 func answer(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		pool <- struct{}{}
-		time.Sleep(20 * time.Millisecond)
+		<-time.After(20 * time.Millisecond)
 		<-pool
 		fmt.Fprintln(w, text, spillway.CriticalityFrom(r.Context()))
 	}

@@ -180,7 +180,7 @@ func TestOddPaths(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := &http.Request{Method: http.MethodGet, URL: u, RequestURI: target}
-		if got := s.Admits(r); got != want { //nolint:errorlint // it is that one
+		if got := s.Admits(r); got != want {
 			t.Errorf("%q: %v, want %v", target, got, want)
 		}
 	}
