@@ -31,6 +31,9 @@ type attack struct {
 	least float64
 	// run attacks until ctx ends. It returns an error for what should not have been possible.
 	run func(ctx context.Context, s *stage) error
+	// crowd sends to the proxy of the control, until ctx ends, what well-behaved clients of as many
+	// requests would, so that the ratio is that of the attack and not of its requests. nil: nothing.
+	crowd func(ctx context.Context, s *stage) error
 }
 
 // honestAddress is where the honest client connects from, and attacks by default.
@@ -70,7 +73,7 @@ var attacks = []attack{
 	{name: "broken configurations", run: brokenFiles},
 	{name: "bodies just above the minimum rate", run: steadyBodies},
 	{name: "batch: bodies above the minimum rate", config: "batch: {connections: 16}", run: steadyBodies},
-	{name: "streams with small windows", run: smallWindows},
+	{name: "streams with small windows", run: smallWindows, crowd: bursts},
 	{name: "half-closed connections", run: halfClosed},
 	{name: "endless trailers", run: trailers},
 	{name: "bodies that wait for 100 (Continue)", run: expecting},

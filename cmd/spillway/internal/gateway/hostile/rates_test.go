@@ -2,6 +2,7 @@ package hostile
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
@@ -54,6 +55,19 @@ func steadyBodies(ctx context.Context, s *stage) error {
 // smallWindows: streams that read a large answer just above the minimum rate, 100 on each
 // connection, by windows of a few bytes.
 func smallWindows(ctx context.Context, s *stage) error {
+	manyStreams(ctx, s, "/large", 1)
+	return nil
+}
+
+// bursts: as many streams as those of smallWindows, whose answers are short and fit.
+func bursts(ctx context.Context, s *stage) error {
+	manyStreams(ctx, s, "/work", 1<<16)
+	return nil
+}
+
+// manyStreams opens a connection with 100 streams each second. The windows are for so many bytes
+// first, and increase just above the minimum rate.
+func manyStreams(ctx context.Context, s *stage, path string, window uint32) {
 	every(ctx, time.Second, func(i int) {
 		c, err := dialFrom(ctx, s.address, loopback(i))
 		if err != nil {
@@ -62,14 +76,14 @@ func smallWindows(ctx context.Context, s *stage) error {
 		go func() { _, _ = io.Copy(io.Discard, c) }()
 		const streams = 100
 		var opened, more strings.Builder
-		opened.WriteString(frames.Preface + frames.Of(frames.Settings, 0, 0, "\x00\x04\x00\x00\x00\x01") + frames.Increment(0, 1<<30)) // SETTINGS_INITIAL_WINDOW_SIZE 1
+		initial := string(binary.BigEndian.AppendUint32([]byte{0, 4}, window)) // SETTINGS_INITIAL_WINDOW_SIZE
+		opened.WriteString(frames.Preface + frames.Of(frames.Settings, 0, 0, initial) + frames.Increment(0, 1<<30))
 		for i := range uint32(streams) {
-			opened.WriteString(frames.Request(frames.EndStream, 2*i+1, "GET", "/large"))
+			opened.WriteString(frames.Request(frames.EndStream, 2*i+1, "GET", path))
 			more.WriteString(frames.Increment(2*i+1, aboveMinimum))
 		}
 		go drip(ctx, c, opened.String(), more.String(), time.Second)
 	})
-	return nil
 }
 
 // halfClosed: clients that close their side of the connection in the middle of a request, or

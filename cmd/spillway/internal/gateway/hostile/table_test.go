@@ -161,6 +161,9 @@ func (a *attack) trial(t *testing.T, d time.Duration) (m measurement) {
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error, 1)
 	go func() { failed <- a.run(ctx, s) }()
+	if a.crowd != nil {
+		go func() { _ = a.crowd(ctx, spare) }()
+	}
 	<-time.After(d / 6) // it has begun
 	if *full {
 		<-time.After(a.lasts)
