@@ -26,6 +26,11 @@
 // more have arrived meanwhile, and what each request found counts. Latency that jumps at the same in
 // flight is no evidence.
 //
+// If more than a quarter of the requests of a key take less than an eighth of its mean latency, these are quick:
+// they need nothing of what the others wait for, such as answers from a cache. In a growing queue they end while
+// more is in flight than a slow one had on average, and would hide it. They are left out of the evidence, and of the comparison of throughput
+// before a probe and in it. What is left is fewer requests and less alike: evidence then takes ten standard errors.
+//
 // A round lasts whole turns: in each as many requests end as are in flight, because requests that began
 // together end together. A first probe is not repeated if a round takes a second. Throughput is
 // weighted by what was in flight if a round began in a quiet time, and is at least what was served while the
@@ -56,7 +61,8 @@
 //
 // A process that lacks the processor measures its own delay, not the backend's. The clock
 // of a Limiter therefore stands still while the process does not run: between two heartbeats
-// ([Limiter.Beat]), due every 10 ms, it moves by at most 15 ms. A stall explains as long a wait.
+// ([Limiter.Beat]), due every 10 ms, it moves by at most 15 ms. A stall explains as long a wait, and for a second after one
+// no base latency is learnt: it would be too short.
 // While the process uses most of its processors, no other queue is looked for.
 //
 // # Around a database pool

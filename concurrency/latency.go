@@ -9,16 +9,24 @@ type latency struct {
 	mean   float64
 	weight float64 // of one request in the mean
 	means  minimum
+	calm   bool // the clock did not stand still when the means were learnt
 }
 
-func (m *latency) add(at time.Duration, took float64) {
+// add takes in a latency. While the clock stands still now and then, all latencies are too short: the least mean is
+// that of calm times, unless none is known.
+func (m *latency) add(at time.Duration, took float64, calm bool) {
 	if m.n < 2*round {
 		m.n++
 		m.weight = 1 / float64(m.n)
 	}
 	m.mean += float64((took - m.mean) * m.weight)
-	if m.n >= round/2 {
+	switch {
+	case m.n < round/2:
+	case calm == m.calm || m.means.value() == 0:
 		m.means.add(at, m.mean)
+		m.calm = calm
+	case calm:
+		m.means, m.calm = minimum{now: m.mean, since: at}, true
 	}
 }
 

@@ -24,11 +24,12 @@ const (
 
 // What follows from them.
 const (
-	sudden   = doubled     // elasticity from which latency jumps: a queue alone has 1
-	parkTime = 2 * turns   // usual latencies, after which a request is parked
-	stride   = round / 8   // completions from one look for evidence to the next: each look is a chance of a false alarm
-	group    = round / 4   // completions of all keys of which the quickest counts: a queue delays that one, too
-	lasting  = memory / 10 // a request is not parked before; a first probe that takes longer is not repeated; throughput that falls for less may do so by chance
+	sudden   = doubled                 // elasticity from which latency jumps: a queue alone has 1
+	parkTime = 2 * turns               // usual latencies, after which a request is parked; and this part of one takes a quick request
+	several  = 1 / (doubled * doubled) // share of quick requests from which they do not count: of exponentially distributed latencies 12 % are quick
+	stride   = round / 8               // completions from one look for evidence to the next: each look is a chance of a false alarm
+	group    = round / 4               // completions of all keys of which the quickest counts: a queue delays that one, too
+	lasting  = memory / 10             // a request is not parked before; a first probe that takes longer is not repeated; throughput that falls for less may do so by chance
 )
 
 // State is what is known of a key.
@@ -78,13 +79,16 @@ type limit struct {
 	before struct { // the last probe began
 		limiting   bool
 		flight     float64
-		rate, done float64 // per second: all that ended, and what was served
+		rate, done float64 // per second: what ended, and what was served, without what was quick
 		calls      float64 // that the probe takes
 	}
 	stays float64 // in flight all through the last probe
 	quiet bool    // while Limiting, fewer are in flight than a probe allows
 
-	latency   latency
+	latency   latency       // of all answers
+	slower    latency       // of those that were not quick
+	share     float64       // of quick ones, while Open
+	mixed     bool          // so many are quick that they do not count
 	fastest   minimum       // of single requests, for all keys together only
 	abandoned float64       // share of those that ended
 	answered  time.Duration // when the last answer came
@@ -97,8 +101,10 @@ type limit struct {
 type counts struct {
 	begin      time.Duration
 	beginArea  float64
-	ended      int
-	served     int
+	ended      int                                 // all
+	slow       int                                 // of these, what was not quick
+	served     int                                 // of these, what was not abandoned
+	looked     int                                 // slow ones at the last look for evidence
 	loaded     float64                             // what was in flight while those that ended were, added up
 	fit        fit                                 // of latency over the mean in flight meanwhile
 	came       fit                                 // of latency over what was found in flight
@@ -177,18 +183,23 @@ func (l *limit) enter() int {
 }
 
 // leave takes a request out of flight. Where it was abandoned, what it took says nothing.
-// all is the mean in flight of all keys meanwhile.
-func (l *limit) leave(began time.Duration, found int, all float64, o spillway.Outcome) {
+// all is the mean in flight of all keys meanwhile; calm says that the clock did not stand still recently.
+func (l *limit) leave(began time.Duration, found int, all float64, o spillway.Outcome, calm bool) {
 	working := l.flight.working()
-	if counted := l.flight.end(began); counted {
-		l.ended++
-		l.loaded += float64(float64(found+working) / 2)
-		l.abandoned -= float64(l.abandoned / round)
-		if o == spillway.OutcomeAbandoned {
-			l.abandoned += 1.0 / round
-		} else {
-			l.learn(began, float64(found), float64(working), all, o != spillway.OutcomeServed)
-		}
+	if counted := l.flight.end(began); !counted {
+		return
+	}
+	l.ended++
+	l.loaded += float64(float64(found+working) / 2)
+	l.abandoned -= float64(l.abandoned / round)
+	if o == spillway.OutcomeAbandoned {
+		l.abandoned += 1.0 / round
+		l.slow++
+		return
+	}
+	l.hangs(began, working)
+	if took := inSeconds(l.at - began); l.answer(took, o != spillway.OutcomeServed, calm) && began >= l.hung {
+		l.learn(took, float64(found), float64(working), all)
 	}
 }
 
@@ -230,15 +241,18 @@ func (l *limit) parkAfter() time.Duration {
 // any wait. It reports whether there is evidence of a queue of all keys; alone says that there
 // cannot be one now, and for the limit of all keys that only one key was in use recently.
 func (l *limit) decide(stall float64, busy, alone bool) (everybody bool) {
-	if l.state == Open && l.ended%stride != 0 {
-		return false
+	if l.state == Open {
+		if l.slow < l.looked+stride {
+			return false
+		}
+		l.looked = l.slow
 	}
 	whole := l.at-l.begin >= brief // a shorter round tells nothing
 	switch working := float64(l.flight.working()); l.state {
 	case Open:
 		if busy {
 			l.restart()
-		} else if whole && l.ended >= round/2 {
+		} else if whole && l.slow >= round/2 {
 			return l.watch(stall, alone)
 		}
 	case Draining:
@@ -248,7 +262,7 @@ func (l *limit) decide(stall float64, busy, alone bool) (everybody bool) {
 			l.clear()
 		}
 	case Probing:
-		if whole && (float64(l.ended) >= l.probeCalls() || l.fellShort()) {
+		if whole && (float64(l.slow) >= l.probeCalls() || l.fellShort()) {
 			l.conclude()
 		}
 	case Limiting:
@@ -264,31 +278,25 @@ func (l *limit) decide(stall float64, busy, alone bool) (everybody bool) {
 	return false
 }
 
-// learn takes in an answer. A failure that came sooner than usual says nothing: the work was not done.
-// If no answer came for 8 usual latencies, with requests in flight that took as long, the backend
-// hung. What was in flight then waited for that, and not for one another.
-func (l *limit) learn(began time.Duration, found, left, all float64, failed bool) {
-	took, long := inSeconds(l.at-began), parkTime*l.latency.mean
-	if took > long && left >= round/2 && l.latency.n >= round/2 && inSeconds(l.at-l.answered) > long {
+// hangs finds that the backend hung: no answer came for 8 usual latencies, with requests in flight that took
+// as long. What was in flight then waited for that, and not for one another.
+func (l *limit) hangs(began time.Duration, left int) {
+	long := parkTime * l.latency.mean
+	if inSeconds(l.at-began) > long && left >= round/2 && l.latency.n >= round/2 && inSeconds(l.at-l.answered) > long {
 		l.hung = l.at
 		l.restart()
 	}
 	l.answered = l.at
-	l.served++
-	if failed && took < l.latency.mean {
-		return
-	}
-	l.latency.add(l.at, took)
-	if began < l.hung {
-		return
-	}
+}
+
+// learn adds an answer to the lines that may show a queue.
+func (l *limit) learn(took, found, left, all float64) {
 	if !l.shared {
 		l.fit.add(float64((found+left)/2), took)
 		l.came.add(found, took)
 		l.wide.add(all, took)
 		return
 	}
-	l.fastest.add(l.at, took)
 	if q := &l.quickest; l.candidates == 0 || took < q.took {
 		q.found, q.left, q.took = found, left, took
 	}

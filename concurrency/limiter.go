@@ -33,6 +33,7 @@ type Limiter struct {
 	busy     bool          // the processors of this process are
 	runs     float64       // share of the time that the clock runs
 	stalls   minimum       // of seconds that it stood still, each below zero
+	stood    time.Duration // when it last did
 	rejected uint64
 }
 
@@ -57,7 +58,7 @@ func New(c Config) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Limiter{config: c, runs: 1, other: -memory - 1, shared: newLimit(0, true), index: map[string]int{}}
+	l := &Limiter{config: c, runs: 1, other: -memory - 1, stood: -memory, shared: newLimit(0, true), index: map[string]int{}}
 	l.keys = append(make([]key, 0, c.Keys+1), key{limit: newLimit(0, false), name: Others})
 	l.cap()
 	return l, nil
@@ -286,6 +287,9 @@ func (l *Limiter) Beat(now time.Time, busy bool) {
 	if wall := l.wall - l.beatWall; l.beats && wall > 0 {
 		l.runs += float64((float64(l.at-l.beat)/float64(wall) - l.runs) * (1.0 / 32))
 		l.stalls.add(l.at, -max(0, wall-late).Seconds())
+		if wall > late {
+			l.stood = l.at
+		}
 	}
 	l.beats, l.beat, l.beatWall, l.busy = true, l.at, l.wall, busy
 }
@@ -311,8 +315,9 @@ func (l *Limiter) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 	began := time.Duration(t.Epoch)
 	k.held--
 	meanwhile := float64(all+l.shared.flight.working()) / 2
-	k.leave(began, own, meanwhile, o)
-	l.shared.leave(began, all, meanwhile, o)
+	calm := l.at-l.stood >= lasting
+	k.leave(began, own, meanwhile, o, calm)
+	l.shared.leave(began, all, meanwhile, o, calm)
 	if l.config.Fixed {
 		return
 	}

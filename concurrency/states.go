@@ -17,10 +17,14 @@ func (l *limit) watch(stall float64, alone bool) (everybody bool) {
 			return true
 		}
 		l.suspect(rate)
-	case l.ended >= max(2*round, int(turns*flight)):
+	case l.slow >= max(2*round, int(turns*flight)):
 		l.rate = rate
 		l.latency.round(l.at)
+		l.slower.round(l.at)
+		l.mixed = l.share > several
 		l.restart()
+	case l.mixed:
+		l.slower.round(l.at) // rounds are longer where many do not count
 	}
 	return false
 }
@@ -32,14 +36,18 @@ func (l *limit) evidence(rate, stall float64) bool {
 	working := float64(l.flight.working())
 	line := &l.fit
 	_, sigmas := line.slope()
-	if line.elasticity() >= sudden && l.inOrder(rate) {
+	if line.elasticity() >= sudden && l.inOrder(l.slowly(rate)) {
 		line = &l.came
 		_, found := line.slope()
 		sigmas = min(sigmas, found)
 	}
-	return working >= round/2 && sigmas > certain &&
+	least := certain
+	if l.mixed {
+		least *= doubled // what is left is less alike
+	}
+	return working >= round/2 && (l.shared || line.n >= round/2) && sigmas > least &&
 		line.elasticity() > elastic && max(line.elasticity(), l.came.elasticity()) < sudden &&
-		line.at(working) > doubled*l.latency.least()+brief.Seconds()+stall
+		line.at(working) > doubled*l.slower.least()+brief.Seconds()+stall
 }
 
 // inOrder reports whether what is in flight has doubled while requests waited, and as many of them ended
@@ -73,8 +81,8 @@ func (l *limit) suspectAll() {
 
 // suspect begins a first probe.
 func (l *limit) suspect(rate float64) {
-	l.base, l.rate = l.latency.least(), rate
-	l.probe(float64(l.flight.working()), rate, rate*l.base)
+	l.base, l.rate = l.latency.least(), l.slowly(rate)
+	l.probe(float64(l.flight.working()), rate, l.rate*l.slower.least())
 }
 
 // wasClear reports whether about as many in flight were found to be no queue.
@@ -84,8 +92,8 @@ func (l *limit) wasClear(flight float64) bool {
 
 // probe lets nothing start until no more than window is left.
 func (l *limit) probe(flight, rate, window float64) {
-	l.before.limiting, l.before.flight, l.before.rate = l.state == Limiting, flight, rate
-	l.before.done = l.answers(rate)
+	l.before.limiting, l.before.flight = l.state == Limiting, flight
+	l.before.rate, l.before.done = l.slowly(rate), l.answers(rate)
 	l.before.calls = round
 	if l.before.limiting {
 		l.before.calls = 2 * round
@@ -109,7 +117,7 @@ func (l *limit) throughputFell() bool {
 // probe tells nothing more.
 func (l *limit) fellShort() bool {
 	expected := l.before.done * inSeconds(l.at-l.begin)
-	return !l.before.limiting && float64(l.ended) >= l.window-l.stays && expected > round && float64(l.served) < expected*math.Sqrt(l.window/l.before.flight)
+	return !l.before.limiting && float64(l.slow) >= l.window-l.stays && expected > round && float64(l.served) < expected*math.Sqrt(l.window/l.before.flight)
 }
 
 // measure begins the round of a probe. What was served in the drain is the throughput with all in
@@ -137,14 +145,14 @@ func (l *limit) probeCalls() float64 {
 func (l *limit) conclude() {
 	flight, rate := l.measured()
 	flight = max(flight-l.stays, 0.1)
-	done := l.answers(rate)
 	if l.ended > 0 { // otherwise it is what it was
 		l.base = flight / rate
 	}
-	missing := max(0, 1-float64(l.ended)/l.probeCalls())
+	missing := max(0, 1-float64(l.slow)/l.probeCalls())
 	l.probed = l.at - seconds(memory.Seconds()*missing) // fewer requests count for less time
 	l.latency.reset(l.at, l.base)
-	fell := done/l.before.done < math.Sqrt(flight/l.before.flight)
+	l.slower.reset(l.at, l.base)
+	fell := l.answers(rate)/l.before.done < math.Sqrt(flight/l.before.flight)
 	if fell && !l.before.limiting && gain*l.rate*l.base > l.before.flight {
 		l.clear()
 		return
@@ -223,9 +231,16 @@ func (l *limit) idle() {
 	}
 }
 
-func (l *limit) restart() { l.counts = counts{begin: l.at, beginArea: l.area} }
+func (l *limit) restart() {
+	l.counts = counts{begin: l.at, beginArea: l.area}
+}
 
-// answers returns how many per second were not abandoned, of a throughput.
+// slowly returns how many per second were not quick, of a throughput.
+func (l *limit) slowly(rate float64) float64 {
+	return rate * float64(max(1, l.slow)) / float64(max(1, l.ended))
+}
+
+// answers returns how many per second were neither quick nor abandoned, of a throughput.
 func (l *limit) answers(rate float64) float64 {
 	return rate * float64(l.served) / float64(max(1, l.ended))
 }

@@ -370,8 +370,8 @@ func TestQueueOfSlowStartIsFound(t *testing.T) {
 // Work of very different lengths is no queue, however much of it is in flight and however
 // often the processors are busy for a while.
 func TestMixedLatenciesBesideBusyTimes(t *testing.T) {
-	for _, row := range []struct{ rate, long float64 }{{500, 0.5}, {3000, 0.1}} {
-		for seed := range uint64(3) {
+	for _, row := range []struct{ rate, long float64 }{{500, 0.5}, {3000, 0.1}, {250, 1}, {300, 1}} {
+		for seed := range uint64(12) {
 			s := kind{}.server(t, 1, seed)
 			s.deadline = time.Minute
 			begin := s.now

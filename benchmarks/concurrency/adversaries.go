@@ -226,6 +226,32 @@ var adversaries = []*Scenario{
 			})
 		},
 	},
+	{
+		Name: "X25 half from a cache, 2x", About: "half of the requests of a key need 2 ms and nothing of its pool, the other half come at twice its capacity",
+		Overload: true, End: 30 * sec, Band: 90,
+		Fill: func(p *Process) { halfCached(p, newPool(8), exponential(20*ms)) },
+	},
+	{
+		Name: "X26 half from a cache, no queue", About: "the same, where the other half wait for nothing and take 300 ms",
+		End: 30 * sec, Silent: true,
+		Fill: func(p *Process) { halfCached(p, noQueue(), exponential(300*ms)) },
+	},
+}
+
+// halfCached sends 1600 requests per second, of which half find their answer in a cache, after a quiet time.
+func halfCached(p *Process, backend *Backend, service func(*rand.Rand) Time) {
+	cache := noQueue()
+	p.poisson(func(t Time) float64 {
+		if t < 10*sec {
+			return 480
+		}
+		return 1600
+	}, func(_ Time, rng *rand.Rand) *Request {
+		if rng.IntN(2) == 0 {
+			return &Request{Service: 2 * ms, Deadline: sec, Backend: cache}
+		}
+		return &Request{Service: service(rng), Deadline: sec, Backend: backend}
+	})
 }
 
 // impatient sends 1200 requests per second, whose clients leave.
