@@ -311,14 +311,7 @@ func latencies(f *Figures) string {
 // clustersDown returns the clusters with no endpoint that gets requests.
 func clustersDown(s *State) (names []string) {
 	for i := range s.Clusters {
-		x := &s.Clusters[i]
-		down := 0
-		for _, e := range x.Endpoints {
-			if e.Down != "" {
-				down++
-			}
-		}
-		if down > 0 && down == len(x.Endpoints) {
+		if x := &s.Clusters[i]; len(x.Endpoints) > 0 && len(x.down()) == len(x.Endpoints) {
 			names = append(names, x.Name)
 		}
 	}
