@@ -386,6 +386,29 @@ func TestPlacesInABurst(t *testing.T) {
 	if got := s.places(s.queue(0), 0); got != 2*crowd {
 		t.Errorf("%d places, want %d", got, 2*crowd)
 	}
+	for lasts, want := range map[time.Duration]bool{burst - 1: true, burst: false} {
+		q := &queue{limited: true, full: standing{lasts: lasts}}
+		if got := s.places(q, 0); (got == 2*crowd) != want {
+			t.Errorf("%d places behind a limit after %v", got, lasts)
+		}
+	}
+}
+
+// Each limit of a wait has a table of rejections behind those of the other reasons.
+func TestRowsOfCauses(t *testing.T) {
+	seen := make(map[int]bool)
+	for why := range reason(len(texts)) {
+		for by := range bound(len(bounds)) {
+			row := cause{why, by}.row()
+			if why == waited && row != len(texts)+int(by) || row < 0 || row >= causes {
+				t.Errorf("reason %d, limit %d: row %d", why, by, row)
+			}
+			seen[row] = true
+		}
+	}
+	if len(seen) != causes-1 { // that of a wait without its limit is not used
+		t.Errorf("%d rows of %d are used", len(seen), causes)
+	}
 }
 
 // entering is a limit that notes the class of the call that enters.
