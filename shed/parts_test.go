@@ -443,3 +443,20 @@ func TestClassOfAWaiter(t *testing.T) {
 		}
 	}
 }
+
+// A waiter may wait for longer if no processor was free for a millisecond or more, by that time.
+func TestMoreAtItsBound(t *testing.T) {
+	for stalled, want := range map[time.Duration]time.Duration{time.Millisecond - 1: 0, time.Millisecond: time.Millisecond} {
+		s, err := New(Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := time.Unix(1e9, 0)
+		s.advance(now)
+		s.stall = stall{lasted: stalled, free: s.at}
+		w := &Waiter{waiting: true, queue: s.queue(0), until: time.Hour, maxWait: time.Second}
+		if more := s.More(now, w); more != want || w.maxWait != time.Second+want {
+			t.Errorf("after %v: %v more, %v in all", stalled, more, w.maxWait)
+		}
+	}
+}
