@@ -33,8 +33,9 @@ const (
 func (e *explaining) gates(exempt bool) []GateFacts {
 	l := e.listener
 	all := []GateFacts{{
-		Gate: "connections", Mode: "enforce", Limits: given("max_connections", l.MaxConnections, "connection_rate", &l.ConnectionRate),
-		Does: "accepts its connection", Rejects: "above max_connections or connection_rate, a connection is reset",
+		Gate: "connections", Mode: "enforce",
+		Limits: given("max_connections", l.MaxConnections, "connection_rate", &l.ConnectionRate),
+		Does:   "accepts its connection", Rejects: "above max_connections or connection_rate, a connection is reset",
 	}}
 	if e.route == nil {
 		return all
@@ -43,7 +44,8 @@ func (e *explaining) gates(exempt bool) []GateFacts {
 	c := e.config.Ingress(l, x)
 	all = append(all,
 		e.gate("ratelimit", exempt, c.RateLimitMode, x.RateLimit.Rate > 0, given("", &x.RateLimit)+tuned(x, config.TuneRate), "above the rate: "+says503),
-		e.gate("quota", exempt, c.QuotaMode, x.Quota != nil, given("", e.quota(x.Quota))+learned(x), "when the customer is over its limit, lower classes first: "+says429),
+		e.gate("quota", exempt, c.QuotaMode, x.Quota != nil, given("", e.quota(x.Quota))+learned(x),
+			"when the customer is over its limit, lower classes first: "+says429),
 		e.gate("shed", exempt, c.ShedMode, true, given("", &x.Shed), "when the cluster is overloaded, "+e.before()+": "+says503))
 	if b := x.Batch; b != nil {
 		f := GateFacts{
