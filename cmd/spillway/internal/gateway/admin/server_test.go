@@ -111,7 +111,7 @@ func TestChanges(t *testing.T) {
 		says                     string
 		mode                     spillway.Mode
 	}{
-		"no file":       {"-", bearer, "/api/v1/mode", "off", http.StatusForbidden, "no token_file", spillway.ModeObserve},
+		"no file":       {"-", bearer, "/api/v1/mode", "off", http.StatusForbidden, "no token for changes is configured: set admin.token_file", spillway.ModeObserve},
 		"missing file":  {"missing", bearer, "/api/v1/mode", "off", http.StatusForbidden, "cannot be read", spillway.ModeObserve},
 		"empty file":    {"", "Bearer ", "/api/v1/mode", "off", http.StatusForbidden, "must have 16 at least", spillway.ModeObserve},
 		"short token":   {"abc", "Bearer abc", "/api/v1/mode", "off", http.StatusForbidden, "must have 16 at least", spillway.ModeObserve},
