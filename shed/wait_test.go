@@ -79,8 +79,8 @@ func TestWhatLimitsTheWait(t *testing.T) {
 	}
 }
 
-// overload rejects requests of which none ever starts, for two seconds, and returns the time. What
-// waits then is gone.
+// overload rejects requests for two seconds, in which none starts, and returns the time. No request
+// waits afterwards.
 func overload(t *testing.T, s *shed.Shedder) time.Time {
 	t.Helper()
 	var waiting []*shed.Waiter

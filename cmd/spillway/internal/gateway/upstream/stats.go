@@ -9,7 +9,7 @@ import (
 // EndpointStats is a snapshot of an endpoint.
 type EndpointStats struct {
 	Address string
-	Busy    int           // attempts under way
+	Busy    int           // attempts in flight
 	Total   uint64        // attempts
 	Errors  uint64        // of them, failed ones
 	Answers uint64        // of them, those with an answer
