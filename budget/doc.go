@@ -1,34 +1,32 @@
 // Package budget decides whether a retry can be paid for.
 //
 // Backoff spreads retries out; it does not make them fewer. When a backend
-// refuses everything, a client that makes three attempts triples the load just
-// where there is too much of it. A budget bounds the sum: a retry costs tokens,
-// tokens are earned by calls that need no retry, and what is not earned is not
-// spent.
+// rejects everything, clients that make three attempts triple the load while the
+// backend is overloaded. A budget limits the number of retries: a retry costs tokens,
+// calls that need no retry earn tokens, and without tokens no retry is made.
 //
 // # The bucket
 //
 // A [Bucket] holds at most Capacity tokens:
 //
-//	withdraw(n): if level < n, refuse; else level = level - n
+//	withdraw(n): if level < n, no retry; else level = level - n
 //	deposit(n):  level = min(Capacity, level + n)
 //
-// What a retry costs and what an answer earns is not the bucket's business: the
-// strategies of package retry bring these numbers along, so that one bucket can
-// serve several strategies and several clients.
+// The strategies of package retry define what a retry costs and what an answer earns,
+// so that one bucket can serve several strategies and several clients.
 //
 //	                   capacity  starts  first success  success after retry  retry
 //	MongoDB, adaptive      1000    full           +0.1                 +1.1     -1
 //	Smithy, standard        500    full             +1    its cost returned  -5..-14
 //	SRE, ratio              100   3 (credit)      +0.1                    -     -1
 //
-// (In the last row an original earns whether it succeeds or not.) With MongoDB's
+// (In the last row a first attempt earns whether it succeeds or not.) With MongoDB's
 // numbers retries settle at one in ten successes while the backend is
-// overloaded. With the ratio they stay below Ratio of the originals, so that
+// overloaded. With the ratio they stay below Ratio of the first attempts, so that
 // amplification is at most 1 + Ratio whatever the load and however many attempts
-// fail; the cap keeps a long healthy time from saving up a storm. The credit lets a
-// fresh process retry its first calls: the first deposits repay it, so that after n
-// originals there were at most max(Credit, Ratio·n) retries.
+// fail. The capacity limits what a long healthy time saves up. The credit lets a
+// new process retry its first calls: the first deposits repay it, so that after n
+// first attempts there were at most max(Credit, Ratio·n) retries.
 //
 // A client that makes few calls earns too little to retry at all. MinPerSecond
 // gives it a reserve of ten seconds' worth that refills by time, as Finagle and

@@ -85,10 +85,7 @@ func (c *Config) build() (*policies, error) {
 // newStandard returns the default strategy.
 func newStandard() (retry.Strategy, error) {
 	s, err := retry.NewBudgeted(retry.BudgetedConfig{})
-	if err != nil {
-		return nil, invalid.In("egress", "Retry", err)
-	}
-	return s, nil
+	return s, invalid.In("egress", "Retry", err)
 }
 
 // hedge returns the hedging policy, or nil.
@@ -97,19 +94,13 @@ func (c *Config) hedge() (*retry.Hedge, error) {
 		return nil, nil //nolint:nilnil // there are none
 	}
 	h, err := retry.NewHedge(c.Hedge)
-	if err != nil {
-		return nil, invalid.In("egress", "Hedge", err)
-	}
-	return h, nil
+	return h, invalid.In("egress", "Hedge", err)
 }
 
 func (c *Config) limiter() (*inflight.Limiter, error) {
 	if c.Inflight == nil {
 		l, err := inflight.New(inflight.Config{MaxRequests: c.MaxRequests})
-		if err != nil {
-			return nil, invalid.In("egress", "", err)
-		}
-		return l, nil
+		return l, invalid.In("egress", "", err)
 	}
 	if c.MaxRequests != 0 {
 		return nil, invalid.Field("egress", "MaxRequests", c.MaxRequests, "0 where Inflight is given")

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -39,6 +40,9 @@ func (m Measure) String() string {
 // readings holds a value for each measure, NaN where it is unknown.
 type readings [Measures]float64
 
+// DefaultMemoryTarget is the target of memory where none is set.
+const DefaultMemoryTarget = 0.95
+
 // Targets are what the measures should be at most. A zero target means that the
 // measure is reported only, except where it says otherwise.
 type Targets struct {
@@ -47,8 +51,8 @@ type Targets struct {
 	// CPU is a share of GOMAXPROCS, Quota one of the cgroup's quota, and
 	// Throttled one of its periods.
 	CPU, Quota, Throttled float64
-	// Memory is a share of the limit. Zero means 0.95; negative means that memory
-	// is reported only.
+	// Memory is a share of the limit. Zero means 0.95 ([DefaultMemoryTarget]); negative
+	// means that memory is reported only.
 	Memory float64
 	// Scheduling is how long goroutines wait, and Queue how long requests do.
 	Scheduling, Queue time.Duration
@@ -57,9 +61,7 @@ type Targets struct {
 // withDefaults returns the targets by measure, 0 where it is not set, or an
 // error that names the first bad one.
 func (t Targets) withDefaults() (readings, error) {
-	if t.Memory == 0 {
-		t.Memory = 0.95
-	}
+	t.Memory = cmp.Or(t.Memory, DefaultMemoryTarget)
 	all := readings{
 		Average: t.Average, CPU: t.CPU, Quota: t.Quota, Throttled: t.Throttled,
 		Memory: max(t.Memory, 0), Scheduling: t.Scheduling.Seconds(), Queue: t.Queue.Seconds(),

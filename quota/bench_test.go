@@ -64,11 +64,11 @@ func BenchmarkAdmitParallel(b *testing.B) {
 }
 
 // With all buckets of unlisted customers in use, a new customer checks only a few of them.
-func BenchmarkStrangers(b *testing.B) {
+func BenchmarkUnlisted(b *testing.B) {
 	q, _ := bench(b, 1, 1e9)
 	calls := make([]spillway.Call, 4096)
 	for i := range calls {
-		calls[i].Customer = "stranger-" + strconv.Itoa(i)
+		calls[i].Customer = "unlisted-" + strconv.Itoa(i)
 	}
 	run(b, q, calls)
 }

@@ -29,7 +29,7 @@ func Example() {
 	now := time.Now()
 	admitted := 0
 	for range 100 {
-		ticket, err := q.Admit(now, spillway.Call{Customer: "stranger", Criticality: spillway.CriticalPlus})
+		ticket, err := q.Admit(now, spillway.Call{Customer: "unlisted", Criticality: spillway.CriticalPlus})
 		if err != nil {
 			continue
 		}
@@ -125,12 +125,12 @@ func ExampleAllocator() {
 	}
 	admitted := map[string]int{}
 	for range 10 {
-		for _, customer := range []string{"mail", "stranger"} {
+		for _, customer := range []string{"mail", "unlisted"} {
 			if _, err := q.Admit(time.Now(), spillway.Call{Customer: customer}); err == nil {
 				admitted[customer]++
 			}
 		}
 	}
 	fmt.Println(admitted)
-	// Output: map[mail:10 stranger:1]
+	// Output: map[mail:10 unlisted:1]
 }

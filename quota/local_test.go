@@ -113,17 +113,17 @@ func TestLocalForgets(t *testing.T) {
 	lease(100*ms, "a", 50)
 	lease(300*ms, "a", 50)
 	lease(400*ms, "a", 100) // b did not come for more than three intervals
-	lease(501*ms, "stranger", 50)
+	lease(501*ms, "unlisted", 50)
 	lease(501*ms, "b", 100./3)
-	lease(time.Minute, "stranger", 100)
+	lease(time.Minute, "unlisted", 100)
 	lease(2*time.Minute, "a", 100)
-	if n := len(l.strangers.byKey) + len(l.strangers.claims); n != 0 {
-		t.Errorf("%d strangers left after two minutes", n)
+	if n := len(l.unlisted.byKey) + len(l.unlisted.claims); n != 0 {
+		t.Errorf("%d unlisted customers left after two minutes", n)
 	}
 }
 
 // Unlisted customers have one weight together, however many names they use.
-func TestStrangersShareOneWeight(t *testing.T) {
+func TestUnlistedCustomersShareOneWeight(t *testing.T) {
 	l := mustLocal(t, LocalConfig{
 		Capacity:      100,
 		Customers:     map[string]Limit{"known": {Weight: 4}},
@@ -133,20 +133,20 @@ func TestStrangersShareOneWeight(t *testing.T) {
 	lease := func(at time.Duration, name string) float64 {
 		return l.Lease(t0.Add(at), Demand{Customer: name, Wants: 1000}).Rate
 	}
-	if rate := lease(0, "stranger"); rate != 15 {
-		t.Errorf("a stranger alone gets %v, want its limit of 15", rate)
+	if rate := lease(0, "unlisted"); rate != 15 {
+		t.Errorf("an unlisted customer alone gets %v, want its limit of 15", rate)
 	}
 	for round := range 3 {
 		at := time.Duration(round) * 100 * ms
 		if rate := lease(at, "known"); rate < 80-1e-9 {
-			t.Errorf("round %d: among strangers the known customer gets %v, want 80 at least", round, rate)
+			t.Errorf("round %d: among unlisted customers the known customer gets %v, want 80 at least", round, rate)
 		}
 		sum := 0.
 		for i := range 1000 {
-			sum += lease(at+1, fmt.Sprint("stranger ", i))
+			sum += lease(at+1, fmt.Sprint("unlisted ", i))
 		}
 		if round > 0 && sum > 20+1e-9 {
-			t.Errorf("round %d: 1000 strangers get %v together, want 20", round, sum)
+			t.Errorf("round %d: 1000 unlisted customers get %v together, want 20", round, sum)
 		}
 	}
 }
@@ -189,7 +189,7 @@ func TestLocalConfigOutOfRangeNamesTheField(t *testing.T) {
 
 // An attacker can invent customer names without end: memory stays bounded, known customers are
 // not affected, and a customer in debt is not forgotten.
-func TestStrangersAreBounded(t *testing.T) {
+func TestUnlistedCustomersAreBounded(t *testing.T) {
 	const places = 50
 	local := mustLocal(t, LocalConfig{Customers: map[string]Limit{"known": {Rate: 100}}, DefaultLimit: Limit{Rate: 10}})
 	q := must(t, Config{Allocator: local, MaxUnlisted: places})
@@ -199,21 +199,21 @@ func TestStrangersAreBounded(t *testing.T) {
 	overflow := 0
 	for i := range 20_000 {
 		at := time.Duration(i) * ms / 40 // half a second
-		if !admit(q, at, fmt.Sprint("stranger ", i), criticalPlus) {
+		if !admit(q, at, fmt.Sprint("unlisted ", i), criticalPlus) {
 			overflow++
 		}
 		if i%400 == 0 && !admit(q, at, "known", critical) {
 			t.Fatal("the known customer was refused")
 		}
 	}
-	if n := len(q.customers); n != places+2 || len(q.places) != n || len(q.strangers) != places {
-		t.Errorf("%d customers, %d places, %d strangers; want %d at most", n, len(q.places), len(q.strangers), places+2)
+	if n := len(q.customers); n != places+2 || len(q.places) != n || len(q.unlistedAt) != places {
+		t.Errorf("%d customers, %d places, %d unlisted customers; want %d at most", n, len(q.places), len(q.unlistedAt), places+2)
 	}
-	if len(local.strangers.claims) > 4*places || len(local.strangers.byKey) != len(local.strangers.claims) {
-		t.Errorf("the allocator remembers %d strangers", len(local.strangers.claims))
+	if len(local.unlisted.claims) > 4*places || len(local.unlisted.byKey) != len(local.unlisted.claims) {
+		t.Errorf("the allocator remembers %d unlisted customers", len(local.unlisted.claims))
 	}
 	if overflow < 19_000 {
-		t.Errorf("of 20000 strangers %d were refused, want nearly all", overflow)
+		t.Errorf("of 20000 unlisted customers %d were refused, want nearly all", overflow)
 	}
 	if admit(q, 50*ms, "debtor", sheddable) || statsOf(t, q, 500*ms, "debtor").Debt < 0.4 {
 		t.Error("the debtor got away")
@@ -239,11 +239,11 @@ func TestALeaseKeepsThePlace(t *testing.T) {
 	}
 }
 
-func TestNoStrangers(t *testing.T) {
+func TestNoUnlistedCustomers(t *testing.T) {
 	q := must(t, Config{Allocator: fixed{Rate: 100}, MaxUnlisted: -1})
 	for i := range 200 {
-		if got := admit(q, 0, fmt.Sprint("stranger ", i), criticalPlus); got != (i < 100) {
-			t.Fatalf("stranger %d: admitted is %v", i, got)
+		if got := admit(q, 0, fmt.Sprint("unlisted ", i), criticalPlus); got != (i < 100) {
+			t.Fatalf("unlisted %d: admitted is %v", i, got)
 		}
 	}
 	if !admit(q, 0, "known 1", criticalPlus) || len(q.customers) != 2 {
@@ -256,8 +256,8 @@ func TestLongNamesShare(t *testing.T) {
 	for _, name := range []string{strings.Repeat("x", maxName), strings.Repeat("x", maxName+1), "known" + strings.Repeat("x", 1000)} {
 		admit(q, 0, name, critical)
 	}
-	if n := len(q.customers); n != 3 || len(q.strangers) != 1 {
-		t.Errorf("%d customers, %d strangers; want 3 and 1", n, len(q.strangers))
+	if n := len(q.customers); n != 3 || len(q.unlistedAt) != 1 {
+		t.Errorf("%d customers, %d unlisted customers; want 3 and 1", n, len(q.unlistedAt))
 	}
 }
 
@@ -301,8 +301,8 @@ func TestKnownChanges(t *testing.T) {
 			_ = local.Update(LocalConfig{})
 		}
 		admit(q, at, "a", critical)
-		if s := statsOf(t, q, at, "a"); s.Known != (round%2 == 1) || len(q.strangers) != 1-round%2 {
-			t.Errorf("round %d: known is %v, %d strangers", round, s.Known, len(q.strangers))
+		if s := statsOf(t, q, at, "a"); s.Known != (round%2 == 1) || len(q.unlistedAt) != 1-round%2 {
+			t.Errorf("round %d: known is %v, %d unlisted customers", round, s.Known, len(q.unlistedAt))
 		}
 	}
 }

@@ -71,16 +71,16 @@ func (c Config) withDefaults() (Config, error) {
 // A Quota is a [spillway.Gate] that knows each customer's use. It is safe for
 // concurrent use and must not be copied; make one with [New].
 type Quota struct {
-	mu        sync.Mutex
-	cfg       Config
-	burst     time.Duration
-	clock     elapsed.Clock
-	at        time.Duration // the latest time seen
-	customers []*customer   // the first is for all those without a place
-	places    map[string]int
-	unlisted  customer // all strangers together
-	strangers []int    // the places of strangers, but for the first
-	hand      int      // which of them is next in the search for an idle one
+	mu         sync.Mutex
+	cfg        Config
+	burst      time.Duration
+	clock      elapsed.Clock
+	at         time.Duration // the latest time seen
+	customers  []*customer   // the first is for all those without a place
+	places     map[string]int
+	unlisted   customer // all unlisted customers together
+	unlistedAt []int    // the places of unlisted customers, but for the first
+	hand       int      // which of them is next in the search for an idle one
 }
 
 // New returns a Quota without usage, or an error that names the field of c that is out of
@@ -199,9 +199,9 @@ func (q *Quota) know(place int, known bool) {
 	c := q.customers[place]
 	switch {
 	case known && !c.known:
-		q.strangers = slices.DeleteFunc(q.strangers, func(i int) bool { return i == place })
+		q.unlistedAt = slices.DeleteFunc(q.unlistedAt, func(i int) bool { return i == place })
 	case !known && c.known:
-		q.strangers = append(q.strangers, place)
+		q.unlistedAt = append(q.unlistedAt, place)
 	}
 	c.known = known
 }
@@ -215,7 +215,7 @@ func (q *Quota) place(name string) int {
 	switch {
 	case !known && len(name) > maxName:
 		return 0
-	case !known && len(q.strangers) >= q.cfg.MaxUnlisted:
+	case !known && len(q.unlistedAt) >= q.cfg.MaxUnlisted:
 		return q.replace(name)
 	}
 	place := len(q.customers)
@@ -223,7 +223,7 @@ func (q *Quota) place(name string) int {
 	q.customers = append(q.customers, c)
 	q.places[c.name] = place
 	if !known {
-		q.strangers = append(q.strangers, place)
+		q.unlistedAt = append(q.unlistedAt, place)
 	}
 	return place
 }
@@ -231,9 +231,9 @@ func (q *Quota) place(name string) int {
 // replace gives the bucket of an idle unlisted customer to a new one, or the shared bucket if
 // none is found in a few tries.
 func (q *Quota) replace(name string) int {
-	for range min(tries, len(q.strangers)) {
-		q.hand = (q.hand + 1) % len(q.strangers)
-		place := q.strangers[q.hand]
+	for range min(tries, len(q.unlistedAt)) {
+		q.hand = (q.hand + 1) % len(q.unlistedAt)
+		place := q.unlistedAt[q.hand]
 		if c := q.customers[place]; c.idle(q.at) {
 			delete(q.places, c.name)
 			*c = customer{name: strings.Clone(name), generation: c.generation + 1, leased: q.at}

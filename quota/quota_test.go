@@ -367,7 +367,7 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 	local := mustLocal(t, LocalConfig{Capacity: 1000, Customers: map[string]Limit{"a": {}, "b": {}}})
 	q := must(t, Config{Allocator: local, MaxUnlisted: 1})
 	now := t0
-	for _, name := range []string{"a", "b", "stranger", "too many", ""} {
+	for _, name := range []string{"a", "b", "unlisted", "too many", ""} {
 		admit(q, 0, name, critical)
 	}
 	call := func(name string, o spillway.Outcome) func() {
@@ -409,7 +409,7 @@ func TestConcurrentUse(t *testing.T) {
 			for i := range calls {
 				now, name := t0.Add(time.Duration(i)*ms), "known"
 				if i%2 == 0 {
-					name = fmt.Sprint("stranger ", (i+w)%40)
+					name = fmt.Sprint("unlisted ", (i+w)%40)
 				}
 				ticket, err := q.Admit(now, callOf(name, i%4))
 				if err == nil {

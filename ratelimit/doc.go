@@ -1,5 +1,5 @@
-// Package ratelimit bounds how many requests, or connections, are let in per
-// second: it admits one, refuses it, or says how long it has to wait.
+// Package ratelimit limits how many requests, or connections, are admitted per
+// second: it admits one, rejects it, or says how long it has to wait.
 //
 // # The bucket
 //
@@ -19,8 +19,8 @@
 //	tokens = (BurstSeconds − debt) / T
 //	admit if debt + T ≤ BurstSeconds, and then full = max(full, now) + T
 //
-// which is the bucket without a timer, without rounding that adds up, and with a
-// queue for nothing: a debt above BurstSeconds is owed to waiting callers,
+// This is the bucket without a timer and without accumulated rounding errors. It also
+// gives a queue at no cost: a debt above BurstSeconds is the time that callers have to wait,
 //
 //	wait = debt + T − BurstSeconds
 //
@@ -33,8 +33,8 @@
 // time that they are willing to wait for.
 //
 // A caller that gives up returns the token, and full moves back by T. The next to
-// arrive then finds one wait less. Waiting callers keep their time: to move them up would mean a list and a wake-up for each, to win at
-// most T per caller who left. No call is admitted before a token for it has
+// arrive then waits for T less. Callers that already wait keep their time: moving them up would need
+// a list and a wake-up for each, and would gain at most T for each caller that left. No call is admitted before a token for it has
 // accrued: released at these times, the k-th to be admitted never
 // comes before the k-th token. Returned tokens are used later, so a
 // short stretch of time may see as many more than the bucket alone would allow.

@@ -167,3 +167,47 @@ func TestAccountsOfAnOldEpisode(t *testing.T) {
 		t.Errorf("%+v and %+v", *who, c.groups[0])
 	}
 }
+
+// Work begins when the wait behind the limit ends, in the time of the epoch of the class.
+func TestTimesOfAnAccount(t *testing.T) {
+	class, who := &callers{began: 2 * time.Second}, new(caller)
+	a := account{class: class, who: who, began: 5 * time.Second, delay: time.Second}
+	if a.enter(); who.used != -4 || who.fresh != 1 {
+		t.Errorf("used %v, %d at work", who.used, who.fresh)
+	}
+	if a.leave(9 * time.Second); who.used != 3 || who.spent != 3 || who.fresh != 0 {
+		t.Errorf("used %v, spent %v, %d at work", who.used, who.spent, who.fresh)
+	}
+	class.turns = 2
+	if a.enter(); who.fresh != 1 {
+		t.Error("it is not at work")
+	}
+	class.turns += 2
+	if a.leave(10 * time.Second); who.ended != 1 {
+		t.Error("a request that began two turns ago was counted")
+	}
+}
+
+// Without a limit the shedder counts the suspensions of a ticket, and charges no time between the
+// first and the last of them.
+func TestSuspensionsWithoutALimit(t *testing.T) {
+	s, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1e9, 0)
+	who := new(caller)
+	a := account{class: new(callers), who: who}
+	a.enter()
+	ticket := spillway.Ticket{By: s, Account: s.accounts.open(a)}
+	for i, want := range []struct{ suspended, working int }{{1, 0}, {2, 0}, {1, 0}, {0, 1}} {
+		if i < 2 {
+			ticket = s.Suspend(now, ticket)
+		} else {
+			ticket = s.Resume(now, ticket)
+		}
+		if int(ticket.Suspended) != want.suspended || who.held() != want.working {
+			t.Errorf("step %d: suspended %d times, %d at work; want %v", i, ticket.Suspended, who.held(), want)
+		}
+	}
+}

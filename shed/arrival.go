@@ -81,9 +81,8 @@ func (a *arrival) time(now time.Time, call *spillway.Call, most time.Duration) {
 	a.expired = !now.Before(call.Deadline)
 }
 
-// delayed reports whether a request will wait for others behind its limit: requests did so
-// recently, for more than 5 ms and a quarter of their time, and as many as are in service at once
-// are in flight.
+// delayed reports whether a request probably has to wait in the handler: its limit is saturated,
+// and recent requests there waited for more than 5 ms plus a quarter of their latency.
 func (a *arrival) delayed() bool {
 	return a.pace.Saturated && a.pace.Wait.Seconds() > brief.Seconds()+float64(a.pace.Latency/4)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// TestBehind: a request is behind others at a backend that takes 20 ms, if requests waited there lately
-// and as many as are in service are in flight.
+// TestBehind: at a backend that takes 20 ms, a request is behind others if its limit is saturated and
+// recent requests waited.
 func TestBehind(t *testing.T) {
 	const ms = time.Millisecond
 	for _, row := range []struct {

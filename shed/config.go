@@ -106,8 +106,10 @@ type Decision struct {
 	Verdict Verdict
 	// Ticket is set for a request that is to Run. It must be settled exactly once.
 	Ticket spillway.Ticket
-	// Behind says that a request that is to Run will wait for others all the same, behind its
-	// limit: for more than 5 ms and a quarter of the time that it takes, as far as is known.
+	// Behind is true for a request that is to Run, but probably has to wait in the handler: its
+	// limit is saturated, and recent requests there waited for a slot of the backend, such as a
+	// pool, for longer than 5 ms plus a quarter of their latency. The answer can then tell the
+	// client that another task may be less busy.
 	Behind bool
 	// MaxWait is the maximum time that a request that is to Wait may wait; see [Shedder.More].
 	MaxWait time.Duration

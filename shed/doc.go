@@ -15,13 +15,14 @@
 //  5. If a queue is full, the request replaces the last waiter of the lowest class in that
 //     queue, or is rejected if no waiter has a lower class, and no caller has more waiters.
 //  6. The capacity of a queue shrinks as more of a class and of the classes above it is
-//     rejected: see depth.go, and capacity in shed.go. The queue for a processor takes 1,000
-//     requests for each until an overload stands: for 100 ms waiters were let in, and others still
-//     waited. While no processor is free nothing is let in, so that other work keeps them busy,
-//     such as new connections. A rejection would relieve nothing, and requests wait for up to 1 s.
-//     Before a limit, a queue that stands takes only as many as its load needs, and the
+//     rejected: see depth.go, and capacity in shed.go. The queue for processors takes up to
+//     1,000 requests per processor until there is a standing overload: for 100 ms waiters were
+//     admitted, and others still waited. If no processor becomes free for any waiter, other work
+//     keeps the processors busy, such as new connections. A rejection would not help then, and
+//     requests wait for up to 1 s.
+//     A standing queue before a limit takes only as many requests as its load needs, and the
 //     classes that get the capacity run in the order of arrival: see standing.go. A request
-//     whose deadline is too close to wait behind a limit gets the next place in service.
+//     whose deadline is too close to wait behind a limit gets the next slot.
 //  7. While a class is rejected, so are all lower classes of the same queue: see cascade.go.
 //  8. Utilization above the threshold of a class rejects this class: see thresholds.go.
 //  9. A request with a deadline closer than the fastest recent response is rejected,

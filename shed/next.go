@@ -141,7 +141,7 @@ func (s *Shedder) More(now time.Time, w *Waiter) time.Duration {
 // Waiting returns how many requests wait. It takes no lock.
 func (s *Shedder) Waiting() int { return int(s.waiting.Load()) }
 
-// Expire rejects a request that has waited for as long as it may, and reports
+// Expire rejects a request whose maximum wait has passed, and reports
 // true. It reports false, and changes nothing, if the request has left its queue:
 // then it was handed out by [Shedder.Next] or as evicted.
 func (s *Shedder) Expire(w *Waiter) bool {

@@ -386,6 +386,29 @@ func TestPlacesInABurst(t *testing.T) {
 	if got := s.places(s.queue(0), 0); got != 2*crowd {
 		t.Errorf("%d places, want %d", got, 2*crowd)
 	}
+	for lasts, want := range map[time.Duration]bool{burst - 1: true, burst: false} {
+		q := &queue{limited: true, full: standing{lasts: lasts}}
+		if got := s.places(q, 0); (got == 2*crowd) != want {
+			t.Errorf("%d places behind a limit after %v", got, lasts)
+		}
+	}
+}
+
+// Each limit of a wait has a table of rejections behind those of the other reasons.
+func TestRowsOfCauses(t *testing.T) {
+	seen := make(map[int]bool)
+	for why := range reason(len(texts)) {
+		for by := range bound(len(bounds)) {
+			row := cause{why, by}.row()
+			if why == waited && row != len(texts)+int(by) || row < 0 || row >= causes {
+				t.Errorf("reason %d, limit %d: row %d", why, by, row)
+			}
+			seen[row] = true
+		}
+	}
+	if len(seen) != causes-1 { // that of a wait without its limit is not used
+		t.Errorf("%d rows of %d are used", len(seen), causes)
+	}
 }
 
 // entering is a limit that notes the class of the call that enters.
@@ -417,6 +440,23 @@ func TestClassOfAWaiter(t *testing.T) {
 		s.waiting.Store(1)
 		if w, _ := s.Next(time.Unix(1e9, 0), State{Processors: 2}); w == nil || limit.class != spillway.Sheddable+spillway.Criticality(rank/2) {
 			t.Errorf("a waiter of rank %d enters as %v", rank, limit.class)
+		}
+	}
+}
+
+// A waiter may wait for longer if no processor was free for a millisecond or more, by that time.
+func TestMoreAtItsBound(t *testing.T) {
+	for stalled, want := range map[time.Duration]time.Duration{time.Millisecond - 1: 0, time.Millisecond: time.Millisecond} {
+		s, err := New(Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := time.Unix(1e9, 0)
+		s.advance(now)
+		s.stall = stall{lasted: stalled, free: s.at}
+		w := &Waiter{waiting: true, queue: s.queue(0), until: time.Hour, maxWait: time.Second}
+		if more := s.More(now, w); more != want || w.maxWait != time.Second+want {
+			t.Errorf("after %v: %v more, %v in all", stalled, more, w.maxWait)
 		}
 	}
 }

@@ -220,8 +220,8 @@ func (q *queue) resting() bool {
 }
 
 // keeps reports whether a request of a rank must leave the free places to callers within the
-// fair share of its class and of higher classes. So many are left. If none is at work, whoever
-// waits may run: the limit may have fallen below what those callers needed.
+// fair share of its class and of higher classes. So many are left. If none is at work, any
+// waiter may run: the limit may have fallen below what those callers needed.
 func (q *queue) keeps(rank int, at, wait time.Duration, left float64) bool {
 	if math.IsInf(left, 1) {
 		return false

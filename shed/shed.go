@@ -15,7 +15,7 @@ import (
 type Shedder struct {
 	config     atomic.Pointer[Config]
 	waiting    atomic.Int64
-	told       atomic.Bool // callers are told apart
+	told       atomic.Bool // requests are counted by caller
 	calm       atomic.Bool // Pass may admit
 	passed     [spillway.Criticalities]atomic.Uint64
 	rejections rejections
@@ -30,7 +30,7 @@ type Shedder struct {
 	levels     levels
 	measured   float64       // utilization that levels are for,
 	by         *Config       // and the configuration
-	hurried    time.Duration // when a request that seemed too late was last admitted
+	hurried    time.Duration // when a request with a deadline that seemed too close was last admitted
 	began      time.Duration // when a request last began
 	processors int           // as last seen
 	busy       standing      // requests wait for a processor, though others were let in

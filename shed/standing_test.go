@@ -39,6 +39,67 @@ func TestShortQueueAtItsBounds(t *testing.T) {
 			t.Errorf("%s: %d may wait, want %d", name, q.short, row.want)
 		}
 	}
+	q := lasting()
+	if q.overload(&spillway.Pace{Found: true, Throughput: 6}, time.Second/2); q.short != 3 {
+		t.Errorf("6 are served in a second, of which a request waits for half: %d may wait, want 3", q.short)
+	}
+}
+
+// A queue is short up to the marginal rank, and for those above it while they can replace a waiter.
+func TestRanksOfAShortQueue(t *testing.T) {
+	q := &queue{marginal: 2}
+	if q.isShort(0) {
+		t.Error("a queue is short without an overload")
+	}
+	q.short = shallow
+	for rank, want := range map[int]bool{1: true, 2: true, 3: false} {
+		if got := q.isShort(rank); got != want {
+			t.Errorf("without waiters: rank %d: %v", rank, got)
+		}
+	}
+	q.add(new(Waiter), 3)
+	if q.isShort(3) {
+		t.Error("a waiter above the marginal rank cannot be replaced")
+	}
+	q.add(new(Waiter), 2)
+	if !q.isShort(3) {
+		t.Error("a waiter of the marginal rank can be replaced")
+	}
+}
+
+// A request that would wait for exactly as long as it may is not delayed.
+func TestDelaysAtItsBound(t *testing.T) {
+	for wait, want := range map[time.Duration]bool{time.Second: false, time.Second + 1: true} {
+		if got := delays(&spillway.Pace{Saturated: true, Wait: wait}, time.Second); got != want {
+			t.Errorf("a wait of %v: %v", wait, got)
+		}
+	}
+}
+
+// The admissions are halved when there are more than twice the memory.
+func TestMarginalRankForgets(t *testing.T) {
+	for admitted, want := range map[float64]float64{2*memory - 1: 2*memory - 1, 2 * memory: 2 * memory, 2*memory + 2: memory + 1} {
+		var c cascade
+		c.ranks[1].admitted = admitted
+		if c.marginal(); c.ranks[1].admitted != want {
+			t.Errorf("of %v admissions %v are left, want %v", admitted, c.ranks[1].admitted, want)
+		}
+	}
+}
+
+// Of two equal limits of a wait the first one counts.
+func TestEqualLimitsOfAWait(t *testing.T) {
+	a := arrival{patience: time.Second, by: byDeadline}
+	if a.atMost(time.Second, byMaxWait); a.by != byDeadline {
+		t.Errorf("limited by %s", bounds[a.by].setting)
+	}
+	now := time.Unix(1e9, 0)
+	call := &spillway.Call{Deadline: now.Add(400 * time.Millisecond)}
+	for parked, want := range map[time.Duration]bound{300 * time.Millisecond: byDeadline, 299 * time.Millisecond: byLatency} {
+		if _, by := patience(now, call, &spillway.Pace{Found: true, Parked: parked}, time.Second); by != want {
+			t.Errorf("parked for %v: limited by %s", parked, bounds[by].setting)
+		}
+	}
 }
 
 // The marginal rank is the lowest that has, with lower ones, more than a fifth of the last hundred or two

@@ -48,6 +48,7 @@ func TestWhatLimitsTheWait(t *testing.T) {
 		"a processor":                   {free, busy, 300 * ms, 2040 * ms, false, shed.ByMaxWait, 300 * ms},
 		"a processor, little time":      {free, busy, 300 * ms, 140 * ms, false, shed.ByDeadline, 75 * ms},
 		"a processor, burst":            {free, busy, 40 * ms, 0, false, shed.ByBurst, 100 * ms},
+		"a processor, as patient":       {free, busy, 100 * ms, 0, false, shed.ByMaxWait, 100 * ms},
 		"a processor, patient":          {free, busy, 400 * ms, 0, false, shed.ByMaxWait, 400 * ms},
 	} {
 		s := must(t, shed.Config{MaxWait: row.maxWait, Limit: &paced{limiter(t, concurrency.Config{}), row.pace}})
@@ -78,8 +79,8 @@ func TestWhatLimitsTheWait(t *testing.T) {
 	}
 }
 
-// overload rejects requests of which none ever starts, for two seconds, and returns the time. What
-// waits then is gone.
+// overload rejects requests for two seconds, in which none starts, and returns the time. No request
+// waits afterwards.
 func overload(t *testing.T, s *shed.Shedder) time.Time {
 	t.Helper()
 	var waiting []*shed.Waiter

@@ -9,6 +9,7 @@ import (
 	"github.com/seed90641741/spillway/cost"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/invalid"
+	"github.com/seed90641741/spillway/load"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/shed"
@@ -195,7 +196,7 @@ func (t *task) utilization() float64 {
 	if targets.CPU > 0 {
 		u = t.meter.cpu / targets.CPU
 	}
-	if target := cmp.Or(targets.Memory, 0.95); target > 0 && t.config.Memory.Limit > 0 {
+	if target := cmp.Or(targets.Memory, load.DefaultMemoryTarget); target > 0 && t.config.Memory.Limit > 0 {
 		u = max(u, t.memory()/t.config.Memory.Limit/target)
 	}
 	return u

@@ -24,7 +24,7 @@ func TestPacer(t *testing.T) {
 		{time.Hour + time.Millisecond, false},
 	} {
 		now := noon.Add(row.at)
-		if due := p.due(now); due != row.want {
+		if due := p.reached(now.UnixNano(), p.next.Load()); due != row.want {
 			t.Errorf("at %v: due %v, want %v", row.at, due, row.want)
 		}
 		if got := p.take(now); got != row.want {
@@ -32,7 +32,7 @@ func TestPacer(t *testing.T) {
 		}
 	}
 	var off pacer
-	if off.take(noon) || off.due(noon) {
+	if off.take(noon) || off.reached(noon.UnixNano(), off.next.Load()) {
 		t.Error("without an interval it never happens")
 	}
 }

@@ -62,8 +62,6 @@ type pacer struct {
 	next     atomic.Int64 // in nanoseconds since 1970
 }
 
-func (p *pacer) due(now time.Time) bool { return p.reached(now.UnixNano(), p.next.Load()) }
-
 // reached reports whether it is time. What is further away than an interval was set before
 // the clock stepped back.
 func (p *pacer) reached(at, next int64) bool {

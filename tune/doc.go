@@ -1,11 +1,11 @@
-// Package tune moves limits: it reads signals of how a backend does, and says to
-// what a rate limit or a limit in flight should be set, in which steps, and
-// why.
+// Package tune changes limits: from signals of a backend, such as its latency, it computes
+// the value for a rate limit or an in-flight limit, in which steps to get there, and the
+// reason.
 //
 // # Input and output
 //
 // A [Tuner] receives the time, how much of the limit is used, and the value of each
-// [Signal]: a utilization, a latency, the share of requests that the backend refuses.
+// [Signal]: a utilization, a latency, the share of requests that the backend rejects.
 // A signal has a target, and the pressure is the greatest ratio of a value to its
 // target:
 //
@@ -43,8 +43,8 @@
 //	step       Increase × max(ceiling, limit/2)
 //	room       limit · (1/pressure − 1), times Gain for Proportional
 //
-// A queue that is gone lets the limit return to the ceiling at once; around it steps
-// are small and always the same, and what lies beyond is new ground, and taken quickly.
+// When the queue has drained, the limit returns to the ceiling at once. Near the ceiling
+// steps are small and constant, and above it they grow quickly.
 // This is the shape of CUBIC (RFC 9438) in straight pieces.
 //
 // # Bounds
@@ -60,12 +60,12 @@
 // either. While any signal is unknown, nothing is raised. When one was not known for
 // Stale, the limit goes back to the configured one, in steps like any
 // other, and stays there until all signals have been known for Persist.
-// Both changes are said with a Move, even where the limit is there already.
+// Both changes are reported as a Move, even if the limit already has the value.
 //
 // # Observing
 //
-// A Tuner only observes until the caller switches it to enforce: it says from the limit that is in
-// force to where it would go, and stays. The same intention is said once a minute.
+// A Tuner only observes until the caller switches it to enforce: it reports to which value it would
+// change the limit in force, and changes nothing. The same report is repeated once a minute.
 //
 // # Source, and departures
 //

@@ -170,7 +170,7 @@ func (o *operators) took(c *config.Config) {
 		o.logger.Warn("admin.address counts from the next start on")
 	}
 	if err := o.secure(c); err != nil {
-		o.logger.Warn("the certificate for operators stays as it is", "error", err)
+		o.logger.Warn("reload of the certificate for operators failed; keeping the previous one", "error", err)
 	}
 	if !reflect.DeepEqual(o.config.Load().Otel, c.Otel) {
 		o.logger.Warn("otel counts from the next start on")
@@ -281,7 +281,7 @@ func (o *operators) Reload() error {
 		}
 		before := f.now
 		if f.read("the API"); f.now == before {
-			return errors.New("the configuration stays as it is; the log says why")
+			return errors.New("reload failed; keeping the previous configuration; the log has the reason")
 		}
 		return nil
 	})

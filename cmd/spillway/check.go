@@ -21,14 +21,14 @@ import (
 type checkCommand struct {
 	output
 	configFile
-	Live bool `help:"Try also whether the addresses can be listened on and the endpoints be reached, from here and now."`
+	Live bool `help:"Also try to listen on the addresses and to connect to the endpoints, from this machine."`
 }
 
 // Help is what the parser adds to the help of the command.
 func (checkCommand) Help() string {
-	return "All errors of the configuration are listed, and warnings of what is probably not meant. " +
-		"Exit status: 0 if there are no errors, 1 if an endpoint cannot be reached, 2 if the configuration is wrong, 3 if files that it names " +
-		"cannot be used or addresses not be listened on. The first step that fails is the last but for those that do not need it."
+	return "Lists all errors of the configuration, and warns of probable mistakes. " +
+		"Exit status: 0 without errors, 1 if an endpoint cannot be reached, 2 if the configuration is wrong, 3 if a file that it names " +
+		"cannot be used or an address cannot be listened on. Steps that need one that failed are skipped."
 }
 
 // A step is the result of one check.

@@ -8,8 +8,8 @@ import (
 // configFile is the configuration of a command: an argument, or a flag for users who set it in the
 // environment.
 type configFile struct {
-	File   string `arg:"" optional:"" help:"The configuration; left out with --config."`
-	Config string `placeholder:"FILE" help:"The configuration, in place of the argument."`
+	File   string `arg:"" optional:"" help:"Configuration file; omit it with --config."`
+	Config string `placeholder:"FILE" help:"Configuration file, in place of the argument."`
 }
 
 // named sets File to the configuration that was named.

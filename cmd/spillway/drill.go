@@ -17,7 +17,7 @@ type drillCommand struct {
 	Own    target.Config `embed:"" group:"Load on a service of your own; the flags above do not apply to it, but for --mix:"`
 	Quota  bool          `help:"Compare a quota of requests with a quota of learned processor time, for two customers. Of the other flags only --seed, --output and --json-file apply."`
 	Proxy  bool          `help:"Protect by \"spillway proxy\" in front of the backend: --protect=proxy."`
-	Report string        `placeholder:"FILE.html" help:"Write a page with charts to FILE, which needs nothing but a browser."`
+	Report string        `placeholder:"FILE.html" help:"Write a page with charts to FILE, which works without a network."`
 }
 
 // Help is what the parser adds to the help of the command.
@@ -26,8 +26,8 @@ func (drillCommand) Help() string {
 		"then the overload, then 0.5 times again: once without Spillway, once with it in the caller, in the backend, in both, or in a proxy between them. " +
 		"A retry-storm is an outage of the backend at 0.8 times its capacity instead. " +
 		"Close other programs that need the CPU.\n\n" +
-		"Exit status: 0 if Spillway kept its promise, 1 if it broke it, 2 for wrong usage, 3 if the machine is at fault, " +
-		"130 if interrupted; what was measured by then is shown and written.\n\n" +
+		"Exit status: 0 if all checks passed, 1 if one failed, 2 for wrong usage, 3 if the machine was too busy to measure, " +
+		"130 if interrupted; the results so far are shown and written.\n\n" +
 		"With --target=URL, a service of your own gets the load instead: from workers that wait for their answers, at a bounded rate. " +
 		"The result counts the answers of each criticality; the exit status is 1 if no request was served.\n\n" +
 		"With --quota, two customers with the same quota call a backend. A call of one takes 10 times as much processor time. " +

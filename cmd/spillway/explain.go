@@ -18,21 +18,21 @@ import (
 type explainCommand struct {
 	output
 	configFile
-	URL      string   `arg:"" optional:"" help:"Of the request: a path, or a URL whose host counts (default /)."`
-	Method   string   `short:"X" placeholder:"METHOD" help:"Of the request (default GET, or POST with a body)."`
-	Header   []string `short:"H" sep:"none" placeholder:"NAME:VALUE" help:"One of the request; may be given several times."`
-	Body     int64    `placeholder:"BYTES" help:"Length of the body."`
-	HTTP2    bool     `name:"http2" env:"SPILLWAY_HTTP2" help:"The request comes by HTTP/2; calls of gRPC always do."`
-	Listener string   `placeholder:"NAME" help:"Where it comes in (default the first one)."`
-	Client   string   `placeholder:"NAME" help:"Name in the certificate of the client with its type, such as uri:spiffe://shop/cart (default none)."`
-	Files    int      `name:"open-files" placeholder:"N" help:"Limit on open files of the proxy, to which caps are lowered (default that of this program)."`
-	From     string   `placeholder:"IP" default:"192.0.2.1" help:"Where it comes from, for exemptions (default ${default})."`
+	URL      string   `arg:"" optional:"" help:"Path or URL of the request; the host of a URL is matched, too (default /)."`
+	Method   string   `short:"X" placeholder:"METHOD" help:"Method of the request (default GET, or POST with a body)."`
+	Header   []string `short:"H" sep:"none" placeholder:"NAME:VALUE" help:"Header of the request; can be repeated."`
+	Body     int64    `placeholder:"BYTES" help:"Length of the body of the request."`
+	HTTP2    bool     `name:"http2" env:"SPILLWAY_HTTP2" help:"Use HTTP/2; gRPC calls always do."`
+	Listener string   `placeholder:"NAME" help:"Name of the listener that gets the request (default the first one)."`
+	Client   string   `placeholder:"NAME" help:"Identity in the client certificate, such as uri:spiffe://shop/cart (default none)."`
+	Files    int      `name:"open-files" placeholder:"N" help:"Limit on open files of the proxy, which lowers caps (default the limit of this program)."`
+	From     string   `placeholder:"IP" default:"192.0.2.1" help:"Address of the client, for exemptions (default ${default})."`
 }
 
 // Help is what the parser adds to the help of the command.
 func (explainCommand) Help() string {
-	return "The request goes through the code of the proxy, with endpoints that are made up and nothing else under way. No port is opened, " +
-		"and nothing is sent.\n\n" +
+	return "The code of the proxy serves the request, with simulated endpoints and no other request in flight. It opens no port " +
+		"and sends nothing.\n\n" +
 		"  spillway explain proxy.yaml -H 'x-request-criticality: SHEDDABLE' http://api.example.com/jobs/7"
 }
 

@@ -20,8 +20,8 @@ type importCommand struct {
 
 // Help is what the parser adds to the help of the command.
 func (importCommand) Help() string {
-	return "The configuration is written to the standard output, and what could not be carried over, or means something else, to the standard " +
-		"error: each with the path, the value and the reason, settings of security first. If a setting of security is left out, or if nothing can be imported, " +
+	return "Writes the configuration to standard output. Standard error lists the settings that were not imported, or that have another meaning: " +
+		"each with its path, value and reason, security settings first. If a security setting is left out, or if nothing can be imported, " +
 		"no configuration is written, and the exit status is 1."
 }
 
@@ -58,7 +58,7 @@ func (c *importEnvoy) Run(w streams) (err error) {
 type importMongoDB struct {
 	importing
 
-	Files []string `arg:"" help:"Files that have a connection string, or are the configuration of mongod or mongos, or an answer to getParameter."`
+	Files []string `arg:"" help:"Files with a connection string, a configuration of mongod or mongos, or an answer to getParameter."`
 }
 
 // Run imports.
@@ -67,10 +67,10 @@ func (c *importMongoDB) Run(w streams) error { return c.run(w, c.Files, c.option
 // importing has the flags of all imports.
 type importing struct {
 	output
-	Listen   string `placeholder:"HOST:PORT" help:"Where clients connect to, if no file says it (default 127.0.0.1:8000; of MongoDB 127.0.0.1:27018)."`
-	Upstream string `placeholder:"HOST:PORT" help:"The endpoint of clusters without one (default 127.0.0.1:8080; of MongoDB 127.0.0.1:27017)."`
+	Listen   string `placeholder:"HOST:PORT" help:"Address for clients, if no file has one (default 127.0.0.1:8000; of MongoDB 127.0.0.1:27018)."`
+	Upstream string `placeholder:"HOST:PORT" help:"Endpoint of clusters without one (default 127.0.0.1:8080; of MongoDB 127.0.0.1:27017)."`
 	Strict   bool   `help:"Exit with 1 if anything was left out."`
-	Lossy    bool   `help:"Write the configuration although settings of security were left out."`
+	Lossy    bool   `help:"Write the configuration even if security settings were left out."`
 }
 
 func (c *importing) options() importer.Options {

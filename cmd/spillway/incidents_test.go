@@ -66,7 +66,7 @@ var incidents = []incident{
 		s.client.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // as careless clients do
 		return s.load(20, func(_ int, r *http.Request) { r.URL.Scheme = "https" })
 	}},
-	{"reload-broken", "A reload finds a broken file", "The last reload failed; the previous configuration is in use.", "SpillwayReloadFailed", "the configuration stays as it is", func(t *testing.T) *stage {
+	{"reload-broken", "A reload finds a broken file", "The last reload failed; the previous configuration is in use.", "SpillwayReloadFailed", "reload failed; keeping the previous configuration", func(t *testing.T) *stage {
 		s := newStage(t, shopOf("", serve(t, fine))).up().load(40)
 		s.write(shopOf("rate_limit: {rate: fast}", refusing))
 		return s

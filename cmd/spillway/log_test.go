@@ -73,7 +73,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("a secret is in the log:\n%s", said)
 	}
 	write("routes: [{headers: {X-Key: hidden-two}}]\ndrain_timeout: 7s\nmode: nonsense\n")
-	r.waitFor(t, "the configuration stays as it is")
+	r.waitFor(t, "reload failed; keeping the previous configuration")
 	if said := r.stderr.String(); strings.Contains(said, "5s is now 7s") || !strings.Contains(said, `mode is \"nonsense\"`) || strings.Contains(said, "hidden") {
 		t.Errorf("a bad file was put in place, or the reason is missing:\n%s", said)
 	}

@@ -55,14 +55,14 @@ type cli struct {
 	Drill      drillCommand              `cmd:"" help:"Overload a real backend on this machine, with and without Spillway, and show the difference."`
 	Sim        simCommand                `cmd:"" help:"Run a whole system in virtual time, on the policies that run in production."`
 	Proxy      proxyCommand              `cmd:"" help:"Put the policies in front of a service in any language."`
-	Quota      quotaCommand              `cmd:"" help:"Hold the customers of a service to one quota over all of its Envoys."`
-	Tune       tuneCommand               `cmd:"" help:"Move the ingress limits of a MongoDB server as its load changes, and restore them at the end."`
-	Check      checkCommand              `cmd:"" help:"Say whether a configuration of the proxy is good."`
-	Explain    explainCommand            `cmd:"" help:"Say what the proxy would do with a request, and why."`
+	Quota      quotaCommand              `cmd:"" help:"Serve rate limits to Envoys: one quota per customer over all of them."`
+	Tune       tuneCommand               `cmd:"" help:"Adjust the ingress limits of a MongoDB server to its load, and restore them at the end."`
+	Check      checkCommand              `cmd:"" help:"Check a configuration of the proxy."`
+	Explain    explainCommand            `cmd:"" help:"Show what the proxy would do with a request, and why."`
 	Import     importCommand             `cmd:"" help:"Make a configuration of the proxy from one of gRPC, Envoy or MongoDB."`
 	Schema     schemaCommand             `cmd:"" help:"Print the JSON schema of configurations of the proxy."`
 	VersionOf  versionCommand            `cmd:"" name:"version" help:"Print the version."`
-	Completion kongcompletion.Completion `cmd:"" help:"Say how to switch on completion in bash, zsh or fish."`
+	Completion kongcompletion.Completion `cmd:"" help:"Print how to switch on completion in bash, zsh or fish."`
 	Backend    backendCommand            `cmd:"" hidden:"" help:"Be the backend of a drill."`
 }
 

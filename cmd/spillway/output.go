@@ -10,8 +10,8 @@ import (
 
 // output has the flags for the output of a command. They mean the same in all commands.
 type output struct {
-	Output   string `enum:"text,json" default:"text" placeholder:"FORMAT" help:"How to print the result: text or json (default ${default})."`
-	JSONFile string `name:"json-file" placeholder:"FILE" help:"Write the result to FILE as JSON as well."`
+	Output   string `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Output format: text or json (default ${default})."`
+	JSONFile string `name:"json-file" placeholder:"FILE" help:"Also write the result to FILE as JSON."`
 }
 
 // A printer writes a result in one format.

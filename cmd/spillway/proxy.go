@@ -24,13 +24,13 @@ import (
 // proxyCommand has the flags of "spillway proxy".
 type proxyCommand struct {
 	configFile
-	Upstream string      `placeholder:"HOST:PORT" help:"Proxy to this address, with the defaults for all else, in place of a configuration."`
+	Upstream string      `placeholder:"HOST:PORT" help:"Upstream address, in place of a configuration file; all other settings have their defaults."`
 	Listen   string      `placeholder:"HOST:PORT" help:"Address for clients, with --upstream (default 127.0.0.1:8000)."`
-	Mode     config.Mode `placeholder:"MODE" help:"off, observe or enforce, for gates that are given none of their own, with --upstream (default observe)."`
-	Batch    bool        `help:"With --upstream: requests wait for one of 16 connections, in any mode."`
-	Admin    string      `placeholder:"HOST:PORT" help:"Address for operators: dashboard, metrics, health; off is none; counts for more than what the file says (default 127.0.0.1:8001)."`
-	ReadyFD  int         `name:"ready-fd" placeholder:"N" help:"Once connections are accepted, write the addresses of the listeners to the file descriptor N, as one line of JSON, and close it."`
-	Log      string      `placeholder:"FORMAT" enum:",text,json" default:"" help:"How to log: text or json; counts for more than what the file says (default text)."`
+	Mode     config.Mode `placeholder:"MODE" help:"Mode of all gates, with --upstream: off, observe or enforce (default observe)."`
+	Batch    bool        `help:"With --upstream: at most 16 requests in flight; others wait, in any mode."`
+	Admin    string      `placeholder:"HOST:PORT" help:"Address for operators (dashboard, metrics, health), or off; overrides the file (default 127.0.0.1:8001)."`
+	ReadyFD  int         `name:"ready-fd" placeholder:"N" help:"When listeners accept connections, write their addresses to file descriptor N, as one line of JSON, and close it."`
+	Log      string      `placeholder:"FORMAT" enum:",text,json" default:"" help:"Log format: text or json; overrides the file (default text)."`
 
 	wall func(time.Time) time.Time // as in a follower
 }
@@ -40,10 +40,10 @@ const defaultListen = "127.0.0.1:8000"
 
 // Help is what the parser adds to the help of the command.
 func (proxyCommand) Help() string {
-	return "HTTP/1.1, HTTP/2 and gRPC, in front of or beside a service in any language. The configuration is read again when it changes or " +
-		"on SIGHUP. With --upstream it observes: it decides and reports, and lets all through. --mode enforce protects the upstream. " +
-		"\"spillway schema\" describes the file, \"spillway check\" says whether one is good.\n\n" +
-		"SIGTERM and SIGINT drain: no more connections are accepted, requests under way end; the second one ends all at once."
+	return "Proxies HTTP/1.1, HTTP/2 and gRPC, in front of or beside a service in any language. The configuration is reloaded when it changes or " +
+		"on SIGHUP. With --upstream the default is observe mode: gates decide and report, and every request passes. --mode enforce rejects. " +
+		"\"spillway schema\" describes the file, and \"spillway check\" validates one.\n\n" +
+		"SIGTERM and SIGINT drain: no new connections are accepted, and in-flight requests end. A second signal ends everything at once."
 }
 
 // Run proxies until a signal ends it.
@@ -274,7 +274,7 @@ func (f *follower) read(why string) {
 	}
 	if err != nil {
 		f.seen = before
-		f.logger.Error("the configuration stays as it is", "because", why, "error", plainly(err))
+		f.logger.Error("reload failed; keeping the previous configuration", "because", why, "error", plainly(err))
 		f.operators.events.reloaded(plainly(err))
 		return
 	}

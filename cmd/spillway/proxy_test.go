@@ -115,7 +115,7 @@ func TestBrokenFilesAndSIGHUP(t *testing.T) {
 			t.Errorf("after %.40q: %q", text, got)
 		}
 	}
-	if n := strings.Count(r.stderr.String(), "stays as it is\" because=SIGHUP"); n != len(broken) {
+	if n := strings.Count(r.stderr.String(), "keeping the previous configuration\" because=SIGHUP"); n != len(broken) {
 		t.Errorf("%d of %d broken files are reported:\n%s", n, len(broken), r.stderr.String())
 	}
 	_ = r.cmd.Process.Signal(syscall.SIGTERM)

@@ -28,16 +28,16 @@ import (
 // quotaCommand has the flags of "spillway quota".
 type quotaCommand struct {
 	configFile
-	Listen   string `default:"127.0.0.1:18081" placeholder:"HOST:PORT" help:"Address for Envoys (default ${default}). Use TLS for any other than loopback."`
+	Listen   string `default:"127.0.0.1:18081" placeholder:"HOST:PORT" help:"Address for Envoys (default ${default}). Use TLS for addresses that are not loopback."`
 	Cert     string `placeholder:"FILE" help:"Certificate of this server, as PEM. Without it there is no TLS."`
 	Key      string `placeholder:"FILE" help:"Key of the certificate, as PEM."`
 	ClientCA string `name:"client-ca" placeholder:"FILE" help:"CA certificates that verify Envoys, as PEM. With it, Envoys must have a certificate."`
-	Log      string `placeholder:"FORMAT" enum:",text,json" default:"" help:"How to log: text or json (default text)."`
+	Log      string `placeholder:"FORMAT" enum:",text,json" default:"" help:"Log format: text or json (default text)."`
 }
 
 // Help is shown by "spillway quota --help".
 func (*quotaCommand) Help() string {
-	return "Holds the customers of a service to one quota over all of its Envoys: serves rate_limit_quota.v3, and ratelimit.v3 for " +
+	return "Serves one quota per customer to all Envoys of a service: by rate_limit_quota.v3, and by ratelimit.v3 for " +
 		"older filters. The file has the limits, and the servers of Redis or Valkey through which replicas share them:\n\n" +
 		"    domain: shop\n    tasks: 20 # Envoys, about\n    interval: 1s # at least the reporting_interval of the Envoys\n" +
 		"    customers: {mail: {rate: 1000}} # cost per second\n    default_limit: {rate: 10} # each customer that is not listed\n" +

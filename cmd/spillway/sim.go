@@ -19,7 +19,7 @@ import (
 type simCommand struct {
 	Run    simRun    `cmd:"" default:"withargs" help:"Run scenarios (the default)."`
 	List   simList   `cmd:"" help:"List the built-in scenarios."`
-	Show   simShow   `cmd:"" help:"Print a built-in scenario, to begin one's own from."`
+	Show   simShow   `cmd:"" help:"Print a built-in scenario, as a start for your own."`
 	Schema simSchema `cmd:"" help:"Print the JSON schema of scenario files."`
 	Drill  simDrill  `cmd:"" help:"Predict what a drill has measured, and compare."`
 }
@@ -28,7 +28,7 @@ type simCommand struct {
 func (simCommand) Help() string {
 	return "A scenario is a system and what happens to it, in a YAML or JSON file or built in. It runs in virtual time on the " +
 		"policies that run in production: minutes pass in a second, and the same seed gives the same bytes on every machine.\n\n" +
-		"Exit status: 0 if all came out that the scenarios expect, 1 if not, 2 for a wrong file or wrong usage, 130 if interrupted."
+		"Exit status: 0 if all expectations of the scenarios hold, 1 if not, 2 for a wrong file or wrong usage, 130 if interrupted."
 }
 
 type simSchema struct{}
@@ -65,7 +65,7 @@ func (c *simList) Run(w streams) error {
 }
 
 type simShow struct {
-	Name string `arg:"" help:"Of a built-in scenario."`
+	Name string `arg:"" help:"Name of a built-in scenario."`
 }
 
 // Run prints the scenario.
@@ -82,8 +82,8 @@ func (s *simShow) Run(w streams) error {
 // alone, and compares them with the measured results.
 type simDrill struct {
 	output
-	File string `arg:"" help:"What spillway drill --json-file has written."`
-	Seed uint64 `default:"1" placeholder:"N" help:"Of the simulation, whose arrivals are others than those of the drill (default ${default})."`
+	File string `arg:"" help:"Result that spillway drill --json-file has written."`
+	Seed uint64 `default:"1" placeholder:"N" help:"Seed of the simulation; its arrivals differ from those of the drill (default ${default})."`
 }
 
 // Run predicts and compares.
@@ -108,10 +108,10 @@ type simRun struct {
 	Scenarios []string `arg:"" optional:"" help:"Files, or names of built-in scenarios."`
 	All       bool     `help:"Run all built-in scenarios."`
 	Sweep     []string `sep:"none" placeholder:"FIELD=A,B,..." help:"Run with each of these values, such as throttle.K=1.1,1.5,2; repeat it for each combination."`
-	Seeds     int      `default:"1" placeholder:"N" help:"Repeat over so many seeds, and tell the mean with its confidence interval (default ${default})."`
-	Seed      uint64   `placeholder:"N" help:"Begin with this seed in place of the scenario's."`
+	Seeds     int      `default:"1" placeholder:"N" help:"Repeat with N seeds, and print the mean with its confidence interval (default ${default})."`
+	Seed      uint64   `placeholder:"N" help:"First seed (default that of the scenario)."`
 	Quick     bool     `help:"Run the short versions, as tests do."`
-	Report    string   `placeholder:"FILE.html" help:"Write a page with charts to FILE, which needs nothing but a browser."`
+	Report    string   `placeholder:"FILE.html" help:"Write a page with charts to FILE, which works without a network."`
 }
 
 // Run runs the scenarios, and writes the results to each requested output.

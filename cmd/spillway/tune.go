@@ -17,8 +17,8 @@ import (
 // tuneCommand has the flags of "spillway tune".
 type tuneCommand struct {
 	URI     string   `required:"" env:"SPILLWAY_TUNE_URI" help:"Connection string of one mongod or mongos. Use the environment variable for a string with a password."`
-	Enforce bool     `help:"Set the limits. Without it the moves are only logged."`
-	Limits  []string `default:"requests,connections" enum:"requests,connections" help:"The limits to move: requests, connections."`
+	Enforce bool     `help:"Set the limits. Without it the changes are only logged."`
+	Limits  []string `default:"requests,connections" enum:"requests,connections" help:"Limits to adjust: requests, connections."`
 
 	Latency time.Duration `placeholder:"DURATION" help:"Target for the mean latency of reads and writes (default none)."`
 	Queued  float64       `placeholder:"N" help:"Target for the number of operations that wait for a lock or a ticket (default none)."`
@@ -33,16 +33,16 @@ type tuneCommand struct {
 	ConnectionsMin   float64 `placeholder:"RATE" help:"Lower bound of new connections per second (default 5)."`
 	ConnectionsMax   float64 `placeholder:"RATE" help:"Upper bound of new connections per second (default 100000)."`
 
-	Burst    float64       `placeholder:"SECONDS" help:"Seconds' worth of requests or connections that may come at once (default 1)."`
-	Reaction time.Duration `placeholder:"DURATION" help:"Least time between two moves of a limit (default 500ms)."`
-	Timeout  time.Duration `default:"10s" placeholder:"DURATION" help:"Time to reach the server at the start (default ${default})."`
+	Burst    float64       `placeholder:"SECONDS" help:"Burst: seconds of the limit that may come at once (default 1)."`
+	Reaction time.Duration `placeholder:"DURATION" help:"Minimum time between two changes of a limit (default 500ms)."`
+	Timeout  time.Duration `default:"10s" placeholder:"DURATION" help:"Timeout for the first connection to the server (default ${default})."`
 }
 
 // Help is shown by "spillway tune --help".
 func (*tuneCommand) Help() string {
-	return "Moves the two ingress limits of a MongoDB server (8.2, or a release that has them) so that they follow its capacity: " +
+	return "Adjusts the two ingress limits of a MongoDB server (8.2, or a release that has them) to its capacity: " +
 		"it reads serverStatus and sets ingressRequestAdmissionRatePerSec and ingressConnectionEstablishmentRatePerSec. " +
-		"Give one target at least. When it ends it restores the parameters that it found."
+		"Set at least one target. At its end the command restores the parameters that it found."
 }
 
 // tuneAppName is exempt from the limiter of requests while the command enforces.

@@ -194,7 +194,10 @@ func TestHTTP(t *testing.T) {
 	if got := <-class; got != "SHEDDABLE_PLUS" {
 		t.Errorf("the server sees %s", got)
 	}
-	if _, err := observed(http.NotFoundHandler(), nil, nil); err != nil {
+	if _, err := observed(http.NotFoundHandler(), nil); err != nil {
+		t.Error(err)
+	}
+	if _, err := logged(); err != nil {
 		t.Error(err)
 	}
 	config := ingress.Config{ShedMode: spillway.ModeObserve}

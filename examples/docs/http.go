@@ -15,6 +15,7 @@ import (
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/spillhttp"
+	"github.com/seed90641741/spillway/spillslog"
 )
 
 func server(mux http.Handler, listener net.Listener) error {
@@ -62,7 +63,11 @@ func call(ctx context.Context, client *http.Client, url string) error {
 }
 
 // observed returns a handler that rejects nothing.
-func observed(mux http.Handler, observer spillway.Observer, classify func(*http.Request) spillway.Call) (*spillhttp.Handler, error) {
+func observed(mux http.Handler, classify func(*http.Request) spillway.Call) (*spillhttp.Handler, error) {
+	observer, err := spillslog.New(spillslog.Config{})
+	if err != nil {
+		return nil, err
+	}
 	config := ingress.Config{
 		ShedMode:      spillway.ModeObserve,
 		RateLimitMode: spillway.ModeObserve,
@@ -79,6 +84,15 @@ func observed(mux http.Handler, observer spillway.Observer, classify func(*http.
 		Classify:    classify,
 		Ingress:     gates,
 	})
+}
+
+// logged returns gates that log each rejection.
+func logged() (*ingress.Server, error) {
+	return ingress.New(ingress.Config{Observer: spillway.ObserverFunc(func(e spillway.Event) {
+		if e.Rejected {
+			log.Printf("%v %q: %v", e.Call.Criticality, e.Call.Key, e.Err)
+		}
+	})})
 }
 
 func explain(err error) {

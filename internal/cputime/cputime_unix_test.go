@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The processor time of the process is that of its own code and that of the kernel for it.
+// The processor time of the process is user time plus system time.
 func TestProcessTime(t *testing.T) {
 	sum := func() time.Duration {
 		var u syscall.Rusage

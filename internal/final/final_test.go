@@ -38,7 +38,7 @@ func TestError(t *testing.T) {
 	}
 }
 
-// TestMark: the mark of a request is found by its context, and a context without one has none.
+// TestMark: the mark of a request is found by its context; Of returns nil for a context without a mark.
 func TestMark(t *testing.T) {
 	m := new(final.Mark)
 	of := final.Of(context.WithValue(t.Context(), final.Key{}, m))

@@ -6,7 +6,7 @@
 // Einziger, Friedman and Kassner, "Randomized Admission Policy for Efficient Top-k, Frequency, and Volume Estimation"
 // (IEEE/ACM Transactions on Networking 27, 2019).
 //
-// So a key that comes once rarely takes the place of one that comes often. Keys that come once each, n of them, raise
+// So a key that comes once rarely replaces one that comes often. Keys that come once each, n of them, raise
 // the lowest rank to about the square root of n/256: 62 for a million. If each new key were let in (the Space-Saving
 // algorithm), it would be n/512, and a client that invents names could push out every other one.
 //
@@ -104,7 +104,7 @@ func (t *Table) Add(key string, tag uint8) {
 // of its events was let in, which happens within 4.6 times the rank with a probability of 1 - exp(-4.6).
 const errorFactor = 5
 
-// Error returns by how much the count of a key may be too low. It is 0 while all keys fit into the table; otherwise
+// Error returns the error bound of a count: a count may be lower than the truth by this much. It is 0 while all keys fit into the table; otherwise
 // chance decides, and 1 key in 100 may lack more. A key that is not in the table has at most that many events, likewise.
 func (t *Table) Error() (most uint64) {
 	t.mu.Lock()

@@ -54,7 +54,7 @@ func (l *load) call(ctx context.Context) {
 	l.took += time.Since(begun)
 }
 
-// measure is for what needs an idle machine: how much is served beside a client without the policies.
+// measure enables a comparison that needs an idle machine: goodput with the policies and without.
 var measure = flag.Bool("measure", false, "compare with a client without the policies, on an idle machine")
 
 // TestOverload offers ten times what a pool of 20 connections can do, at the same time with

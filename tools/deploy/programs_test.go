@@ -73,7 +73,7 @@ type dashboard struct {
 var variable = regexp.MustCompile(`\$\{?(\w+)\}?`)
 
 // grafana checks the expressions of the dashboard with promtool, and that each panel is of a known type and has an id
-// and a place of its own. Grafana itself has no program that checks a dashboard.
+// and a place that no other panel has. Grafana itself has no program that checks a dashboard.
 func grafana(dir string) error {
 	text, err := os.ReadFile(filepath.Join(dir, "grafana.json"))
 	if err != nil {

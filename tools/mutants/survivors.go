@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A survivor names a mutant by what stays the same when other lines change.
+// A survivor identifies a mutant by parts that do not change when other lines change.
 type survivor struct{ file, line, change string }
 
 // survivors are the mutants that no test can kill, each with the reason.

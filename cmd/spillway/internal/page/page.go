@@ -3,9 +3,12 @@
 package page
 
 import (
+	"bytes"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
+	"html/template"
+	"io"
 	"strings"
 )
 
@@ -28,6 +31,19 @@ var license string
 
 // UPlot is a script that draws charts, with its licence.
 var UPlot = "/*\n" + license + "\n*/\n" + uplot
+
+// A Verdict is the result of all checks in one word, with its CSS class and an explanation.
+type Verdict struct{ Class, Word, Text string }
+
+// Write writes a page to w. It writes nothing if it fails before the page is complete.
+func Write(w io.Writer, t *template.Template, view any) error {
+	var b bytes.Buffer
+	if err := t.Execute(&b, view); err != nil {
+		return err
+	}
+	_, err := b.WriteTo(w)
+	return err
+}
 
 // Policy returns a content security policy that allows the given styles and scripts, by their hashes,
 // and nothing else: no request can leave the page.

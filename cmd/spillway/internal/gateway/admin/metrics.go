@@ -197,12 +197,7 @@ func (m metrics) cluster(x *ClusterFigure) {
 		m.level(telemetry.QueueLength, float64(q.Waiting), "", x.Name)
 		m.waits(q.Waits, "", x.Name)
 	}
-	down := 0
-	for _, e := range x.Endpoints {
-		if e.Down != "" {
-			down++
-		}
-	}
+	down := len(x.down())
 	for _, c := range x.Costs {
 		m.level(telemetry.Cost, c.Cost.Seconds(), "", c.Key, x.Name)
 		m.level(telemetry.CostError, c.Error.Seconds(), "", c.Key, x.Name)

@@ -131,10 +131,8 @@ func resetNotices(then, now *Levels, seconds float64) (all []Notice) {
 // endpointsDown returns a notice for a cluster with some, but not all, endpoints down.
 func endpointsDown(x *ClusterFigure) (n Notice, some bool) {
 	var down []string
-	for _, e := range x.Endpoints {
-		if e.Down != "" {
-			down = append(down, e.Address+" ("+e.Down+")")
-		}
+	for _, e := range x.down() {
+		down = append(down, e.Address+" ("+e.Down+")")
 	}
 	if len(down) == 0 || len(down) == len(x.Endpoints) {
 		return n, false

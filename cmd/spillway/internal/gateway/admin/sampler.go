@@ -91,9 +91,10 @@ func (s *sampler) summarize() *State {
 		Mode: l.Mode, Override: l.Override, Draining: l.Draining, Ready: s.proxy.Ready() == nil,
 		Last: figures(then, now, mean), Mean: figures(mean, now, mean), Reasons: reasons(minute.totals, now.totals),
 		Listeners: l.Listeners, Clusters: clusterFigures(mean, now), Tuned: l.Tuned, Mongo: l.Mongo, Quotas: l.Quotas, Customers: l.Customers,
-		Changes: s.changes(l), MongoAway: mongoAway(&mean.levels, l), Totals: totalsOf(now.totals, s.collector.Details()),
-		Logs: l.Logs,
-		Top:  s.decided.Top(now.at, topRows),
+		Changes: s.changes(l), MongoAway: mongoAway(&mean.levels, l),
+		Totals: Totals{Accounts: now.totals.Accounts, Details: s.collector.Details(), Retries: now.totals.Retries, Latency: now.totals.Latency},
+		Logs:   l.Logs,
+		Top:    s.decided.Top(now.at, topRows),
 	}
 	st.Last.Time, st.Mean.Time = s.axis(now.at), s.axis(now.at)
 	for i := range meanTicks {

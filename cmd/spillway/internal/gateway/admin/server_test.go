@@ -111,7 +111,7 @@ func TestChanges(t *testing.T) {
 		says                     string
 		mode                     spillway.Mode
 	}{
-		"no file":       {"-", bearer, "/api/v1/mode", "off", http.StatusForbidden, "no token_file", spillway.ModeObserve},
+		"no file":       {"-", bearer, "/api/v1/mode", "off", http.StatusForbidden, "no token for changes is configured: set admin.token_file", spillway.ModeObserve},
 		"missing file":  {"missing", bearer, "/api/v1/mode", "off", http.StatusForbidden, "cannot be read", spillway.ModeObserve},
 		"empty file":    {"", "Bearer ", "/api/v1/mode", "off", http.StatusForbidden, "must have 16 at least", spillway.ModeObserve},
 		"short token":   {"abc", "Bearer abc", "/api/v1/mode", "off", http.StatusForbidden, "must have 16 at least", spillway.ModeObserve},
@@ -216,7 +216,7 @@ func TestDebug(t *testing.T) {
 	s.sampler.decided.Observe(spillway.Event{Time: noon.Add(time.Hour), Policy: "shed", Rejected: true, Err: crowded, Call: call})
 	for path, says := range map[string][]string{
 		"/debug/limits":        {"LISTENER", "main      web", "24", "down: unhealthy: connection refused", "web.max_requests", "it is slow"},
-		"/debug/queues":        {"turn, 15 of 16 under way", "2s"},
+		"/debug/queues":        {"turn, 15 of 16 in flight", "2s"},
 		"/debug/decisions?n=1": {"13:00:00.000", "SHEDDABLE", "the waiting queue is full", "a�b�[31mcccc"},
 	} {
 		w := get(t, s.Handler(), path)

@@ -110,6 +110,11 @@ type ClusterFigure struct {
 	Rejected  float64          `json:"rejected"` // requests for it that were rejected here, per second
 }
 
+// down returns the endpoints that get no requests.
+func (x *ClusterFigure) down() []EndpointFigure {
+	return slices.DeleteFunc(slices.Clone(x.Endpoints), func(e EndpointFigure) bool { return e.Down == "" })
+}
+
 // An EndpointFigure is an endpoint and the requests sent to it.
 type EndpointFigure struct {
 	Endpoint
@@ -262,7 +267,7 @@ func reasons(then, now *collector.Totals) []Reason {
 			if !kinds.Shown(k) {
 				continue
 			}
-			r := Reason{Policy: k.Policy(), Outcome: k.Outcome(), Reason: k.Reason(), Mode: modeName(mode), Words: kinds.Words(k)}
+			r := Reason{Policy: k.Policy(), Outcome: k.Outcome(), Reason: k.Reason(), Mode: spillway.Mode(mode).String(), Words: kinds.Words(k)}
 			for class := range r.Total {
 				r.Total[class] = float64(now.Events[mode][k][class])
 				r.Minute[class] = r.Total[class] - float64(then.Events[mode][k][class])
@@ -308,13 +313,6 @@ func ownReasons(then, now *collector.Totals) (all []Reason) {
 		add(r)
 	}
 	return all
-}
-
-func modeName(mode int) string { return spillway.Mode(mode).String() } // 0 is enforce, 1 observe
-
-// totalsOf returns the totals of the metrics.
-func totalsOf(now *collector.Totals, details collector.Details) Totals {
-	return Totals{Accounts: now.Accounts, Details: details, Retries: now.Retries, Latency: now.Latency}
 }
 
 // clusterFigures returns the clusters with the requests sent to each endpoint between two

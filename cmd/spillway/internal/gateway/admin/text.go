@@ -76,7 +76,7 @@ func writeQueues(w io.Writer, st *State) {
 	}
 	for i := range st.Clusters {
 		if q := st.Clusters[i].Queue; q != nil {
-			textpage.Row(w, st.Clusters[i].Name, "all", fmt.Sprintf("turn, %d of %d under way", q.Busy, q.Places), q.Waiting, q.Waits.Count, q.Waits.mean())
+			textpage.Row(w, st.Clusters[i].Name, "all", fmt.Sprintf("turn, %d of %d in flight", q.Busy, q.Places), q.Waiting, q.Waits.Count, q.Waits.mean())
 		}
 	}
 }

@@ -35,7 +35,7 @@ func judge(s *State, ever bool) Verdict {
 	ended := f.Ended.sum()
 	switch {
 	case s.Draining:
-		return Verdict{"warn", "", "Draining.", "No new connections are accepted; " + human.Counted(f.InFlight, "request") + " under way."}
+		return Verdict{"warn", "", "Draining.", "No new connections are accepted; " + human.Counted(f.InFlight, "request") + " in flight."}
 	case len(s.MongoAway) > 0 && f.lost() >= f.Goodput:
 		return Verdict{"bad", telemetry.NoticeMongoDB, "No MongoDB server behind " + human.Listed(s.MongoAway) + " can be used.",
 			fmt.Sprintf("Servers hung up or could not be reached in the last %.0f s: a failover, or they are down. Drivers connect again by themselves.", f.Seconds) +
@@ -45,7 +45,7 @@ func judge(s *State, ever bool) Verdict {
 	case !ever:
 		return Verdict{"idle", "", "No request yet.", "Clients connect to " + addresses(s) + "."}
 	case f.InFlight > 0 && ended == 0:
-		return Verdict{"bad", runbook.Unanswered, "Nothing is answered.", fmt.Sprintf("%s under way, %s more come in, and none has ended in the last %.0f s.%s",
+		return Verdict{"bad", runbook.Unanswered, "Nothing is answered.", fmt.Sprintf("%s in flight, %s more arrived, and none has ended in the last %.0f s.%s",
 			human.Counted(f.InFlight, "request"), human.PerSecond(f.Offered), f.Seconds, unreachable(s)) + noticed(s, "")}
 	case f.Offered == 0 && ended == 0 && len(s.Notices) > 0:
 		return Verdict{"warn", "", s.Notices[0].Headline, fmt.Sprintf("No requests came in the last %.0f s.", f.Seconds) + noticed(s, s.Notices[0].Headline)}
@@ -311,14 +311,7 @@ func latencies(f *Figures) string {
 // clustersDown returns the clusters with no endpoint that gets requests.
 func clustersDown(s *State) (names []string) {
 	for i := range s.Clusters {
-		x := &s.Clusters[i]
-		down := 0
-		for _, e := range x.Endpoints {
-			if e.Down != "" {
-				down++
-			}
-		}
-		if down > 0 && down == len(x.Endpoints) {
+		if x := &s.Clusters[i]; len(x.Endpoints) > 0 && len(x.down()) == len(x.Endpoints) {
 			names = append(names, x.Name)
 		}
 	}

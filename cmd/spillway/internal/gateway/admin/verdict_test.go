@@ -127,8 +127,8 @@ func TestVerdict(t *testing.T) {
 			},
 			level: "bad", headline: "Answers come too late.",
 		},
-		"hanging":  {state: State{Mean: Figures{Seconds: 10, Offered: 3, InFlight: 30}}, level: "bad", headline: "Nothing is answered.", says: []string{"30 requests under way, 3.0/s more come in, and none has ended in the last 10 s."}},
-		"draining": {state: State{Draining: true, Mean: Figures{InFlight: 1}}, level: "warn", headline: "Draining.", says: []string{"1 request under way"}},
+		"hanging":  {state: State{Mean: Figures{Seconds: 10, Offered: 3, InFlight: 30}}, level: "bad", headline: "Nothing is answered.", says: []string{"30 requests in flight, 3.0/s more arrived, and none has ended in the last 10 s."}},
+		"draining": {state: State{Draining: true, Mean: Figures{InFlight: 1}}, level: "warn", headline: "Draining.", says: []string{"1 request in flight"}},
 	} {
 		v := judge(&row.state, !row.never)
 		if v.Level != row.level || v.Headline != row.headline {

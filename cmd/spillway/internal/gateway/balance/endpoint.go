@@ -80,14 +80,6 @@ const (
 	Ejected           // it is an outlier
 )
 
-// String returns the name of s.
-func (s State) String() string {
-	if names := [...]string{"available", "unhealthy", "unreachable", "left out", "ejected"}; int(s) < len(names) {
-		return names[s]
-	}
-	return "invalid"
-}
-
 // state returns why x is skipped at a time, for calls of a class.
 func (x *Endpoint) state(at int64, class int) State {
 	switch {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
+	"github.com/seed90641741/spillway/internal/netconn"
 )
 
 // A Listener accepts connections with a timeout for each write. The timeouts of net/http cover
@@ -170,9 +171,4 @@ func (c *conn) NetConn() net.Conn { return c.Conn }
 
 // CloseWrite closes the sending side, so that the client reads the whole answer before it
 // notices the close.
-func (c *conn) CloseWrite() error {
-	if x, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return x.CloseWrite()
-	}
-	return nil
-}
+func (c *conn) CloseWrite() error { return netconn.Conn{Conn: c.Conn}.CloseWrite() }

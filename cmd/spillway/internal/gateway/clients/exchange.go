@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/body"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
+	"github.com/seed90641741/spillway/internal/netconn"
 )
 
 // An Exchange is one request and its answer, as far as the client has a part in them: it
@@ -209,12 +210,7 @@ func (u *upgraded) Write(p []byte) (int, error) {
 }
 
 // CloseWrite closes the sending side.
-func (u *upgraded) CloseWrite() error {
-	if c, ok := u.Conn.(interface{ CloseWrite() error }); ok {
-		return c.CloseWrite()
-	}
-	return errors.ErrUnsupported
-}
+func (u *upgraded) CloseWrite() error { return netconn.Conn{Conn: u.Conn}.CloseWrite() }
 
 // Why an exchange was ended.
 var (

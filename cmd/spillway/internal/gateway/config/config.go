@@ -139,7 +139,7 @@ type Cluster struct {
 
 	// What is sent.
 	Throttle Throttle `yaml:"throttle" jsonschema_description:"Rejects what the cluster would reject."`
-	Inflight Inflight `yaml:"inflight" jsonschema_description:"Bounds what is under way to the cluster."`
+	Inflight Inflight `yaml:"inflight" jsonschema_description:"Limit on attempts in flight to the cluster."`
 	Retry    Retry    `yaml:"retry" jsonschema_description:"Which requests are sent again, to another endpoint if there is one."`
 
 	Tune *Tune `yaml:"tune" jsonschema_description:"Moves one of the limits as the cluster gets slower or faster, and says why."`

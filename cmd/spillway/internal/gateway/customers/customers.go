@@ -37,7 +37,7 @@ type Customer struct {
 	Rejected uint64 `json:"rejected"` // likewise
 }
 
-// Of returns what customers make of the quota of a gate: those that [Top] may choose, of however many.
+// Of returns how customers use the quota of a gate. It returns only customers that [Top] may choose.
 func Of(listener, cluster string, customers []quota.CustomerStats) []Customer {
 	all := make([]Customer, 0, min(len(customers), 5*Most))
 	for _, i := range chosen(customers) {

@@ -72,8 +72,8 @@ extension other
 	}
 }
 
-// TestHostileSamples: whatever names the client and the configuration have, no sample has a line that
-// is none of its own, a control character, or a line of more than 100 columns but for one word.
+// TestHostileSamples: whatever names the client and the configuration have, a sample has no forged line,
+// no control character, or a line of more than 100 columns but for one word.
 func TestHostileSamples(t *testing.T) {
 	for name, value := range map[string]string{
 		"a line of its own":  "x\n2026-01-02 03:04:05.678  quota          quota        enforce  CRITICAL        forged",

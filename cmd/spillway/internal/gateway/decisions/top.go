@@ -61,7 +61,7 @@ type Top struct {
 	Rows []Row `json:"rows"` // the most frequent first
 	// Others are the rejections that are in no row.
 	Others uint64 `json:"others"`
-	// Error is by how much a count may be too low; of 100, one may lack more. No count is too high.
+	// Error is the error bound: 99 of 100 counts are at most this much too low. No count is too high.
 	Error uint64 `json:"error"`
 }
 

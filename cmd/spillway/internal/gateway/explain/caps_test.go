@@ -24,10 +24,10 @@ func TestCaps(t *testing.T) {
 		says  string
 	}{
 		{0, "/api/", nil, ""},
-		{1 << 20, "/api/", []CapFacts{{"listeners[main].max_connections", -1, 262128}}, "another limit)\n  listeners[main].max_connections  configured no cap  in force 262128\n\nwhen"},
+		{1 << 20, "/api/", []CapFacts{{"listeners[main].max_connections", -1, 262128}}, "or --open-files)\n  listeners[main].max_connections  configured no cap  in force 262128\n\nwhen"},
 		{256, "/api/", []CapFacts{
 			{"listeners[main].max_connections", -1, 48}, {"listeners[main].max_requests", 10000, 96}, {"clusters[upstream].max_connections", 1024, 24},
-		}, "if the proxy may open 256 files (ulimit -n; "},
+		}, "lowered by the limit on open files, 256 (ulimit -n, "},
 		{256, "/else", []CapFacts{{"listeners[main].max_connections", -1, 48}, {"listeners[main].max_requests", 10000, 96}}, ""},
 	} {
 		e, err := Explain(c, Question{Request: httptest.NewRequest("GET", row.path, nil), Files: row.files})

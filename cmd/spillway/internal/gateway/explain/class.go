@@ -3,7 +3,6 @@ package explain
 import (
 	"fmt"
 
-	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 )
 
@@ -24,16 +23,16 @@ func (e *explaining) decided() string {
 	case e.route.Config.Criticality != "":
 		return "route"
 	default:
-		return "none of route, identity and header: the default is " + spillway.Critical.String()
+		return "default, as neither route nor header sets a class"
 	}
 }
 
 // precedence returns the order of route, identity and header.
 func (e *explaining) precedence() string {
 	if e.inside() {
-		return "header, else route; at most what identity allows"
+		return "header, else route; capped by identity"
 	}
-	return "the lower of route and header"
+	return "the lower class of route and header"
 }
 
 // customerDecided says what decided the customer of the request: identity or a header,
@@ -46,7 +45,7 @@ func (e *explaining) customerDecided() string {
 	case c.Identity:
 		return "none: the route uses identity, and the client has no certificate"
 	case c.Header == "":
-		return "none: the route names no customer"
+		return "none: the route sets no customer"
 	case !e.route.Named:
 		return "none: at an edge header " + e.route.Header + " counts only with trusted_header"
 	case found && c.Trusted:
@@ -54,7 +53,7 @@ func (e *explaining) customerDecided() string {
 	case found:
 		return "header " + e.route.Header + ", which counts at an internal boundary"
 	default:
-		return fmt.Sprintf("none: header %s must be there once, with at most %d bytes", e.route.Header, routes.MaxCustomer)
+		return fmt.Sprintf("none: the request must have header %s exactly once, with at most %d bytes", e.route.Header, routes.MaxCustomer)
 	}
 }
 

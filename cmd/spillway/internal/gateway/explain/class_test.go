@@ -33,8 +33,8 @@ func TestWhatDecidesTheClass(t *testing.T) {
 		listener, path, header, value string
 		class, by                     string
 	}{
-		{"edge", "/", "", "", "CRITICAL", "none of route"},
-		{"edge", "/", own, "CRITICAL_PLUS", "CRITICAL", "none of route"},
+		{"edge", "/", "", "", "CRITICAL", "default, as neither route nor header sets a class"},
+		{"edge", "/", own, "CRITICAL_PLUS", "CRITICAL", "default, as neither route nor header sets a class"},
 		{"edge", "/", own, "SHEDDABLE", "SHEDDABLE", "header X-Request-Criticality"},
 		{"edge", "/", baggage, "criticality=SHEDDABLE", "SHEDDABLE", "header Baggage"},
 		{"edge", "/named/", "", "", "CRITICAL_PLUS", "route"},
@@ -81,10 +81,10 @@ func TestWhatDecidesTheCustomer(t *testing.T) {
 		named          bool
 		customer, by   string
 	}{
-		{"edge", "/", true, "", "none: the route names no customer"},
+		{"edge", "/", true, "", "none: the route sets no customer"},
 		{"edge", "/identity/", true, "", "none: the route uses identity, and the client has no certificate"},
 		{"edge", "/header/", true, "acme", "header X-Customer, which counts because of trusted_header"},
-		{"edge", "/header/", false, "", "none: header X-Customer must be there once"},
+		{"edge", "/header/", false, "", "none: the request must have header X-Customer exactly once"},
 		{"inside", "/inside/", true, "acme", "header X-Customer, which counts at an internal boundary"},
 	} {
 		r, err := http.NewRequest(http.MethodGet, "http://a.test"+row.path, nil)

@@ -107,14 +107,14 @@ func Explain(c *config.Config, q Question) (*Explanation, error) {
 		at = slices.IndexFunc(d.Listeners, func(l config.Listener) bool { return l.Name == q.Listener })
 	}
 	if at < 0 || at >= len(d.Listeners) {
-		return nil, fmt.Errorf("no listener is called %.64q", q.Listener)
+		return nil, fmt.Errorf("unknown listener %.64q, must be the name of a listener in the file", q.Listener)
 	}
 	l := &d.Listeners[at]
 	if q.Client != "" && !claims.IsIdentity(q.Client) {
-		return nil, fmt.Errorf("the client is %.64q, must begin with uri:, dns: or cn:, as uri:spiffe://shop/cart", q.Client)
+		return nil, fmt.Errorf("client is %.64q, must begin with uri:, dns: or cn:, such as uri:spiffe://shop/cart", q.Client)
 	}
 	if q.Client != "" && (l.TLS == nil || l.TLS.ClientCA == "") {
-		return nil, fmt.Errorf("listener %s asks for no certificates, so no client proves to be %.64q: it has no tls.client_ca", l.Name, q.Client)
+		return nil, fmt.Errorf("listener %s verifies no client certificates, so no client can be %.64q: set tls.client_ca", l.Name, q.Client)
 	}
 	x, err := newRehearsal(d, l)
 	if err != nil {
@@ -232,10 +232,10 @@ func certificateOf(name string) *x509.Certificate {
 
 func (e *explaining) listenerFacts() ListenerFacts {
 	f := ListenerFacts{Name: e.listener.Name, Address: e.listener.Address, Boundary: "edge", Client: e.question.Client}
-	f.Trust = "any client may connect; a request may lower its class and shorten its deadline, and is not trusted otherwise"
+	f.Trust = "untrusted: clients may only lower their class or shorten their deadline"
 	if e.inside() {
 		f.Boundary = "internal"
-		f.Trust = fmt.Sprintf("what a request says of its class is believed up to %v, the highest that %s may use; so are attempt number and deadline",
+		f.Trust = fmt.Sprintf("trusted: class up to %v, the highest that %s may use; attempt number and deadline",
 			e.highest(), e.who())
 	}
 	return f
@@ -254,7 +254,7 @@ func (e *explaining) who() string {
 	if _, ok := e.listener.Callers[e.question.Client]; ok {
 		return e.question.Client
 	}
-	return "a caller without an entry"
+	return "a client without an entry in callers"
 }
 
 // target says where the request goes.

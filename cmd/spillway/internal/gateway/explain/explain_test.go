@@ -241,7 +241,7 @@ func agree(t *testing.T, i int, world *reality, e *Explanation) {
 		if value == "a new UUID" && name == "X-Request-Id" && len(got[name]) == 1 && len(got[name][0]) == 36 {
 			continue
 		}
-		if !strings.HasPrefix(value, "what is left") && !slices.Equal(got[name], []string{value}) {
+		if !strings.HasPrefix(value, "the time left") && !slices.Equal(got[name], []string{value}) {
 			t.Errorf("question %d: %s is %q, explained %q", i, name, got[name], value)
 		}
 	}

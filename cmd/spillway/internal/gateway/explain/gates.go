@@ -33,8 +33,9 @@ const (
 func (e *explaining) gates(exempt bool) []GateFacts {
 	l := e.listener
 	all := []GateFacts{{
-		Gate: "connections", Mode: "enforce", Limits: given("max_connections", l.MaxConnections, "connection_rate", &l.ConnectionRate),
-		Does: "accepts its connection", Rejects: "connections that are too many are reset",
+		Gate: "connections", Mode: "enforce",
+		Limits: given("max_connections", l.MaxConnections, "connection_rate", &l.ConnectionRate),
+		Does:   "accepts its connection", Rejects: "above max_connections or connection_rate, a connection is reset",
 	}}
 	if e.route == nil {
 		return all
@@ -42,16 +43,17 @@ func (e *explaining) gates(exempt bool) []GateFacts {
 	x := e.cluster()
 	c := e.config.Ingress(l, x)
 	all = append(all,
-		e.gate("ratelimit", exempt, c.RateLimitMode, x.RateLimit.Rate > 0, given("", &x.RateLimit)+tuned(x, config.TuneRate), "more than the rate: "+says503),
-		e.gate("quota", exempt, c.QuotaMode, x.Quota != nil, given("", e.quota(x.Quota))+learned(x), "a customer over its limit, lower classes first: "+says429),
+		e.gate("ratelimit", exempt, c.RateLimitMode, x.RateLimit.Rate > 0, given("", &x.RateLimit)+tuned(x, config.TuneRate), "above the rate: "+says503),
+		e.gate("quota", exempt, c.QuotaMode, x.Quota != nil, given("", e.quota(x.Quota))+learned(x),
+			"when the customer is over its limit, lower classes first: "+says429),
 		e.gate("shed", exempt, c.ShedMode, true, given("", &x.Shed), "when the cluster is overloaded, "+e.before()+": "+says503))
 	if b := x.Batch; b != nil {
 		f := GateFacts{
-			Gate: "batch", Mode: "enforce", Limits: given("", b), Does: "gives it a place at once: none is taken",
-			Rejects: "when the queue is full or the turn does not come in time: " + says503,
+			Gate: "batch", Mode: "enforce", Limits: given("", b), Does: "lets it through: all slots are free",
+			Rejects: "when the queue is full, or the request has waited for max_wait: " + says503,
 		}
 		if e.answer.status == http.StatusServiceUnavailable && e.rehearsal.stage.sent == nil {
-			f.Does = "is not reached"
+			f.Does = "not reached: an earlier gate rejects the request"
 		}
 		all = append(all, f)
 	}
@@ -61,9 +63,9 @@ func (e *explaining) gates(exempt bool) []GateFacts {
 	}
 	return append(all,
 		e.gate("throttle", false, out.ThrottleMode, true, given("", &x.Throttle),
-			"in proportion to what the cluster itself rejects, each class by itself: "+says503),
+			"while the cluster rejects most calls of this class, the excess: "+says503),
 		e.gate("inflight", false, out.InflightMode, true, given("", &x.Inflight)+tuned(x, config.TuneInFlight)+controlled(x),
-			"while as many attempts are under way as may be: "+says503))
+			"while max_requests attempts are in flight: "+says503))
 }
 
 // quota returns q without the limits of other customers.
@@ -90,7 +92,7 @@ func learned(x *config.Cluster) string {
 // tuned says whether tune moves a configured limit.
 func tuned(x *config.Cluster, limit string) string {
 	if t := x.Tune; t != nil && cmp.Or(t.Limit, config.TuneRate) == limit {
-		return fmt.Sprintf(", moved by tune in mode %s", cmp.Or(t.Mode, config.Mode(spillway.ModeObserve.String())))
+		return fmt.Sprintf(", changed by tune in mode %s", cmp.Or(t.Mode, config.Mode(spillway.ModeObserve.String())))
 	}
 	return ""
 }
@@ -103,16 +105,16 @@ func controlled(x *config.Cluster) string {
 	return ", max_requests set by the control plane for " + x.XDS.Cluster
 }
 
-// before says which classes are rejected before the class of the request.
+// before returns which classes are rejected before the class of the request.
 func (e *explaining) before() string {
 	var lower []string
 	for c := spillway.Sheddable; c < e.call.Criticality; c++ {
 		lower = append(lower, c.String())
 	}
 	if len(lower) == 0 {
-		return "this class before all others"
+		return "rejects this class first"
 	}
-	return "this class only after " + strings.Join(lower, " and ")
+	return "rejects this class only after " + strings.Join(lower, " and ")
 }
 
 // gate describes the gate of a policy, with the event that it reported.
@@ -121,15 +123,15 @@ func (e *explaining) gate(policy string, exempt bool, mode spillway.Mode, config
 	event, asked := e.rehearsal.witness.of(policy)
 	switch {
 	case !configured:
-		f.Does, f.Mode = "is not asked: none is configured", spillway.ModeOff.String()
+		f.Does, f.Mode = "not used: none is configured", spillway.ModeOff.String()
 	case exempt:
-		f.Does, f.Rejects = "is not asked: the request is exempt", ""
+		f.Does, f.Rejects = "not used: the request is exempt", ""
 	case mode == spillway.ModeOff:
-		f.Does = "is not asked"
+		f.Does = "not used: it is off"
 	case !asked:
-		f.Does = "is not reached"
+		f.Does = "not reached: an earlier gate rejects the request"
 	case event.Rejected && mode == spillway.ModeObserve:
-		f.Does = "would reject it, and lets it through: " + reason(event.Err)
+		f.Does = "would reject it, but lets it through: " + reason(event.Err)
 	case event.Rejected:
 		f.Does = "rejects it: " + reason(event.Err)
 	default:

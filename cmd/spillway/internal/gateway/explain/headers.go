@@ -71,7 +71,7 @@ func (e *explaining) sent(name string) string {
 	case name == headers.RequestID && !slices.Equal(s.Header[name], e.question.Request.Header[name]):
 		return "a new UUID"
 	case name == "X-Envoy-Expected-Rq-Timeout-Ms" || name == "Grpc-Timeout":
-		return "what is left of " + e.left.String()
+		return "the time left, of " + e.left.String()
 	default:
 		return strings.Join(s.Header[name], ", ")
 	}
@@ -90,7 +90,7 @@ func (e *explaining) alone(name string, values []string) ingress.Claims {
 
 func (e *explaining) class(f *HeaderFacts, alone ingress.Claims) {
 	if !alone.Labelled {
-		f.Why = "it names no class"
+		f.Why = "not a class; must be CRITICAL_PLUS, CRITICAL, SHEDDABLE_PLUS or SHEDDABLE"
 		return
 	}
 	f.Says = alone.Criticality.String()
@@ -98,15 +98,15 @@ func (e *explaining) class(f *HeaderFacts, alone ingress.Claims) {
 	inside := e.inside()
 	switch {
 	case e.claims.Criticality != alone.Criticality:
-		f.Why = "another header counts, which says " + e.claims.Criticality.String()
+		f.Why = "another header takes precedence: " + e.claims.Criticality.String()
 	case f.Believed && inside:
-		f.Why = "inside, a class is believed up to " + e.highest().String()
+		f.Why = "at an internal boundary a class is trusted up to " + e.highest().String()
 	case f.Believed:
 		f.Why = "a request may always lower its class"
 	case inside:
-		f.Why = fmt.Sprintf("it counts as %v, the highest that %s may use", e.call.Criticality, e.who())
+		f.Why = fmt.Sprintf("capped at %v, the highest class that %s may use", e.call.Criticality, e.who())
 	default:
-		f.Why = fmt.Sprintf("at an edge a request may only lower its class, which by the route is %v", e.route.Class)
+		f.Why = fmt.Sprintf("at an edge a request may only lower its class; the route sets %v", e.route.Class)
 	}
 }
 
@@ -114,19 +114,19 @@ func (e *explaining) attempt(f *HeaderFacts, alone ingress.Claims) {
 	inside := e.inside()
 	switch {
 	case !inside && e.call.Customer == "":
-		f.Why = "at an edge the attempts of a customer count against that customer, and this request is of none"
+		f.Why = "at an edge attempts are counted by customer, and this request has no customer"
 	case alone.Attempt == 0 && e.notOfGRPC(f):
 	case alone.Attempt == 0:
-		f.Why = "it says that this is the first attempt"
+		f.Why = "this is the first attempt"
 	case alone.Attempt != e.claims.Attempt:
 		f.Says = fmt.Sprintf("%d attempts before this one", alone.Attempt)
-		f.Why = "another header says that there were more"
+		f.Why = "another header has a higher number"
 	default:
 		f.Says = fmt.Sprintf("%d attempts before this one", alone.Attempt)
 		f.Believed = true
-		f.Why = "it counts against customer " + e.call.Customer + " alone"
+		f.Why = "counted for customer " + e.call.Customer + " only"
 		if inside {
-			f.Why = "inside, attempts are counted for all"
+			f.Why = "at an internal boundary attempts are counted for all customers together"
 		}
 	}
 }
@@ -134,20 +134,20 @@ func (e *explaining) attempt(f *HeaderFacts, alone ingress.Claims) {
 func (e *explaining) deadline(f *HeaderFacts, alone ingress.Claims) {
 	if alone.Timeout <= 0 {
 		if !e.notOfGRPC(f) {
-			f.Why = "it is no length of time"
+			f.Why = "not a valid timeout"
 		}
 		return
 	}
 	f.Says = alone.Timeout.String()
 	switch f.Believed = alone.Timeout.Round(time.Millisecond) == e.left; {
 	case f.Believed:
-		f.Why = "a request may always shorten its time"
+		f.Why = "a request may always shorten its deadline"
 	case alone.Timeout != e.claims.Timeout:
-		f.Why = "another header counts, which says " + e.claims.Timeout.String()
+		f.Why = "another header takes precedence: " + e.claims.Timeout.String()
 	case e.route.Config.Timeout > 0 && e.left == e.route.Config.Timeout:
 		f.Why = "the route's timeout is shorter"
 	default:
-		f.Why = fmt.Sprintf("it is farther away than max_timeout of the listener, %v", e.left)
+		f.Why = fmt.Sprintf("longer than max_timeout of the listener, %v", e.left)
 	}
 }
 
@@ -157,7 +157,7 @@ func (e *explaining) notOfGRPC(f *HeaderFacts) bool {
 	if !strings.HasPrefix(f.Name, "Grpc-") || e.question.Request.Method == http.MethodPost {
 		return false
 	}
-	f.Why = "headers of gRPC are read of POST requests only, as its calls are"
+	f.Why = "gRPC headers count in POST requests only"
 	return true
 }
 
@@ -167,15 +167,15 @@ func (e *explaining) customer(name string) HeaderFacts {
 	values := e.question.Request.Header[name]
 	switch {
 	case !e.route.Named:
-		f.Why = "at an edge any client can send it, and the route does not say trusted_header"
+		f.Why = "at an edge any client can send it, and the route does not set trusted_header"
 	case len(values) == 0:
-		f.Why = "the route takes the customer from it, and it is not there"
+		f.Why = "names the customer for this route, but the request does not have it"
 	case len(values[0]) > routes.MaxCustomer:
-		f.Why = fmt.Sprintf("it is longer than %d bytes, so it names no customer", routes.MaxCustomer)
+		f.Why = fmt.Sprintf("longer than %d bytes: it names no customer", routes.MaxCustomer)
 	case len(values) > 1:
-		f.Why = "there are several, and so none counts"
+		f.Why = "sent more than once: none counts"
 	default:
-		f.Says, f.Believed, f.Why = values[0], true, "the route takes the customer from it"
+		f.Says, f.Believed, f.Why = values[0], true, "names the customer for this route"
 	}
 	return f
 }
@@ -192,14 +192,14 @@ func (e *explaining) forwarded() (all []HeaderFacts) {
 		if known || name == e.route.Header || ofTransport[name] || slices.Equal(came, goes) {
 			continue
 		}
-		f := HeaderFacts{Name: name, Why: "it is between the client and the proxy, and goes no further"}
+		f := HeaderFacts{Name: name, Why: "hop-by-hop header: not forwarded"}
 		if len(goes) > 0 {
-			f.Sent, f.Why = e.sent(name), "the proxy says this itself"
+			f.Sent, f.Why = e.sent(name), "the proxy sets this header itself"
 			if name == headers.RequestID {
-				f.Why = "at an edge each request gets an id of the proxy, unless preserve_external_request_id is set"
+				f.Why = "at an edge the proxy sets a new id, unless preserve_external_request_id is set"
 			}
 		} else if strings.HasPrefix(name, "X-Forwarded-") || name == "Forwarded" {
-			f.Why = "at an edge, what a client says of others before it is not believed"
+			f.Why = "at an edge forwarding headers of clients are not trusted"
 		}
 		all = append(all, f)
 	}

@@ -31,7 +31,7 @@ var retryCases = []struct {
 	when string
 	failure
 }{
-	{"it cannot be connected to", failure{refused: true}},
+	{"the endpoint refuses the connection", failure{refused: true}},
 	{"the connection breaks before an answer", failure{broken: true}},
 	{"500", failure{status: http.StatusInternalServerError}},
 	{"502", failure{status: http.StatusBadGateway}},
@@ -67,14 +67,14 @@ func grpcFailure(code, pushback string) failure {
 func (e *explaining) retries() (*RetryFacts, error) {
 	x := e.cluster()
 	f := &RetryFacts{Mode: spillway.ModeEnforce.String(), Limits: given("", &x.Retry)}
-	f.Why = "attempts limits the retries of a request, and ratio the share of retries in all requests"
-	const always = "; a request that an endpoint cannot have seen, as it closed the connection, goes out on another one in any mode"
+	f.Why = "attempts limits the retries of one request; ratio limits retries as a share of all requests"
+	const always = "; in every mode, a request on a connection that the endpoint had already closed is sent again on another connection"
 	if !e.config.Retries(x) {
 		f.Mode = string(x.Retry.Mode)
 		if f.Mode == "" {
 			f.Mode = string(e.config.Mode)
 		}
-		f.Why = "mode " + f.Mode + ": nothing is retried; in mode enforce it would be"
+		f.Why = "mode " + f.Mode + ": no retries; the list shows what mode enforce would retry"
 	}
 	f.Why += always
 	cases := retryCases

@@ -23,7 +23,7 @@ func (e *explaining) routes(r *http.Request) (all []RouteFacts) {
 		c := &e.config.Routes[i]
 		f := RouteFacts{Route: fmt.Sprintf("routes[%d]", i)}
 		if !routes.Serves(e.listener, c) {
-			f.Why = "is not of this listener, but of " + strings.Join(c.Listeners, ", ")
+			f.Why = "belongs to other listeners: " + strings.Join(c.Listeners, ", ")
 			all = append(all, f)
 			continue
 		}
@@ -53,9 +53,9 @@ func wants(c *config.Route) string {
 		all = append(all, "headers "+name)
 	}
 	if len(all) == 0 {
-		return "it matches all requests"
+		return "matches all requests"
 	}
-	return "all its conditions hold: " + strings.Join(all, "; ")
+	return "all conditions match: " + strings.Join(all, "; ")
 }
 
 // missed describes the condition of a route that a request does not meet. It does not show
@@ -63,7 +63,7 @@ func wants(c *config.Route) string {
 func missed(c *config.Route, field string, r *http.Request, path, host string) string {
 	switch field {
 	case "":
-		return "servers read the path in different ways, and this is the route of one: the request is rejected"
+		return "the path is ambiguous: some servers would read it as one of this route; the request is rejected with 400"
 	case "path":
 		if c.Exact {
 			return fmt.Sprintf("path %.100q is not %s", path, c.Path)
@@ -72,11 +72,11 @@ func missed(c *config.Route, field string, r *http.Request, path, host string) s
 	case "host":
 		return fmt.Sprintf("host %.100q is not %s", host, c.Host)
 	case "methods":
-		return fmt.Sprintf("method %.20q is none of %s", r.Method, strings.Join(c.Methods, ", "))
+		return fmt.Sprintf("method %.20q is not one of %s", r.Method, strings.Join(c.Methods, ", "))
 	default:
 		name := strings.TrimPrefix(field, "headers.")
 		if len(r.Header.Values(name)) == 0 {
-			return "there is no header " + name
+			return "the request has no header " + name
 		}
 		return "header " + name + " has another value"
 	}

@@ -21,16 +21,16 @@ func (e *Explanation) Write(w io.Writer) error {
 		line("  "+r.Route, map[bool]string{true: "MATCHES", false: "no"}[r.Matches], r.Why)
 	}
 	if e.Call == nil {
-		line("  no route matches: the answer is 404, or UNIMPLEMENTED")
+		line("  no route matches: the answer is 404 (gRPC: UNIMPLEMENTED)")
 		return t.Flush()
 	}
 	line("\nheaders")
 	for _, h := range e.Headers {
 		believed := map[bool]string{true: "counts", false: "does not count"}[h.Believed]
-		line("  "+h.Name, believed, with("says ", h.Says)+with(map[bool]string{true: "; "}[h.Says != ""], h.Why), "sent on: "+cmp.Or(h.Sent, "no"))
+		line("  "+h.Name, believed, with("value ", h.Says)+with(map[bool]string{true: "; "}[h.Says != ""], h.Why), "forwarded: "+cmp.Or(h.Sent, "no"))
 	}
 	if len(e.Headers) == 0 {
-		line("  no header says anything about the request")
+		line("  no header changes the class, the attempt, the deadline or the customer")
 	}
 	writeCall(line, e.Call)
 	line("\ngates, in order")
@@ -51,7 +51,7 @@ func (e *Explanation) Write(w io.Writer) error {
 // writeCaps writes the caps that are lower than configured, if there are any.
 func writeCaps(line func(...string), e *Explanation) {
 	if len(e.Caps) > 0 {
-		line(fmt.Sprintf("\ncaps in force, if the proxy may open %d files (ulimit -n; --open-files names another limit)", e.Files))
+		line(fmt.Sprintf("\ncaps lowered by the limit on open files, %d (ulimit -n, or --open-files)", e.Files))
 	}
 	for _, x := range e.Caps {
 		configured := "no cap"
@@ -72,9 +72,9 @@ func writeCall(line func(...string), c *CallFacts) {
 	line("  customer", customer)
 	line("  attempt", fmt.Sprint(c.Attempt+1))
 	line("  deadline", cmp.Or(c.Deadline, "none"))
-	line("  limit", c.LimitKey+" (routes with the same key share it)")
+	line("  limit", c.LimitKey+" (shared by routes with the same key)")
 	if c.Exempt {
-		line("  exempt", "it skips the rate limit, the quota and the shedder")
+		line("  exempt", "skips the rate limit, the quota and the shedder")
 	}
 }
 
@@ -87,14 +87,14 @@ func writeRest(line func(...string), e *Explanation) {
 		line("  after: "+c.When, map[bool]string{true: "retried", false: "not retried"}[c.Again])
 	}
 	g := e.Target
-	scheme := "in the clear"
+	scheme := "without TLS"
 	if g.TLS {
-		scheme = "by TLS"
+		scheme = "over TLS"
 	}
-	line("\ngoes to: cluster " + g.Cluster + ", " + g.Protocol + ", " + scheme)
-	line("  to one of " + strings.Join(g.Endpoints, ", "))
+	line("\nsent to: cluster " + g.Cluster + ", " + g.Protocol + ", " + scheme)
+	line("  endpoints: " + strings.Join(g.Endpoints, ", "))
 	for _, h := range g.Sent {
-		line("  with " + h)
+		line("  header " + h)
 	}
 	line(fmt.Sprintf("\nanswer: %d if the endpoint answers 200", e.Status))
 }

@@ -18,7 +18,7 @@ import (
 var (
 	errNoRoute  = errors.New("no route matches")
 	errDraining = errors.New("the proxy is ending")
-	errCrowded  = errors.New("as many requests are under way as may be")
+	errCrowded  = errors.New("max_requests of the listener is reached")
 	errConnect  = errors.New("the proxy opens no tunnels")
 )
 

@@ -42,26 +42,12 @@
 //
 // # Endpoints
 //
-// Package balance chooses the endpoint of each attempt: the less busy of two, or by the
-// weights of load reports. Endpoints that fail their health checks, have sent a retry hint,
-// or are ejected are skipped while there are others. An endpoint that rejects gets little more
-// than it accepts. After a rejection that is about the endpoint (package upstream), the next
-// attempt is made at once if another endpoint is available for it, paid for by the retry
-// budget; the retry hint of the endpoint applies to that endpoint only. If no endpoint is
-// left, the answer goes to the client, with its retry hint.
-//
-// # The throttle of a cluster
-//
-// It is asked once for each request, not for each attempt, so that it follows the answers
-// of all endpoints together. Each operation has its own throttle (package upstream): one path
-// that always fails does not stop the others. Rejections of one customer do not count.
-//
-// # Batch
-//
-// In front of a batch cluster requests wait for one of few slots. Each slot has a separate
-// connection to an endpoint. With the protocol auto, one connection to each endpoint is kept
-// for HTTP/2. The queue is bounded; the highest class is first, and in a class customers take
-// turns (package turns). A client that disconnects gives up its turn.
+// Package balance chooses the endpoint of each attempt. After a rejection that is about the
+// endpoint (package upstream), the next attempt is made at once if another endpoint is available
+// for it, paid for by the retry budget. If no endpoint is left, the answer goes to the client,
+// with its retry hint. The throttle of a cluster is asked once for each request, not for each
+// attempt (package upstream). In front of a batch cluster requests wait for their turn (package
+// turns): each slot has a separate connection to an endpoint.
 //
 // # Reporting
 //
@@ -73,18 +59,13 @@
 // # Adaptive limits
 //
 // The rate limit of a cluster, or its in-flight limit, may follow the capacity of the
-// cluster (tune.go, package tune). Answers of the endpoints are measured from when an attempt
-// is sent until the headers of its answer arrive. A 503 counts as a rejection; a 429 does not,
-// as it is about one customer. A rate limit applies to each listener, so with several
-// listeners the busiest one counts. The limit outlives changes of the configuration that do
-// not concern it.
+// cluster (tune.go, package tune), as the answers of its endpoints show it ([upstream.Meter]). A
+// rate limit applies to each listener, so with several listeners the busiest one counts. The
+// limit outlives changes of the configuration that do not concern it.
 //
-// # Limits of a control plane
-//
-// A control plane ([upstream.ControlPlane]) may set how many requests and retries may be in
-// flight to a cluster, and receives reports of what was rejected and sent. The limits are kept
-// across changes of the configuration and while the control plane is unreachable. A control
-// plane that is replaced ends when the clusters use the new one.
+// The limits of a control plane ([upstream.ControlPlane]) are kept across changes of the
+// configuration and while the control plane is unreachable. A control plane that is replaced
+// ends when the clusters use the new one.
 //
 // # Changes
 //

@@ -235,7 +235,7 @@ type GateStats struct {
 	Requests          uint64 // that have come, whatever became of them
 	Admitted          uint64 // that were let in, to wait for their turn or to be sent
 	Unlabelled        uint64 // that came without a criticality of their own
-	InFlight          int    // requests under way, those that wait included
+	InFlight          int    // requests in flight, including those that wait
 	Peak              int    // the most of them at once, since Stats was last called
 	ingress.Stats
 }

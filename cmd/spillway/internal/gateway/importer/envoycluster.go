@@ -47,7 +47,7 @@ func (e *envoyImport) endpoints(x *config.Cluster, c document.Part) {
 	case "STRICT_DNS", "LOGICAL_DNS":
 		kind.Change("clusters[].endpoints", "a name is one endpoint, whatever addresses it has; it is looked up for each connection")
 	}
-	c.Get("lb_policy").Leave("endpoints are chosen by which has fewer requests under way, of two", "")
+	c.Get("lb_policy").Leave("of two random endpoints, the one with fewer requests in flight is used", "")
 	assigned := c.Get("load_assignment")
 	if n := assigned.Get("cluster_name"); n.Text() == x.Name {
 		n.Carry("clusters[].name")
@@ -111,7 +111,7 @@ func (e *envoyImport) thresholds(x *config.Cluster, c document.Part) {
 	if e.limit(x, c.Get("max_requests"), "inflight.max_requests", "") {
 		x.Inflight.Mode = "enforce"
 	}
-	c.Get("max_pending_requests").Leave("requests that wait for a connection are counted as under way", "inflight.max_requests; batch.queue bounds a queue")
+	c.Get("max_pending_requests").Leave("requests that wait for a connection count as in flight", "inflight.max_requests; batch.queue bounds a queue")
 	c.Get("max_retries").Leave("retries are bound to a share of the requests, not to so many at once", "retry.ratio")
 	budget := c.At("retry_budget", "budget_percent")
 	percent := budget.Get("value")
@@ -119,7 +119,7 @@ func (e *envoyImport) thresholds(x *config.Cluster, c document.Part) {
 		percent = budget
 	}
 	if f, ok := percent.Number(); ok && f > 0 && f <= 100 {
-		assign(e.builder, x, percent, "retry.ratio", "it is a share of the requests that come, not of those under way", f/100)
+		assign(e.builder, x, percent, "retry.ratio", "it is a share of arriving requests, not of requests in flight", f/100)
 	}
 	c.At("retry_budget", "min_retry_concurrency").Leave("a cluster with few requests saves up for retries, and has no minimum", "")
 	c.Get("track_remaining").Leave("what is left of a limit shows up in the metrics in any case", "")

@@ -38,9 +38,9 @@ func GRPC(d Document, o Options) (*Result, error) {
 		g.method(method)
 	}
 	for _, balancing := range root.Get("load_balancing_config").List() {
-		balancing.Leave("endpoints are chosen by which has fewer requests under way, of two", "")
+		balancing.Leave("of two random endpoints, the one with fewer requests in flight is used", "")
 	}
-	root.Get("load_balancing_policy").Leave("endpoints are chosen by which has fewer requests under way, of two", "")
+	root.Get("load_balancing_policy").Leave("of two random endpoints, the one with fewer requests in flight is used", "")
 	g.fallback()
 	b.nothing = len(b.config.Routes) == 0 && g.status == nil && g.ratio == 0
 	slices.SortStableFunc(b.config.Routes, func(x, y config.Route) int { return rank(x) - rank(y) })

@@ -11,7 +11,7 @@ import (
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
-// A Rate bounds the lines of a log per second, and counts those that are left out. A caller asks it
+// A Rate bounds the lines of a log per second, and counts the lines that are left out. A caller asks it
 // before it makes a line. It is safe for concurrent use; make one with [NewRate].
 type Rate struct {
 	lines   *ratelimit.Limiter

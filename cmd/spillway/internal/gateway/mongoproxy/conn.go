@@ -37,7 +37,7 @@ type conn struct {
 	hold    sync.Mutex // of deadlines, between two commands
 	looked  uint64     // the turn at the latest look of the watch
 
-	settings *settings // of the command under way
+	settings *settings // of the command in flight
 	down, up *link.Link
 	place    *servers.Server
 

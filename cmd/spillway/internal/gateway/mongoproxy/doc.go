@@ -7,14 +7,15 @@
 //	          .Listener  command  .Server  and connection │
 //	                     └──── retry.MongoDB ◄───────────┘
 //
+// docs/mongodb-proxy.md says what operators and clients see. This comment has what the code keeps
+// to besides.
+//
 // # One connection for one connection
 //
 // Each client connection has one connection to the server, made when the first message
 // arrives, and one goroutine: it reads a command, decides, sends it on, and sends the answer
-// back. Clients authenticate to the server, as messages are passed through unchanged.
-// Compression, cursors, sessions and transactions work as without a proxy, and no client waits
-// for another one. The price is that connections are not pooled, and that a retry goes to the
-// server that rejected the command: no other server has authenticated this connection.
+// back. The price is that a retry goes to the server that rejected the command: no other server
+// has authenticated this connection.
 //
 // With several mongos, all connections of a client go to the same mongos while it has any:
 // cursors and transactions live in a mongos, and a driver that sees a single server uses any
@@ -38,30 +39,17 @@
 // and for an error errorLabels and baseBackoffMS. An OP_COMPRESSED is expanded as far as
 // needed.
 //
-// zlib and zstd can be expanded in part, snappy cannot: the proxy removes snappy from the
-// compressors that a hello offers, and drivers choose another one of their list or none.
-//
-// # hello
-//
-// By default, a member of a replica set looks like a mongos: the fields about the set are
-// removed from its hello, so that drivers do not bypass the proxy. URIs must not have
-// replicaSet then. topologyVersion stays, and so do the streamed answers that a driver awaits
-// on one connection.
+// zlib and zstd can be expanded in part, snappy cannot: so it is not offered to drivers.
 //
 // # Gates
 //
-// The limiter of connections and the limiter of commands have the parameters and counters of a
-// MongoDB server ([Stats.ServerStatus]). A command that is rejected by the limiter, for its
-// quota or for its criticality, gets the code 462 with the labels SystemOverloadedError and
-// RetryableError, without the latter where retries are not allowed or do not help. A rejected
-// command that expects no answer is discarded. hello and the commands that authenticate are
-// exempt from all gates; so are all commands before authentication, where the configuration
-// says that the server demands it. Once authenticated, a connection stays subject to the
-// gates, even after a failed authentication or a logout. A getMore that waits for new data is
-// admitted, but does not count as in flight: it does no work.
+// The counters of both limiters are those of a MongoDB server ([Stats.Counts]). A rejection has
+// no label RetryableError where retries are not allowed or do not help. A rejected command that
+// expects no answer is discarded. Once authenticated, a connection stays subject to the gates,
+// even after a failed authentication or a logout.
 //
-// The shedder depends on what is in flight to the servers, not on the run queue of this
-// process: the servers do the work.
+// From a hello only the fields about the replica set are removed. topologyVersion stays, and so
+// do the streamed answers that a driver awaits on one connection.
 //
 // # Client backpressure
 //
@@ -89,7 +77,6 @@
 // and those that wait at a gate when the listener ends. A command that is sent when the server
 // hangs up, or when no server can be reached, has failed. A rejection is described by the
 // database and the name of the command, and the user or else the address of the client.
-// Connections whose TLS is passed through have no commands that the proxy could count.
 //
 // # Untrusted clients
 //
@@ -103,9 +90,6 @@
 // authentication, a connection that has not authenticated may send 32 commands other than
 // hello, each of at most 16 KiB and not compressed, within 30 s; between messages it may wait
 // for 5 minutes. Authenticated connections have the idle timeout.
-//
-// Where the proxy has its own certificate for the servers, MONGODB-X509 is rejected,
-// unless shared_x509 is set: the server would see the certificate of the proxy.
 //
 // Buffers grow with the data that arrives, up to the size that is kept for a retry, and count
 // against the memory budget of the process; without memory a command is streamed and sent

@@ -103,10 +103,8 @@ func each(all []count) iter.Seq2[string, float64] {
 	}
 }
 
-// ServerStatus returns the counters that a MongoDB server has, too, by their paths in its
+// serverStatus returns the counters that a MongoDB server has, too, by their paths in its
 // serverStatus.
-func (s *Stats) ServerStatus() iter.Seq2[string, float64] { return each(s.serverStatus()) }
-
 func (s *Stats) serverStatus() []count {
 	conns, reqs := s.Connections.Rate, s.Gate.RateLimit
 	return []count{
@@ -145,7 +143,7 @@ func averageQueued(s ratelimit.Stats) float64 {
 	return float64(s.TimeQueued.Microseconds()) / left
 }
 
-// IsLevel reports whether a value of ServerStatus or Counts is one that can fall.
+// IsLevel reports whether a value of Counts is one that can fall.
 func IsLevel(name string) bool {
 	switch name[strings.LastIndexByte(name, '.')+1:] {
 	case "current", "queuedForEstablishment", "averageTimeQueuedMicros", "totalAvailableTokens":
@@ -154,7 +152,7 @@ func IsLevel(name string) bool {
 	return false
 }
 
-// Counts returns the counters of ServerStatus, and the proxy's own counters, which begin with
+// Counts returns the counters that a MongoDB server has, too, by their paths in its serverStatus, and the proxy's own counters, which begin with
 // "proxy.".
 func (s *Stats) Counts() iter.Seq2[string, float64] {
 	all := append(s.serverStatus(),

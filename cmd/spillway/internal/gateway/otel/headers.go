@@ -14,7 +14,7 @@ import (
 // keyed adds the headers of a file to each request. It reads the file again for each request.
 type keyed struct {
 	file string
-	next http.RoundTripper
+	*http.Transport
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -25,7 +25,7 @@ func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	r = r.Clone(r.Context())
 	maps.Copy(r.Header, more)
-	return k.next.RoundTrip(r)
+	return k.Transport.RoundTrip(r)
 }
 
 // headers reads a file of headers; an empty name yields no headers. Errors do not show the

@@ -28,13 +28,50 @@ const (
 	maxResponse = 16 << 10         // bytes of an answer that are read
 )
 
-// An Exporter sends metrics until it is closed.
-type Exporter struct {
-	provider  *metric.MeterProvider
-	transport *http.Transport
+// A sender sends metrics or spans to the endpoint until it is closed.
+type sender struct {
+	client    *http.Client
 	failures  otel.ErrorHandlerFunc
 	lastWords time.Duration
+	provider  interface {
+		Shutdown(ctx context.Context) error
+	}
 }
+
+// newSender returns a sender without a provider. All failures of OpenTelemetry in the process
+// go to the logger.
+func newSender(c *config.Otel, logger *slog.Logger) (s sender, err error) {
+	secured, err := secrets(c)
+	if err != nil {
+		return s, err
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if secured != nil {
+		transport.TLSClientConfig = secured
+	}
+	s.lastWords, s.client = lastWords, &http.Client{
+		Transport: keyed{c.HeadersFile, transport},
+		// The keys must not be sent to other hosts.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	if s.failures, err = failures(logger); err == nil {
+		otel.SetErrorHandler(s.failures) // what fails while it runs comes there and nowhere else
+	}
+	return s, err
+}
+
+// close sends what is left, and stops.
+func (s *sender) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), s.lastWords)
+	defer cancel()
+	if err := s.provider.Shutdown(ctx); err != nil {
+		s.failures.Handle(err)
+	}
+	s.client.CloseIdleConnections()
+}
+
+// An Exporter sends metrics until it is closed.
+type Exporter struct{ sender }
 
 // Check returns an error if Start cannot use c. A nil c is valid.
 func Check(c *config.Otel) error {
@@ -64,36 +101,27 @@ func Start(c *config.Otel, version string, from prometheus.Gatherer, logger *slo
 	if err := Check(c); c == nil || err != nil {
 		return nil, err
 	}
-	secured, err := secrets(c)
+	s, err := newSender(c, logger)
 	if err != nil {
 		return nil, err
-	}
-	failed, err := failures(logger)
-	if err != nil {
-		return nil, err
-	}
-	e := &Exporter{transport: http.DefaultTransport.(*http.Transport).Clone(), failures: failed, lastWords: lastWords}
-	if secured != nil {
-		e.transport.TLSClientConfig = secured
 	}
 	interval := cmp.Or(c.Interval, 15*time.Second)
 	timeout := min(interval, patience)
-	exporter, err := newExporter(c, timeout, e.transport)
+	exporter, err := newExporter(c, timeout, s.client)
 	if err != nil {
 		return nil, err
 	}
-	otel.SetErrorHandler(e.failures) // what fails while it runs comes there and nowhere else
-	e.provider = metric.NewMeterProvider(
-		metric.WithResource(resourceOf(c, version, e.failures)),
+	s.provider = metric.NewMeterProvider(
+		metric.WithResource(resourceOf(c, version, s.failures)),
 		metric.WithReader(metric.NewPeriodicReader(exporter,
 			metric.WithProducer(bridge.NewMetricProducer(bridge.WithGatherer(from))),
 			metric.WithInterval(interval), metric.WithTimeout(timeout))))
-	return e, nil
+	return &Exporter{s}, nil
 }
 
 // newExporter returns an exporter to the endpoint. It sets each option that an environment
 // variable could change.
-func newExporter(c *config.Otel, timeout time.Duration, transport *http.Transport) (metric.Exporter, error) {
+func newExporter(c *config.Otel, timeout time.Duration, client *http.Client) (metric.Exporter, error) {
 	return otlpmetrichttp.New(context.Background(),
 		otlpmetrichttp.WithEndpointURL(strings.TrimSuffix(c.Endpoint, "/")+"/v1/metrics"),
 		otlpmetrichttp.WithHeaders(nil),
@@ -102,11 +130,7 @@ func newExporter(c *config.Otel, timeout time.Duration, transport *http.Transpor
 		otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{}),
 		otlpmetrichttp.WithMaxResponseSize(maxResponse),
 		otlpmetrichttp.WithTimeout(timeout),
-		otlpmetrichttp.WithHTTPClient(&http.Client{
-			Transport: keyed{c.HeadersFile, transport},
-			// The keys must not be sent to other hosts.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}))
+		otlpmetrichttp.WithHTTPClient(client))
 }
 
 // resourceOf returns the resource attributes that identify the proxy.
@@ -126,13 +150,7 @@ func resourceOf(c *config.Otel, version string, failed otel.ErrorHandler) *resou
 // Close makes a last export and stops. It takes a few seconds at most, and must be called
 // once; on nil it does nothing.
 func (e *Exporter) Close() {
-	if e == nil {
-		return
+	if e != nil {
+		e.close()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), e.lastWords)
-	defer cancel()
-	if err := e.provider.Shutdown(ctx); err != nil {
-		e.failures.Handle(err)
-	}
-	e.transport.CloseIdleConnections()
 }

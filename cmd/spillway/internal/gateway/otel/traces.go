@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -28,13 +27,10 @@ const spanQueue = 2048
 
 // A Tracer makes spans of requests and sends them. It is safe for concurrent use.
 type Tracer struct {
-	ratio     float64
-	spans     *ratelimit.Limiter
-	tracer    trace.Tracer
-	provider  *sdk.TracerProvider
-	transport *http.Transport
-	failures  otel.ErrorHandlerFunc
-	lastWords time.Duration
+	ratio  float64
+	spans  *ratelimit.Limiter
+	tracer trace.Tracer
+	sender
 }
 
 // StartTraces exports spans to the endpoint of c. Without traces in c it returns nil. The
@@ -43,21 +39,14 @@ func StartTraces(c *config.Otel, version string, logger *slog.Logger) (*Tracer, 
 	if err := Check(c); c == nil || c.Traces == nil || err != nil {
 		return nil, err
 	}
-	secured, err := secrets(c)
+	s, err := newSender(c, logger)
 	if err != nil {
 		return nil, err
 	}
 	limit := ratelimit.Config{Rate: c.Traces.Rate, BurstSeconds: max(1, 1/c.Traces.Rate)}
-	t := &Tracer{ratio: c.Traces.Ratio, lastWords: lastWords}
-	if t.failures, err = failures(logger); err != nil {
-		return nil, err
-	}
+	t := &Tracer{ratio: c.Traces.Ratio, sender: s}
 	if t.spans, err = ratelimit.New(limit); err != nil {
 		return nil, fmt.Errorf("otel.traces: %w", err)
-	}
-	t.transport = http.DefaultTransport.(*http.Transport).Clone()
-	if secured != nil {
-		t.transport.TLSClientConfig = secured
 	}
 	exporter, err := otlptracehttp.New(context.Background(),
 		otlptracehttp.WithEndpointURL(strings.TrimSuffix(c.Endpoint, "/")+"/v1/traces"),
@@ -67,19 +56,15 @@ func StartTraces(c *config.Otel, version string, logger *slog.Logger) (*Tracer, 
 		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{}),
 		otlptracehttp.WithMaxResponseSize(maxResponse),
 		otlptracehttp.WithTimeout(patience),
-		otlptracehttp.WithHTTPClient(&http.Client{
-			Transport:     keyed{c.HeadersFile, t.transport},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}))
+		otlptracehttp.WithHTTPClient(s.client))
 	if err != nil {
 		return nil, err
 	}
-	otel.SetErrorHandler(t.failures)
-	t.provider = sdk.NewTracerProvider(
+	provider := sdk.NewTracerProvider(
 		sdk.WithResource(resourceOf(c, version, t.failures)),
 		sdk.WithSampler(sdk.AlwaysSample()), // what is not sampled never comes here
 		sdk.WithBatcher(exporter, sdk.WithMaxQueueSize(spanQueue), sdk.WithExportTimeout(patience)))
-	t.tracer = t.provider.Tracer("github.com/seed90641741/spillway/cmd/spillway", trace.WithInstrumentationVersion(version))
+	t.provider, t.tracer = provider, provider.Tracer("github.com/seed90641741/spillway/cmd/spillway", trace.WithInstrumentationVersion(version))
 	return t, nil
 }
 
@@ -134,13 +119,7 @@ func (s *Span) End(now time.Time, name string, failed bool, all ...attribute.Key
 // Close sends the queued spans and stops. It takes a few seconds at most, and must be called
 // once; on nil it does nothing.
 func (t *Tracer) Close() {
-	if t == nil {
-		return
+	if t != nil {
+		t.close()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), t.lastWords)
-	defer cancel()
-	if err := t.provider.Shutdown(ctx); err != nil {
-		t.failures.Handle(err)
-	}
-	t.transport.CloseIdleConnections()
 }

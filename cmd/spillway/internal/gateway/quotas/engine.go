@@ -58,7 +58,7 @@ type nobody struct{}
 func (nobody) Printf(context.Context, string, ...any) {}
 
 // connections is how many an Engine has at most to each server. A task has one or two round trips
-// under way, and many tasks of one process share an Engine.
+// in flight, and many tasks of one process share an Engine.
 const connections = 16
 
 // Board returns the board of a domain.

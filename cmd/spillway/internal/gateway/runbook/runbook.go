@@ -169,7 +169,7 @@ var entries = map[string]Entry{
 		[]string{"routes[].timeout"}, "client_gone_sent",
 	},
 	"client_gone_waiting": {
-		"Clients give up while their requests wait here: shorten the wait, so that they are told sooner.",
+		"Clients give up while their requests wait here: shorten the wait, so that they get an answer sooner.",
 		[]string{"clusters[].shed.max_wait", "clusters[].batch.max_wait", "mongo[].shed.max_wait"}, "client_gone_waiting",
 	},
 	"client_gone_sent": {

@@ -43,7 +43,7 @@ func Aligned(write func(io.Writer)) string {
 }
 
 // Row writes a line of cells for [Aligned]. Numbers of type float64 have four digits. Text is
-// shortened, and its control characters are replaced, so that no name makes a cell or a line of its own.
+// shortened, and its control characters are replaced, so that no name can start a new cell or line.
 func Row(w io.Writer, cells ...any) {
 	for i, c := range cells {
 		if i > 0 {

@@ -51,7 +51,7 @@ type Window struct {
 	sum                     int64
 
 	latency float64   // ms, the last that was known
-	alive   time.Time // when something last ended, or nothing was under way
+	alive   time.Time // when something last ended, or nothing was in flight
 }
 
 // Read puts the values of the signals of a configuration into values, NaN the first time that

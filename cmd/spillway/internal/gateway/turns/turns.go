@@ -14,7 +14,7 @@ import (
 
 // Limits are the limits of a [Queue].
 type Limits struct {
-	Places  int // requests under way at once
+	Places  int // requests in flight at once
 	Waiting int // requests that wait
 	MaxWait time.Duration
 }
@@ -89,7 +89,7 @@ func (q *Queue) Leave(r Request) {
 
 // Stats is a snapshot of a [Queue].
 type Stats struct {
-	Busy, Places  int // requests under way
+	Busy, Places  int // requests in flight
 	Waiting       int
 	RejectedTotal uint64        // for want of room
 	ExpiredTotal  uint64        // whose turn did not come in time

@@ -52,7 +52,6 @@ func (h Health) String() string {
 type health struct {
 	state   atomic.Uint32 // a Health
 	checks  atomic.Uint64 // that have ended
-	bad     atomic.Uint64 // of those
 	skipped atomic.Uint64 // that were not made, as requests were served
 	reason  atomic.Pointer[string]
 	rare    atomic.Bool   // the checker waits long, as there are no requests
@@ -69,7 +68,6 @@ func (h *health) take(c *config.Health, err error) (changed bool) {
 	found, threshold := Healthy, c.HealthyThreshold
 	if err != nil {
 		found, threshold = Unhealthy, c.UnhealthyThreshold
-		h.bad.Add(1)
 		h.reason.Store(new(err.Error()))
 	}
 	switch was := h.is(); {

@@ -9,7 +9,7 @@ import (
 // EndpointStats is a snapshot of an endpoint.
 type EndpointStats struct {
 	Address string
-	Busy    int           // attempts under way
+	Busy    int           // attempts in flight
 	Total   uint64        // attempts
 	Errors  uint64        // of them, failed ones
 	Answers uint64        // of them, those with an answer
@@ -19,10 +19,10 @@ type EndpointStats struct {
 	Failed  bool          // the last connection failed less than 10 s ago, and no answer came since
 	Trouble string        // why there was no connection, of the last time that there was none
 
-	Health                   Health // by its checks
-	ChecksTotal, FailedTotal uint64 // checks that have ended, and failed ones of them
-	SkippedTotal             uint64 // checks that were not made, as requests were served
-	Reason                   string // of the last check that failed
+	Health       Health // by its checks
+	ChecksTotal  uint64 // checks that have ended
+	SkippedTotal uint64 // checks that were not made, as requests were served
+	Reason       string // of the last check that failed
 }
 
 func (e *endpoints) stats(now time.Time) []EndpointStats {
@@ -33,7 +33,7 @@ func (e *endpoints) stats(now time.Time) []EndpointStats {
 			Address: x.address, Busy: x.Busy(), Total: x.total.Load(),
 			Errors: x.errors.Load(), Answers: x.answers.Load(), Took: time.Duration(x.took.Load()), State: e.set.State(now, x.Endpoint), Weight: e.set.Weight(i),
 			Failed: x.lost.Load() && x.failed.Load() >= at-int64(lose),
-			Health: x.health.is(), ChecksTotal: x.health.checks.Load(), FailedTotal: x.health.bad.Load(), SkippedTotal: x.health.skipped.Load(),
+			Health: x.health.is(), ChecksTotal: x.health.checks.Load(), SkippedTotal: x.health.skipped.Load(),
 		}
 		if trouble := x.trouble.Load(); trouble != nil {
 			s.Trouble = *trouble

@@ -16,18 +16,18 @@ import (
 type Config struct {
 	Protect     string        `default:"both" placeholder:"WHO" help:"Which side uses Spillway in the protected run: both, callers, server, proxy (a process in front of the backend), none (default ${default})."`
 	Backend     string        `default:"cpu" placeholder:"KIND" help:"What a call does at the backend: cpu burns it, mixed waits 5 ms in between, blocking waits for one of 8 slots and holds it for 20 ms (default ${default})."`
-	Clients     int           `default:"1" placeholder:"N" help:"Callers that share the load, each with connections and policies of its own (default ${default})."`
+	Clients     int           `default:"1" placeholder:"N" help:"Callers that share the load, each with separate connections and policies (default ${default})."`
 	Scenario    string        `default:"step" placeholder:"NAME" help:"What happens: step, more load than the backend can do; degradation, a step to which the protected server answers with a third of the work; or retry-storm, a short outage at a load that it can do (default ${default})."`
 	Overload    float64       `default:"10" placeholder:"X" help:"Load offered during the step, not in a retry-storm, in capacities of the backend (default ${default})."`
-	Calm        time.Duration `default:"4s" placeholder:"DURATION" help:"How long the load is calm before the step (default ${default})."`
-	Step        time.Duration `default:"0s" placeholder:"DURATION" help:"How long the overload lasts, or the outage (default 8s; 1.5s for the outage of a retry-storm)."`
-	Recovery    time.Duration `default:"6s" placeholder:"DURATION" help:"How long the load is calm after the step (default ${default})."`
-	Deadline    time.Duration `default:"0s" placeholder:"DURATION" help:"When an answer is of no more use, from the intended send (default 100ms; 250ms for a blocking backend)."`
+	Calm        time.Duration `default:"4s" placeholder:"DURATION" help:"Duration of the calm load before the step (default ${default})."`
+	Step        time.Duration `default:"0s" placeholder:"DURATION" help:"Duration of the overload or of the outage (default 8s; 1.5s for the outage of a retry-storm)."`
+	Recovery    time.Duration `default:"6s" placeholder:"DURATION" help:"Duration of the calm load after the step (default ${default})."`
+	Deadline    time.Duration `default:"0s" placeholder:"DURATION" help:"Deadline of a call, from its intended send time; later answers do not count (default 100ms; 250ms for a blocking backend)."`
 	Service     time.Duration `default:"1.5ms" placeholder:"DURATION" help:"CPU time that a cpu or mixed backend burns for one call (default ${default})."`
-	Retries     int           `default:"-1" placeholder:"N" help:"Immediate retries of callers without Spillway (default 3; 0 in a step where only a server or a proxy is protected, to which they are more of the load)."`
-	Mix         []float64     `default:"1,1,1,1" placeholder:"N" help:"How many calls are SHEDDABLE, SHEDDABLE_PLUS, CRITICAL and CRITICAL_PLUS, in proportion (default ${default})."`
+	Retries     int           `default:"-1" placeholder:"N" help:"Immediate retries of callers without Spillway (default 3; 0 in a step with --protect=server or proxy, where retries would only add load)."`
+	Mix         []float64     `default:"1,1,1,1" placeholder:"N" help:"Proportions of SHEDDABLE, SHEDDABLE_PLUS, CRITICAL and CRITICAL_PLUS calls (default ${default})."`
 	HTTP2       bool          `name:"http2" env:"SPILLWAY_HTTP2" help:"Call over HTTP/2 in place of HTTP/1.1."`
-	Body        int           `default:"0" placeholder:"BYTES" help:"Send a body of so many bytes with each call (default none)."`
+	Body        int           `default:"0" placeholder:"BYTES" help:"Send a body of this length with each call (default none)."`
 	Seed        uint64        `default:"1" placeholder:"N" help:"Seed of the arrival times and their classes (default ${default})."`
 	MaxInFlight int           `default:"0" placeholder:"N" help:"In-flight limit of all protected callers together (default capacity × deadline)."`
 	Port        int           `default:"0" placeholder:"N" help:"Port of the backend on 127.0.0.1 (default any free one)."`

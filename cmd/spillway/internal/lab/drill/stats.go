@@ -27,20 +27,27 @@ const (
 // recovery returns how long the service took to be back, and whether it was.
 // records are those from the end of the step on, in order of their intended send.
 func recovery(records []record, end, until time.Duration) (time.Duration, bool) {
-	const hold = int(RecoveryHold / RecoveryWindow)
-	windows := int((until - end) / RecoveryWindow) // whole ones
-	held := 0
-	for w := range windows {
-		from := end + time.Duration(w)*RecoveryWindow
-		offered, answered := 0, 0
-		for ; len(records) > 0 && records[0].at < from+RecoveryWindow; records = records[1:] {
+	whole := int((until - end) / RecoveryWindow)
+	return Recovery(whole, func(window int) (offered, answered int) {
+		to := end + time.Duration(window+1)*RecoveryWindow
+		for ; len(records) > 0 && records[0].at < to; records = records[1:] {
 			offered++
 			if records[0].outcome == good {
 				answered++
 			}
 		}
+		return offered, answered
+	})
+}
+
+// Recovery returns how long the service took to be back, and whether it was, from the calls of
+// each window after the step, which it asks for in their order.
+func Recovery(windows int, calls func(window int) (offered, answered int)) (time.Duration, bool) {
+	const hold = int(RecoveryHold / RecoveryWindow)
+	held := 0
+	for w := range windows {
 		held++
-		if float64(answered) < RecoveryShare*float64(offered) {
+		if offered, answered := calls(w); float64(answered) < RecoveryShare*float64(offered) {
 			held = 0
 		}
 		if held == hold {

@@ -213,21 +213,14 @@ func number(v *float64) float64 {
 
 // back returns how long after the step the service was back, as the drill defines it.
 func back(r *drill.Result, predicted *sim.Result) float64 {
-	const hold = int(drill.RecoveryHold / drill.RecoveryWindow)
 	s := &predicted.Clients[0].Series
 	from := int(math.Round(r.Settings.Phases[1].End / predicted.StepS))
 	until := min(int(math.Round(r.Settings.Phases[2].End/predicted.StepS)), len(s.Good))
-	held := 0
-	for i := from; i < until; i++ {
-		held++
-		if float64(s.Good[i]) < drill.RecoveryShare*float64(s.Offered[i]) {
-			held = 0
-		}
-		if held == hold {
-			return float64(i+1-hold-from) * predicted.StepS
-		}
+	took, ok := drill.Recovery(until-from, func(i int) (offered, answered int) { return s.Offered[from+i], s.Good[from+i] })
+	if !ok {
+		return math.NaN()
 	}
-	return math.NaN()
+	return took.Seconds()
 }
 
 // WriteTable writes a line for each figure.

@@ -6,12 +6,10 @@ import (
 	"strings"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/page"
 )
 
-// A verdict is the result of all checks in one word.
-type verdict struct{ Class, Word, Text string }
-
-func verdictOf(r *drill.Result) verdict {
+func verdictOf(r *drill.Result) page.Verdict {
 	broken := 0
 	for _, c := range r.Checks {
 		if !c.Pass {
@@ -20,13 +18,13 @@ func verdictOf(r *drill.Result) verdict {
 	}
 	switch {
 	case r.Interrupted:
-		return verdict{"stopped", "INTERRUPTED", "no verdict: the drill was stopped before its end"}
+		return page.Verdict{Class: "stopped", Word: "INTERRUPTED", Text: "no verdict: the drill was stopped before its end"}
 	case r.Passed():
-		return verdict{"pass", "PASS", fmt.Sprintf("all %d checks hold", len(r.Checks))}
+		return page.Verdict{Class: "pass", Word: "PASS", Text: fmt.Sprintf("all %d checks hold", len(r.Checks))}
 	case broken == 0:
-		return verdict{"stopped", "NO VERDICT", "nothing was checked"}
+		return page.Verdict{Class: "stopped", Word: "NO VERDICT", Text: "nothing was checked"}
 	default:
-		return verdict{"fail", "FAIL", fmt.Sprintf("%d of %d checks do not hold", broken, len(r.Checks))}
+		return page.Verdict{Class: "fail", Word: "FAIL", Text: fmt.Sprintf("%d of %d checks do not hold", broken, len(r.Checks))}
 	}
 }
 

@@ -8,7 +8,6 @@
 package report
 
 import (
-	"bytes"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -37,7 +36,7 @@ var document = template.Must(template.New("page").Parse(pageHTML))
 // A view is the data of the template. All its numbers are from the result.
 type view struct {
 	*drill.Result
-	Verdict  verdict
+	Verdict  page.Verdict
 	Step     string
 	Facts    []string
 	Headline []panel
@@ -81,10 +80,5 @@ func Write(w io.Writer, r *drill.Result) error {
 		Code:     []template.JS{template.JS(page.UPlot), template.JS(reportJS)},
 		Data:     template.JS(data),
 	}
-	var b bytes.Buffer
-	if err := document.Execute(&b, v); err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
-	_, err = w.Write(b.Bytes())
-	return err
+	return page.Write(w, document, v)
 }

@@ -4,7 +4,6 @@
 package simreport
 
 import (
-	"bytes"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -29,21 +28,18 @@ var document = template.Must(template.New("page").Parse(pageHTML))
 // A view is the data of the template.
 type view struct {
 	Title   string
-	Verdict verdict
+	Verdict page.Verdict
 	CSP     string
 	Style   template.CSS
 	All     []chapter
 }
-
-// A verdict is the result of all expectations in one word.
-type verdict struct{ Class, Word, Text string }
 
 // A chapter is one scenario.
 type chapter struct {
 	*scenario.Outcome
 
 	ID       string
-	Verdict  verdict
+	Verdict  page.Verdict
 	Shares   shares
 	Measures []string
 	Rows     []row
@@ -85,22 +81,17 @@ func Write(w io.Writer, all []*scenario.Outcome) error {
 		}
 	}
 	v.Verdict = verdictOf(held, judged)
-	var b bytes.Buffer
-	if err := document.Execute(&b, v); err != nil {
-		return fmt.Errorf("simreport: %w", err)
-	}
-	_, err := w.Write(b.Bytes())
-	return err
+	return page.Write(w, document, v)
 }
 
-func verdictOf(held, judged int) verdict {
+func verdictOf(held, judged int) page.Verdict {
 	switch {
 	case judged == 0:
-		return verdict{"stopped", "NO VERDICT", "nothing was expected"}
+		return page.Verdict{Class: "stopped", Word: "NO VERDICT", Text: "nothing was expected"}
 	case held == judged:
-		return verdict{"pass", "PASS", fmt.Sprintf("all %d expectations hold", judged)}
+		return page.Verdict{Class: "pass", Word: "PASS", Text: fmt.Sprintf("all %d expectations hold", judged)}
 	default:
-		return verdict{"fail", "FAIL", fmt.Sprintf("%d of %d expectations do not hold", judged-held, judged)}
+		return page.Verdict{Class: "fail", Word: "FAIL", Text: fmt.Sprintf("%d of %d expectations do not hold", judged-held, judged)}
 	}
 }
 

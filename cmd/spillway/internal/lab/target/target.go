@@ -25,12 +25,12 @@ import (
 
 // Config describes the load. The tags are for the command line, which has the defaults.
 type Config struct {
-	Target         string        `placeholder:"URL" help:"Send load to a service of your own in place of a backend of the drill. It must be on a loopback address, or --i-own-this-target be given."`
+	Target         string        `placeholder:"URL" help:"Send load to a service of your own in place of a backend of the drill. It must have a loopback address, unless --i-own-this-target is set."`
 	IOwnThisTarget bool          `name:"i-own-this-target" help:"The target is yours, or you may load it: allow addresses that are not loopback."`
-	Rate           float64       `default:"100" placeholder:"N" help:"Requests per second to the target at most, up to 10000 (default ${default})."`
-	Duration       time.Duration `default:"10s" placeholder:"DURATION" help:"How long the target gets load, up to 60s (default ${default})."`
-	Workers        int           `default:"16" placeholder:"N" help:"Requests in flight to the target at most, up to 1000: each worker waits for its answer (default ${default})."`
-	Timeout        time.Duration `default:"1s" placeholder:"DURATION" help:"How long a request to the target may take, up to 60s (default ${default})."`
+	Rate           float64       `default:"100" placeholder:"N" help:"Maximum requests per second, up to 10000 (default ${default})."`
+	Duration       time.Duration `default:"10s" placeholder:"DURATION" help:"Duration of the load, up to 60s (default ${default})."`
+	Workers        int           `default:"16" placeholder:"N" help:"Maximum requests in flight, up to 1000: each worker waits for its answer (default ${default})."`
+	Timeout        time.Duration `default:"1s" placeholder:"DURATION" help:"Timeout of a request, up to 60s (default ${default})."`
 }
 
 // Bounds of a Config.

@@ -74,7 +74,7 @@ func (g *Gate) Private(next http.HandlerFunc) http.HandlerFunc {
 func (g *Gate) Change(next http.HandlerFunc) http.HandlerFunc {
 	return g.allowed(next, func(c *Config, r *http.Request) (int, error) {
 		if c.TokenFile == "" {
-			return http.StatusForbidden, errors.New("changes want a token, and no token_file is configured")
+			return http.StatusForbidden, errors.New("no token for changes is configured: set admin.token_file")
 		}
 		return bears(r, c.TokenFile)
 	})

@@ -39,7 +39,7 @@ func PutPage(p *Page) { pages.Put(p) }
 // A Link is one side of a connection, read message by message. It has a buffer only
 // while there is something in it. One goroutine uses it.
 type Link struct {
-	Conn  net.Conn        // to set deadlines while nothing is under way
+	Conn  net.Conn        // to set deadlines while nothing is in flight
 	raw   syscall.RawConn // nil: it takes a buffer to wait for bytes
 	try   func(fd uintptr) bool
 	stall time.Duration // for whom stops in the middle; not above zero: none
