@@ -28,7 +28,7 @@ const (
 	parkTime = 2 * turns               // usual latencies, after which a request is parked; and this part of one takes a quick request
 	several  = 1 / (doubled * doubled) // share of quick requests from which they do not count: of exponentially distributed latencies 12 % are quick
 	stride   = round / 8               // completions from one look for evidence to the next: each look is a chance of a false alarm
-	group    = round / 4               // completions of all keys of which the quickest counts: a queue delays that one, too
+	group    = round / 4               // completions of all keys; only the quickest of them counts: a queue delays that one, too
 	lasting  = memory / 10             // a request is not parked before; a first probe that takes longer is not repeated; throughput that falls for less may do so by chance
 )
 
@@ -86,7 +86,7 @@ type limit struct {
 	quiet bool    // while Limiting, fewer are in flight than a probe allows
 
 	latency   latency       // of all answers
-	slower    latency       // of those that were not quick
+	slower    latency       // of answers that were not quick
 	share     float64       // of quick ones, while Open
 	mixed     bool          // so many are quick that they do not count
 	fastest   minimum       // of single requests, for all keys together only

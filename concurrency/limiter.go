@@ -22,12 +22,12 @@ type Limiter struct {
 	full   time.Duration // no place for a new key before then
 
 	shared *limit
-	keys   []key          // the first is for what has no place of its own
+	keys   []key          // the first is for all further keys
 	index  map[string]int // in keys
 	latest int            // the place of the key that was last looked up
 	other  time.Duration  // when that was last another key than the one before
 
-	beats    bool          // somebody calls Beat
+	beats    bool          // Beat is called
 	beat     time.Duration // when, on the clock
 	beatWall time.Duration // the same on the caller's
 	busy     bool          // the processors of this process are

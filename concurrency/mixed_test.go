@@ -44,7 +44,7 @@ func TestQuickRequestsAreNoQueue(t *testing.T) {
 	}
 }
 
-// A mixedPool is a pool beside a cache: of all requests of a key, a share takes 2 ms and no slot.
+// A mixedPool is a pool with a cache: a share of the requests of a key takes 2 ms and no slot.
 type mixedPool struct {
 	*pool
 	share float64

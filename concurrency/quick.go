@@ -27,7 +27,7 @@ func (l *limit) answer(took float64, failed, calm bool) bool {
 }
 
 // quick reports whether an answer took an eighth of the usual latency at most, where several do. Once they
-// do, a round begins anew without them.
+// do, a new round begins without them.
 func (l *limit) quick(took float64) bool {
 	usual := l.latency.mean
 	if l.state != Open {

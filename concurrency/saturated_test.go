@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A queue is found as soon as a limit is, and also while its base latency is measured again. The limit
-// is saturated if as many are working as are in service at once, without those that stay.
+// A queue is found when there is a limit, and also while its base latency is measured again. The limit
+// is saturated if the number that is working reaches the number in service at once; what stays in flight does not count.
 func TestSaturated(t *testing.T) {
 	for _, row := range []struct {
 		state          State

@@ -31,7 +31,7 @@ func (l *limit) watch(stall float64, alone bool) (everybody bool) {
 
 // evidence reports whether latency grows with what is in flight. Where it grows faster than a queue,
 // what is in flight has grown while requests waited, and what they found there counts. If
-// latency jumps while they find as much as before, that is not why. A few in flight need no limit.
+// latency jumps while they find the same number as before, that is not why. A few in flight need no limit.
 func (l *limit) evidence(rate, stall float64) bool {
 	working := float64(l.flight.working())
 	line := &l.fit
@@ -186,7 +186,7 @@ func (l *limit) resize() {
 
 // follow takes the throughput of a round in which requests waited: for the limit, or for one another, if the
 // caller holds back others before the limit does. If that of all keys halves for a second, other requests
-// than those that waited have the places: the keys do not wait for the same thing.
+// than the ones that waited have the places: the keys do not wait for the same thing.
 func (l *limit) follow(alone bool) {
 	flight, rate := l.measured()
 	waited := l.held >= l.begin || flight-l.stays > doubled*rate*l.base
