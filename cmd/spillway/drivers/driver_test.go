@@ -228,7 +228,7 @@ func TestRefusal(t *testing.T) {
 		t.Errorf("got %v with the labels %v after %d attempts", err, ce.Labels, attempts)
 	}
 	st := s.stats()
-	counted := maps.Collect(st.ServerStatus())
+	counted := maps.Collect(st.Counts())
 	if counted["network.ingressRequestRateLimiter.rejectedAdmissions"] != 4 ||
 		counted["network.ingressRequestRateLimiter.successfulAdmissions"] != 1 ||
 		counted["network.ingressRequestRateLimiter.exemptedAdmissions"] == 0 {

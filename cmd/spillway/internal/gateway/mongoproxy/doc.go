@@ -7,8 +7,7 @@
 //	          .Listener  command  .Server  and connection │
 //	                     └──── retry.MongoDB ◄───────────┘
 //
-// docs/mongodb-proxy.md says what operators and clients see. This comment has what the code keeps
-// to besides.
+// docs/mongodb-proxy.md says what operators and clients see, this comment what the code must keep to.
 //
 // # One connection for one connection
 //
