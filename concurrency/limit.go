@@ -25,11 +25,11 @@ const (
 // What follows from them.
 const (
 	sudden   = doubled                 // elasticity from which latency jumps: a queue alone has 1
-	parkTime = 2 * turns               // usual latencies, after which a request is parked; and this part of one takes a quick request
-	several  = 1 / (doubled * doubled) // share of quick requests from which they do not count: of exponentially distributed latencies 12 % are quick
+	parkTime = 2 * turns               // usual latencies, after which a request is parked; a quick one takes an eighth of one
+	several  = 1 / (doubled * doubled) // share of quick requests that matters: of exponentially distributed latencies 12 % are quick
 	stride   = round / 8               // completions from one look for evidence to the next: each look is a chance of a false alarm
 	group    = round / 4               // completions of all keys; only the quickest of them counts: a queue delays that one, too
-	lasting  = memory / 10             // a request is not parked before; a first probe that takes longer is not repeated; throughput that falls for less may do so by chance
+	lasting  = memory / 10             // a request is not parked before; a first probe that takes longer is not repeated; less throughput for less may be chance
 )
 
 // State is what is known of a key.
