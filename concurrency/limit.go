@@ -183,11 +183,12 @@ func (l *limit) enter() int {
 }
 
 // leave takes a request out of flight. Where it was abandoned, what it took says nothing.
-// all is the mean in flight of all keys meanwhile; calm says that the clock did not stand still recently.
-func (l *limit) leave(began time.Duration, found int, all float64, o spillway.Outcome, calm bool) {
+// all is the mean in flight of all keys meanwhile; calm says that the clock did not stand still recently. It reports
+// whether the request was quick; of all keys together, those are quick that are so for their key.
+func (l *limit) leave(began time.Duration, found int, all float64, o spillway.Outcome, calm, quick bool) bool {
 	working := l.flight.working()
 	if counted := l.flight.end(began); !counted {
-		return
+		return false
 	}
 	l.ended++
 	l.loaded += float64(float64(found+working) / 2)
@@ -195,12 +196,28 @@ func (l *limit) leave(began time.Duration, found int, all float64, o spillway.Ou
 	if o == spillway.OutcomeAbandoned {
 		l.abandoned += 1.0 / round
 		l.slow++
-		return
+		return false
 	}
 	l.hangs(began, working)
-	if took := inSeconds(l.at - began); l.answer(took, o != spillway.OutcomeServed, calm) && began >= l.hung {
-		l.learn(took, float64(found), float64(working), all)
+	took := inSeconds(l.at - began)
+	soon := l.answer(took, o != spillway.OutcomeServed, calm)
+	if l.shared {
+		l.mixed = l.mixed || quick
+	} else {
+		quick = l.quick(took)
 	}
+	if quick {
+		return true
+	}
+	l.slow++
+	l.served++
+	if !soon {
+		l.slower.add(l.at, took, calm)
+		if began >= l.hung {
+			l.learn(took, float64(found), float64(working), all)
+		}
+	}
+	return false
 }
 
 // advance counts time. A probe that takes too long ends: what is left after twice the

@@ -316,8 +316,8 @@ func (l *Limiter) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 	k.held--
 	meanwhile := float64(all+l.shared.flight.working()) / 2
 	calm := l.at-l.stood >= lasting
-	k.leave(began, own, meanwhile, o, calm)
-	l.shared.leave(began, all, meanwhile, o, calm)
+	quick := k.leave(began, own, meanwhile, o, calm, false)
+	l.shared.leave(began, all, meanwhile, o, calm, quick)
 	if l.config.Fixed {
 		return
 	}

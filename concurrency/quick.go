@@ -5,31 +5,23 @@ package concurrency
 // a line through all latencies falls while each slow one waits longer; and they are gone in the first moment of a drain,
 // so that throughput seems to fall. Where there are several, they are neither evidence nor counted in that comparison.
 
-// answer takes in how long an answer took, and reports whether that may be evidence: it was not quick, and no
-// failure that came sooner than usual, for which the work was not done.
-func (l *limit) answer(took float64, failed, calm bool) bool {
-	soon := failed && took < l.latency.mean
+// answer takes in how long an answer took. It reports whether that is a failure that came sooner than usual,
+// which says nothing: the work was not done.
+func (l *limit) answer(took float64, failed, calm bool) (soon bool) {
+	soon = failed && took < l.latency.mean
 	if !soon {
 		l.latency.add(l.at, took, calm)
 	}
 	if l.shared {
 		l.fastest.add(l.at, took)
 	}
-	if l.quick(took) {
-		return false
-	}
-	l.slow++
-	l.served++
-	if !soon {
-		l.slower.add(l.at, took, calm)
-	}
-	return !soon
+	return soon
 }
 
 // quick reports whether an answer took an eighth of the usual latency at most, where several do. Once they
 // do, a new round begins without them.
 func (l *limit) quick(took float64) bool {
-	usual := l.latency.mean
+	usual := min(l.latency.mean, turns*l.latency.least()) // after a queue the mean is too long for a while
 	if l.state != Open {
 		usual = min(usual, l.base)
 	}

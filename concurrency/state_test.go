@@ -84,7 +84,7 @@ func TestThroughputFallsWithWhatIsInFlight(t *testing.T) {
 	for at, ended := l.at, 0; l.state != Open; ended++ {
 		at += 2 * time.Millisecond
 		l.advance(at)
-		l.leave(1, 20, 20, spillway.OutcomeServed, true)
+		l.leave(1, 20, 20, spillway.OutcomeServed, true, false)
 		l.decide(0, false, false)
 		if l.flight.working() < 15 {
 			l.enter()
