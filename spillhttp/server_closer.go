@@ -22,7 +22,7 @@ const (
 	// A handshake of TLS takes a server 0.2 to 0.4 ms. That many for each processor are
 	// 1 to 2 % of the time of the tasks to which the connections move.
 	closedPerProcessor = 50
-	// A connection of HTTP/2 carries many requests, and those that come next each open a new one, until
+	// A connection of HTTP/2 carries many requests, and the next ones each open a new one, until
 	// one is open: some twenty handshakes of TLS, which are 1 % of a processor. In between two, the
 	// effect of the first shows: the task may have little enough to do.
 	closedHTTP2 = 1
@@ -46,8 +46,8 @@ func (c *closer) closes(now time.Time, r *http.Request) bool {
 
 // noted returns place, the passage of a request that is served from the time now on. If the
 // request had to wait, its answer closes the connection. As many requests as the task has
-// connections can be in flight, so without a rejection the queue would stand for ever, as full as
-// these connections make it. A connection of HTTP/2 carries requests that do not wait, too, and
+// connections can be in flight, so without a rejection the queue would always be as full as these
+// connections make it. A connection of HTTP/2 carries requests that do not wait, too, and
 // one that is to be upgraded has another header of that name.
 func (c *closer) noted(now time.Time, w http.ResponseWriter, r *http.Request, place *ingress.Passage) *ingress.Passage {
 	if place.Waited() && r.ProtoMajor == 1 && r.Header["Upgrade"] == nil && c.one.take(now) {

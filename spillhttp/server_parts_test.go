@@ -68,7 +68,7 @@ func TestContextAtItsDeadline(t *testing.T) {
 		if err := c.Err(); err != nil {
 			t.Errorf("before the deadline: %v", err)
 		}
-		time.Sleep(time.Nanosecond)
+		time.Sleep(time.Nanosecond) // in the virtual time of the bubble
 		if err := c.Err(); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("at the deadline: %v", err)
 		}

@@ -238,7 +238,7 @@ var adversaries = []*Scenario{
 	},
 }
 
-// halfCached sends 1600 requests per second, of which half find their answer in a cache, after a quiet time.
+// halfCached sends 1600 requests per second after a quiet time. Half of them find their answer in a cache.
 func halfCached(p *Process, backend *Backend, service func(*rand.Rand) Time) {
 	cache := noQueue()
 	p.poisson(func(t Time) float64 {

@@ -192,9 +192,9 @@ const incidentsHead = `# Incidents
 
 What operators see of each incident. Each is produced by a test, with the program as it is:
 ` + "`go test -run TestIncidents ./cmd/spillway`" + ` fails if the banner of the dashboard names another cause, or
-if a request is missing from the accounts. With ` + "`-update`" + ` it writes this page: the numbers and ports are those of
-one run. Alerts are those that Prometheus would raise if the metrics went on like this for two hours. The log has one line when an incident begins and one
-when it has ended, besides bounded numbers of lines about requests; a log that cannot be written has none.
+if a request is missing from the accounts. With ` + "`-update`" + ` it writes this page: the numbers and ports are of
+one run. Alerts are what Prometheus would raise if the metrics went on like this for two hours. The log has one line when an incident begins and one
+when it has ended, and a bounded number of lines about requests; a log that cannot be written has no lines.
 
 `
 

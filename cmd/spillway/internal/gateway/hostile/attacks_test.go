@@ -33,7 +33,7 @@ type attack struct {
 	run func(ctx context.Context, s *stage) error
 	// crowd sends to the proxy of the control, until ctx ends, what well-behaved clients of as many
 	// requests would, so that the ratio is that of the attack and not of its requests. nil: nothing.
-	crowd func(ctx context.Context, s *stage) error
+	crowd func(ctx context.Context, s *stage)
 }
 
 // honestAddress is where the honest client connects from, and attacks by default.

@@ -60,10 +60,7 @@ func smallWindows(ctx context.Context, s *stage) error {
 }
 
 // bursts: as many streams as those of smallWindows, whose answers are short and fit.
-func bursts(ctx context.Context, s *stage) error {
-	manyStreams(ctx, s, "/work", 1<<16)
-	return nil
-}
+func bursts(ctx context.Context, s *stage) { manyStreams(ctx, s, "/work", 1<<16) }
 
 // manyStreams opens a connection with 100 streams each second. The windows are for so many bytes
 // first, and increase just above the minimum rate.

@@ -162,7 +162,7 @@ func (a *attack) trial(t *testing.T, d time.Duration) (m measurement) {
 	failed := make(chan error, 1)
 	go func() { failed <- a.run(ctx, s) }()
 	if a.crowd != nil {
-		go func() { _ = a.crowd(ctx, spare) }()
+		go a.crowd(ctx, spare)
 	}
 	<-time.After(d / 6) // it has begun
 	if *full {

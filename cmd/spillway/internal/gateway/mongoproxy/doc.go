@@ -42,7 +42,7 @@
 //
 // # Gates
 //
-// The counters of both limiters are those of a MongoDB server ([Stats.Counts]). A rejection has
+// Both limiters have the counters of a MongoDB server ([Stats.Counts]). A rejection has
 // no label RetryableError where retries are not allowed or do not help. A rejected command that
 // expects no answer is discarded. Once authenticated, a connection stays subject to the gates,
 // even after a failed authentication or a logout.
