@@ -36,7 +36,7 @@ func (l *Limiter) cap() {
 		slot, ok := l.index[name]
 		if !ok {
 			slot = len(l.keys)
-			l.keys = append(l.keys, key{limit: newLimit(l.at, false), name: name, used: l.at})
+			l.keys = append(l.keys, l.newKey(name))
 			l.index[name] = slot
 		}
 		l.keys[slot].max = l.config.MaxByKey[name]
@@ -52,7 +52,7 @@ func (l *Limiter) decides(slot int) bool {
 		k.full = l.at + memory
 		return true
 	}
-	return l.shared.state == Open && (k.state != Open || l.at < k.full)
+	return k.apart || l.shared.state == Open && (k.state != Open || l.at < k.full)
 }
 
 // spare returns how many more requests the cap of a key admits. Requests that take long count, too.

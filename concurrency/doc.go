@@ -17,7 +17,8 @@
 //     waited. Every ten seconds, and when the BDP has halved, a short probe at 0.75 · BDP measures
 //     the base latency again. A limit that was not reached for ten seconds is removed.
 //
-// One more limit does the same for all keys together. While it is at work, those of the keys are off.
+// One more limit does the same for all keys that wait for the same thing. While it is at work, their own are off, and the
+// other keys are apart from it: each has its own limit, if there is evidence for one.
 //
 // # Details
 //
@@ -38,10 +39,12 @@
 // caller held others back. 32 requests that take the base latency while few are in flight save a probe.
 // Half a BDP and 5 ms of throughput beyond the BDP keep the backend busy between two requests.
 //
-// A key passes its evidence on to the limit of all keys if what all keys have in flight explains its
-// latency better than what it has in flight itself: then its requests wait for the same thing as
-// others, and separate limits would divide it by key and not by class. If the probe finds that
-// throughput falls, the evidence of the next ten seconds counts for the key alone, also if the BDP
+// A queue delays every request in it by the same time. So two keys wait for the same thing if the latency of both grows
+// alike, between half and double, with the number in flight that their requests found. The probe begins with all keys that
+// may be alike. After it, when latency has fallen as well as grown, those are left for which that is known to two standard
+// errors; keys with few requests are judged together, and let off if these are too few. Each second a key that certainly,
+// to four standard errors, is on the wrong side changes it. A key that comes while the limit is at work is apart.
+// If the probe finds that throughput falls, the evidence of the next ten seconds counts for the key alone, also if the BDP
 // of the limit of all keys halves for a second while it is reached: requests that wait elsewhere have its places.
 //
 // # Departures from BBR, Vegas and Gradient
@@ -86,8 +89,9 @@
 // The time is an argument of each call. A time before the latest one counts as the latest one.
 //
 // A Limiter is safe for concurrent use. It has one lock and starts no
-// goroutines. It takes about 600 bytes for each of at most [Config.Keys] keys. Further keys
-// share one limit, until a key was not used for a minute and gives up its place.
+// goroutines. It takes about 800 bytes for each of at most [Config.Keys] keys. Further keys
+// share one limit, until a key was not used for a minute and gives up its place. Ten times a second the key that was unused
+// the longest gives it up for one of them, if they had 64 requests: who invents names cannot hide another key.
 //
 // Sources: Cardwell and others, "BBR: Congestion-Based Congestion Control" (ACM Queue
 // 14/5, 2016); Little, "A Proof for the Queuing Formula L = λW" (Operations Research 9/3,

@@ -32,25 +32,21 @@ func (f *fit) means() (flight, took float64) {
 // slope returns the seconds that one more request in flight adds to the latency, and that
 // slope in standard errors.
 func (f *fit) slope() (slope, sigmas float64) {
-	spread := f.xx - float64(f.x*f.x/f.n)
+	spread, product, all := f.centred()
 	if f.n < 3 || spread <= 1e-9*f.xx {
 		return 0, 0
 	}
-	together := f.xy - float64(f.x*f.y/f.n)
-	all := f.yy - float64(f.y*f.y/f.n)
-	slope = together / spread
-	rest := max(all-float64(slope*together), 1e-12*all, 1e-300)
+	slope = product / spread
+	rest := max(all-float64(slope*product), 1e-12*all, 1e-300)
 	return slope, slope / math.Sqrt(rest/(f.n-2)/spread)
 }
 
-// unexplained returns the share of the variance of latency that the line does not explain.
-func (f *fit) unexplained() float64 {
-	all := f.yy - float64(f.y*f.y/f.n)
-	if all <= 0 {
-		return 1
+// centred returns the sums of squares and products about the means.
+func (f *fit) centred() (xx, xy, yy float64) {
+	if f.n == 0 {
+		return 0, 0, 0
 	}
-	slope, _ := f.slope()
-	return 1 - slope*(f.xy-float64(f.x*f.y/f.n))/all
+	return f.xx - float64(f.x*f.x/f.n), f.xy - float64(f.x*f.y/f.n), f.yy - float64(f.y*f.y/f.n)
 }
 
 // elasticity returns by how many per cent latency grows for each per cent more in

@@ -78,9 +78,9 @@ func TestProbeWithoutAnAnswer(t *testing.T) {
 		if first {
 			l.state = Open
 		}
-		l.probe(10, 400, 8)
+		l.probe(10, 400, 400, 8)
 		l.measure()
-		l.flight.fresh = 8
+		l.working = 8
 		for range 1000 {
 			if l.advance(l.at + time.Millisecond); l.state != Probing {
 				break

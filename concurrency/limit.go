@@ -10,16 +10,17 @@ import (
 // The constants of the rule. docs/concurrency.md says what happens at half and at
 // double of each.
 const (
-	round   = 32                   // completions that a measurement takes; evidence may take half
-	certain = 5.0                  // standard errors: one false alarm in some million rounds
-	elastic = 0.4                  // least elasticity of latency: between no queue, which has 0, and only a queue, which has 1
-	turns   = 4.0                  // times what is in flight, after which evidence is collected afresh; and rounds in the mean throughput
-	doubled = 2.0                  // or half: a latency, a throughput or a BDP that differs by less is as it was
-	gain    = 1.5                  // BDPs that a limit allows
-	lean    = 0.75                 // BDPs that a probe of a limit allows
-	brief   = 5 * time.Millisecond // a wait that does not matter
-	memory  = 10 * time.Second     // how long a base latency and a verdict count
-	overdue = 2.0                  // times the time that a queue takes to drain, or a probe; then it ends anyway
+	round    = 32                   // completions that a measurement takes; evidence may take half
+	certain  = 5.0                  // standard errors: one false alarm in some million rounds
+	distinct = 4.0                  // the same, between the slopes of two keys: one in 40 differs by half of it by chance
+	elastic  = 0.4                  // least elasticity of latency: between no queue, which has 0, and only a queue, which has 1
+	turns    = 4.0                  // times what is in flight, after which evidence is collected afresh; and rounds in the mean throughput
+	doubled  = 2.0                  // or half: a latency, a throughput or a BDP that differs by less is as it was
+	gain     = 1.5                  // BDPs that a limit allows
+	lean     = 0.75                 // BDPs that a probe of a limit allows
+	brief    = 5 * time.Millisecond // a wait that does not matter
+	memory   = 10 * time.Second     // how long a base latency and a verdict count
+	overdue  = 2.0                  // times the time that a queue takes to drain, or a probe; then it ends anyway
 )
 
 // What follows from them.
@@ -59,10 +60,10 @@ func (s State) String() string {
 
 // limit is the rule for one key, in seconds and on the clock of its [Limiter].
 type limit struct {
-	shared bool // by all keys: only a queue that delays everybody counts
-	flight flight
-	at     time.Duration // latest time
-	area   float64       // seconds · requests working
+	shared  bool          // by all keys: only a queue that delays everybody counts
+	at      time.Duration // latest time
+	working int           // requests
+	area    float64       // seconds · requests working
 
 	state     State
 	window    float64       // so many may be working
@@ -94,6 +95,11 @@ type limit struct {
 	answered  time.Duration // when the last answer came
 	hung      time.Duration // when the first one came after the backend hung
 
+	generation int    // of the rounds of all keys
+	within     bool   // the limit of all keys, which is at work
+	known      bool   // what the lines show, while it is
+	common     [2]fit // latency over what was found in flight of all keys, in this round and the last one
+
 	counts
 }
 
@@ -108,22 +114,19 @@ type counts struct {
 	loaded     float64                             // what was in flight while those that ended were, added up
 	fit        fit                                 // of latency over the mean in flight meanwhile
 	came       fit                                 // of latency over what was found in flight
-	wide       fit                                 // of latency over the mean in flight of all keys
 	quickest   struct{ found, left, took float64 } // of a few, for the shared limit
 	candidates int
 }
 
 func newLimit(at time.Duration, shared bool) *limit {
 	l := &limit{shared: shared, at: at, window: math.Inf(1), held: at - memory, probed: at - memory, clearAt: at - memory}
-	l.flight.since, l.flight.before = at, at
 	l.restart()
 	return l
 }
 
 // free reports whether one more may start.
 func (l *limit) free(bounds *Config) bool {
-	working := float64(l.flight.working())
-	if working < bounds.most() && (working < l.window || working < float64(bounds.Min)) {
+	if working := float64(l.working); working < l.window || working < float64(bounds.Min) {
 		return true // the same as working < limit, without its cases for NaN
 	}
 	l.held = l.at
@@ -145,10 +148,7 @@ func (l *limit) wait() time.Duration {
 
 // left returns how many may start.
 func (l *limit) left(bounds *Config) float64 {
-	if l.state == Open && bounds.Max <= 0 {
-		return math.Inf(1)
-	}
-	return math.Ceil(l.limit(bounds)) - float64(l.flight.working())
+	return math.Ceil(max(l.window, float64(bounds.Min))) - float64(l.working)
 }
 
 // found reports whether a queue was found, also while its base latency is measured again.
@@ -156,7 +156,7 @@ func (l *limit) found() bool { return l.state == Limiting || l.state != Open && 
 
 // full reports whether as many are working as are in service at once, where a queue was found.
 func (l *limit) full() bool {
-	return l.found() && float64(l.flight.working()) >= float64(l.rate*l.base)+l.stays
+	return l.found() && float64(l.working) >= float64(l.rate*l.base)+l.stays
 }
 
 // work returns how many seconds a request takes once it runs, as far as is known.
@@ -176,20 +176,11 @@ func (l *limit) throughput() float64 {
 	return rate
 }
 
-// enter takes a request into flight and returns how many it found there.
-func (l *limit) enter() int {
-	l.flight.fresh++
-	return l.flight.working() - 1
-}
-
-// leave takes a request out of flight. Where it was abandoned, what it took says nothing.
-// all is the mean in flight of all keys meanwhile; calm says that the clock did not stand still recently. It reports
-// whether the request was quick; of all keys together, those are quick that are so for their key.
+// leave takes in a request that ends. Where it was abandoned, what it took says nothing.
+// all is what it found in flight of all keys; calm says that the clock did not stand still recently. It reports
+// whether the request was quick; for all keys together, quick says that it was so for its key.
 func (l *limit) leave(began time.Duration, found int, all float64, o spillway.Outcome, calm, quick bool) bool {
-	working := l.flight.working()
-	if counted := l.flight.end(began); !counted {
-		return false
-	}
+	working := l.working
 	l.ended++
 	l.loaded += float64(float64(found+working) / 2)
 	l.abandoned -= float64(l.abandoned / round)
@@ -226,19 +217,15 @@ func (l *limit) advance(at time.Duration) {
 	if at <= l.at {
 		return
 	}
-	silence := at - l.at
-	l.area += float64(float64(l.flight.working()) * inSeconds(silence))
+	l.area += float64(float64(l.working) * inSeconds(at-l.at))
 	l.at = at
-	if at-l.flight.since >= lasting { // parkAfter is no less
-		l.flight.turn(at, l.parkAfter(), silence)
-	}
 	if l.state == Open || l.state == Limiting {
 		return
 	}
 	took := inSeconds(at-l.begin) * l.before.rate / overdue
 	switch {
 	case l.state == Draining && took > l.before.flight:
-		l.stays = max(0, float64(l.flight.working())-l.window)
+		l.stays = max(0, float64(l.working)-l.window)
 		l.window += l.stays
 		l.measure()
 	case l.state == Probing && took > max(l.before.flight, l.probeCalls()):
@@ -255,9 +242,8 @@ func (l *limit) parkAfter() time.Duration {
 
 // decide takes the action of the current state after a request has ended. A stall of this
 // process, in seconds, explains a wait of the same length, and saturated processors explain
-// any wait. It reports whether there is evidence of a queue of all keys; alone says that there
-// cannot be one now, and for the limit of all keys that only one key was in use recently.
-func (l *limit) decide(stall float64, busy, alone bool) (everybody bool) {
+// any wait. It reports whether there is evidence of a queue; alone says that only one key was in use recently.
+func (l *limit) decide(stall float64, busy, alone bool) (evidence bool) {
 	if l.state == Open {
 		if l.slow < l.looked+stride {
 			return false
@@ -265,12 +251,12 @@ func (l *limit) decide(stall float64, busy, alone bool) (everybody bool) {
 		l.looked = l.slow
 	}
 	whole := l.at-l.begin >= brief // a shorter round tells nothing
-	switch working := float64(l.flight.working()); l.state {
+	switch working := float64(l.working); l.state {
 	case Open:
 		if busy {
 			l.restart()
 		} else if whole && l.slow >= round/2 {
-			return l.watch(stall, alone)
+			return l.watch(stall)
 		}
 	case Draining:
 		if working <= l.window {
@@ -311,7 +297,9 @@ func (l *limit) learn(took, found, left, all float64) {
 	if !l.shared {
 		l.fit.add(float64((found+left)/2), took)
 		l.came.add(found, took)
-		l.wide.add(all, took)
+		if !l.known {
+			l.common[l.generation&1].add(all, took)
+		}
 		return
 	}
 	if q := &l.quickest; l.candidates == 0 || took < q.took {

@@ -13,19 +13,28 @@ import (
 // keys together. It is a [spillway.Gate], safe for concurrent use, and allocates nothing
 // but for a new key. Make one with [New].
 type Limiter struct {
-	mu     sync.Mutex
-	config Config
-	clock  elapsed.Clock
-	at     time.Duration // the clock: time in which this process ran
-	wall   time.Duration // latest time, by the caller's clock
-	named  int           // keys in MaxByKey
-	full   time.Duration // no place for a new key before then
+	mu       sync.Mutex
+	config   Config
+	clock    elapsed.Clock
+	at       time.Duration // the clock: time in which this process ran
+	wall     time.Duration // latest time, by the caller's clock
+	named    int           // keys in MaxByKey
+	full     time.Duration // no place for a new key before then
+	nameless int           // requests of keys without a place, since one of these got one
+	swapped  time.Duration // then
 
-	shared *limit
-	keys   []key          // the first is for all further keys
-	index  map[string]int // in keys
-	latest int            // the place of the key that was last looked up
-	other  time.Duration  // when that was last another key than the one before
+	shared   *limit
+	working  int            // requests of all keys
+	parked   int            // the same
+	swept    time.Duration  // when those of all keys were last counted
+	divided  bool           // some keys are apart, or within that limit
+	tried    bool           // the first probe has ended, and who waits for the same thing is known
+	narrowed bool           // the first probe went on without some keys
+	reviewAt time.Duration  // when that is looked at again
+	keys     []key          // the first is for all further keys
+	index    map[string]int // in keys
+	latest   int            // the place of the key that was last looked up
+	other    time.Duration  // when that was last another key than the one before
 
 	beats    bool          // Beat is called
 	beat     time.Duration // when, on the clock
@@ -37,20 +46,6 @@ type Limiter struct {
 	rejected uint64
 }
 
-// key is a limit with its name.
-type key struct {
-	*limit
-	name string
-	held int           // tickets that are not settled
-	max  int           // as in MaxByKey; 0: none
-	full time.Duration // max counts as reached before then
-	used time.Duration // when one last was handed out
-}
-
-// late is how far the clock moves from one heartbeat to the next at most: their interval, and
-// a wait that does not matter.
-const late = 10*time.Millisecond + brief
-
 // New returns a Limiter that knows nothing yet, or an error that names the field of c
 // that is out of range.
 func New(c Config) (*Limiter, error) {
@@ -59,7 +54,7 @@ func New(c Config) (*Limiter, error) {
 		return nil, err
 	}
 	l := &Limiter{config: c, runs: 1, other: -memory - 1, stood: -memory, shared: newLimit(0, true), index: map[string]int{}}
-	l.keys = append(make([]key, 0, c.Keys+1), key{limit: newLimit(0, false), name: Others})
+	l.keys = append(make([]key, 0, c.Keys+1), l.newKey(Others))
 	l.cap()
 	return l, nil
 }
@@ -84,6 +79,7 @@ func (l *Limiter) Update(c Config) error {
 			l.keys[i].open()
 		}
 		l.shared.open()
+		l.rejoin()
 	}
 	return nil
 }
@@ -107,12 +103,12 @@ func (l *Limiter) Admit(now time.Time, call spillway.Call) (spillway.Ticket, err
 func (l *Limiter) reached(slot int) float64 {
 	k := &l.keys[slot]
 	switch {
-	case l.shared.left(&l.config) <= 0:
-		return float64(l.shared.flight.working())
+	case l.room() <= 0:
+		return float64(l.working)
 	case k.spare() <= 0:
 		return float64(k.max)
 	default:
-		return float64(k.flight.working())
+		return float64(l.rule(k).working)
 	}
 }
 
@@ -150,7 +146,7 @@ func (l *Limiter) Ask(now time.Time, key string) spillway.Pace {
 func (l *Limiter) Working() (working, parked int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.shared.flight.working(), l.shared.flight.parked
+	return l.working, l.parked
 }
 
 // Enter admits a call without asking whether it may start. Its Ticket must be settled
@@ -171,134 +167,54 @@ func (l *Limiter) Take(now time.Time, key string, class spillway.Criticality, de
 	if !deadline.IsZero() && deadline.Sub(now).Seconds() <= l.shared.fastest.value() {
 		return spillway.Ticket{}, false
 	}
-	if l.shared.state != Open || l.keys[slot].state != Open || !l.free(slot) {
+	if l.rule(&l.keys[slot]).state != Open || !l.free(slot) {
 		return spillway.Ticket{}, false
 	}
 	return l.enter(slot, class), true
 }
 
-// free asks both limits. While that of all keys is at work it decides alone: the keys
-// wait for the same thing.
-func (l *Limiter) free(slot int) bool {
-	own := l.shared.state != Open || l.keys[slot].free(&l.config)
-	return l.shared.free(&l.config) && own && l.keys[slot].spare() > 0
+// rule returns the limit that counts for a key: its own, or that of all keys while it is at work.
+func (l *Limiter) rule(k *key) *limit {
+	if l.shared.state == Open || k.apart {
+		return k.limit
+	}
+	return l.shared
 }
 
-// left returns how many more of a key may start, by both limits.
+// room returns how many more may start by Max.
+func (l *Limiter) room() float64 { return l.config.most() - float64(l.working) }
+
+func (l *Limiter) free(slot int) bool {
+	k := &l.keys[slot]
+	return l.rule(k).free(&l.config) && l.room() > 0 && k.spare() > 0
+}
+
+// left returns how many more of a key may start.
 func (l *Limiter) left(slot int) float64 {
-	left := min(l.shared.left(&l.config), l.keys[slot].spare())
-	if l.shared.state == Open {
-		left = min(left, l.keys[slot].left(&l.config))
-	}
-	return left
+	k := &l.keys[slot]
+	return min(l.rule(k).left(&l.config), l.room(), k.spare())
 }
 
 func (l *Limiter) enter(slot int, class spillway.Criticality) spillway.Ticket {
 	k := &l.keys[slot]
 	k.held++
 	k.used = l.at
-	return spillway.Ticket{
-		By: l, Criticality: class, Epoch: uint64(l.at),
-		State: pack(slot, k.enter(), l.shared.enter()),
-	}
+	t := spillway.Ticket{By: l, Criticality: class, Epoch: uint64(l.at), State: pack(slot, k.working, l.shared.working)}
+	k.flight.fresh++
+	l.count(k)
+	return t
 }
 
-// slot returns the place of a key, and advances the clock, that key and what all share.
-func (l *Limiter) slot(now time.Time, name string) int {
-	l.advance(now)
-	slot := l.latest
-	if slot == 0 || l.keys[slot].name != name {
-		if slot != 0 {
-			l.other = l.at
-		}
-		slot = l.find(name)
-		l.latest = slot
+// count takes in how many requests of a key are at work now.
+func (l *Limiter) count(k *key) {
+	by := k.flight.working() - k.working
+	k.working += by
+	l.working += by
+	if !k.apart {
+		l.shared.working += by
 	}
-	l.moveOn(slot)
-	return slot
-}
-
-func (l *Limiter) find(name string) int {
-	if slot, ok := l.index[name]; ok {
-		return slot
-	}
-	return l.place(name)
-}
-
-func (l *Limiter) moveOn(slot int) {
-	l.keys[slot].advance(l.at)
-	l.shared.advance(l.at)
-}
-
-// place finds a place for a new key: a free one, or that of an unused key, or the one of
-// all others.
-func (l *Limiter) place(name string) int {
-	slot := len(l.keys)
-	if slot <= l.config.Keys+l.named {
-		l.keys = append(l.keys, key{})
-	} else if slot = l.unused(); slot == 0 {
-		return 0
-	} else {
-		delete(l.index, l.keys[slot].name)
-	}
-	l.keys[slot] = key{limit: newLimit(l.at, false), name: name, used: l.at}
-	l.index[name] = slot
-	return slot
-}
-
-// unused returns the place of a key without requests for a minute, 0 for none. After a
-// search without a result it waits a second, so that many names cost little.
-func (l *Limiter) unused() int {
-	if l.at < l.full {
-		return 0
-	}
-	for slot := range l.keys[1:] {
-		if k := &l.keys[slot+1]; k.held == 0 && k.max == 0 && l.at-k.used > 6*memory {
-			return slot + 1
-		}
-	}
-	l.full = l.at + time.Second
-	return 0
-}
-
-// advance moves the clock. It stands still for times that go back, and while this process
-// does not run: between two heartbeats it moves by at most late.
-func (l *Limiter) advance(now time.Time) {
-	wall := l.clock.See(now)
-	if wall == l.wall {
-		return
-	}
-	l.at += wall - l.wall
-	l.wall = wall
-	if l.beats {
-		l.at = min(l.at, l.beat+late)
-	}
-}
-
-// Beat is a heartbeat: something calls it every 10 ms while requests are in flight. If it
-// comes late, this process did not get the processor, and what its requests took longer
-// says nothing of what they wait for: the clock of the Limiter stands still then. Without a
-// first Beat, and after [Limiter.Rest], it never does. While busy, this process uses most
-// of its processors: they are what its requests wait for, and no other queue is looked for.
-func (l *Limiter) Beat(now time.Time, busy bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.advance(now)
-	if wall := l.wall - l.beatWall; l.beats && wall > 0 {
-		l.runs += float64((float64(l.at-l.beat)/float64(wall) - l.runs) * (1.0 / 32))
-		l.stalls.add(l.at, -max(0, wall-late).Seconds())
-		if wall > late {
-			l.stood = l.at
-		}
-	}
-	l.beats, l.beat, l.beatWall, l.busy = true, l.at, l.wall, busy
-}
-
-// Rest says that no Beat comes until requests are in flight again.
-func (l *Limiter) Rest() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.beats, l.runs, l.busy = false, 1, false
+	l.parked += k.flight.parked - k.parked
+	k.parked = k.flight.parked
 }
 
 // Settle implements [spillway.Settler]; use [spillway.Ticket.Settle].
@@ -312,23 +228,55 @@ func (l *Limiter) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 	l.advance(now)
 	l.moveOn(slot)
 	k := &l.keys[slot]
-	began := time.Duration(t.Epoch)
 	k.held--
-	meanwhile := float64(all+l.shared.flight.working()) / 2
+	began := time.Duration(t.Epoch)
+	if k.flight.end(began) {
+		l.learn(k, began, own, all, o)
+	}
+	l.count(k)
+	if !l.config.Fixed {
+		l.decide(k)
+	}
+}
+
+// learn takes in a request that ends, and what it found in flight when it began.
+func (l *Limiter) learn(k *key, began time.Duration, own, all int, o spillway.Outcome) {
+	k.keepUp(l.shared.generation)
 	calm := l.at-l.stood >= lasting
-	quick := k.leave(began, own, meanwhile, o, calm, false)
-	l.shared.leave(began, all, meanwhile, o, calm, quick)
-	if l.config.Fixed {
-		return
+	quick := k.leave(began, own, float64(all), o, calm, false)
+	if !k.apart {
+		l.shared.leave(began, all, float64(all), o, calm, quick)
 	}
-	stall := -l.stalls.value()
-	alone := l.shared.state != Open || l.shared.wasClear(float64(l.shared.flight.working()))
-	if k.decide(stall, l.busy, alone) {
-		l.shared.suspectAll()
+}
+
+// decide takes the actions of the limits that count for a key after one of its requests has ended. If only one
+// key was in use recently, both limits see the same, and each acts by itself.
+func (l *Limiter) decide(k *key) {
+	stall, alone := -l.stalls.value(), l.at-l.other > memory
+	if k.decide(stall, l.busy, false) {
+		switch {
+		case l.rule(k) != k.limit:
+			k.restart()
+		case alone:
+			k.suspect()
+		default:
+			l.blame(k)
+		}
 	}
-	l.shared.decide(stall, l.busy, l.at-l.other > memory)
-	if l.shared.state != Open && k.state != Open {
+	if !k.apart && l.shared.decide(stall, l.busy, alone) {
+		if alone {
+			l.shared.suspect()
+		} else if most := l.steepest(); most.n > 0 {
+			l.suspectAll(most.slope())
+		}
+	}
+	switch {
+	case l.shared.state == Open && l.divided:
+		l.rejoin()
+	case l.shared.state != Open && !k.apart && k.state != Open:
 		k.open()
+	case l.shared.state == Limiting && l.at >= l.reviewAt:
+		l.review()
 	}
 }
 

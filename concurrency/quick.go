@@ -22,13 +22,10 @@ func (l *limit) answer(took float64, failed, calm bool) (soon bool) {
 // do, a new round begins without them.
 func (l *limit) quick(took float64) bool {
 	usual := min(l.latency.mean, turns*l.latency.least()) // after a queue the mean is too long for a while
-	if l.state != Open {
-		usual = min(usual, l.base)
+	if l.state != Open || l.within {
+		return took < min(usual, l.base)/parkTime && l.mixed
 	}
 	quick := took < usual/parkTime
-	if l.state != Open {
-		return quick && l.mixed
-	}
 	l.share -= float64(l.share * l.latency.weight)
 	if quick {
 		l.share += l.latency.weight

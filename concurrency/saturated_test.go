@@ -27,7 +27,7 @@ func TestSaturated(t *testing.T) {
 		{state: Limiting, stays: 2, working: 10, found: true, full: true, work: 0.02},
 	} {
 		l := newLimit(0, true)
-		l.state, l.before.limiting, l.stays, l.flight.fresh = row.state, row.again, float64(row.stays), row.working
+		l.state, l.before.limiting, l.stays, l.working = row.state, row.again, float64(row.stays), row.working
 		l.rate, l.base = 400, 0.02
 		l.latency.add(time.Second, 1, true)
 		if l.found() != row.found || l.full() != row.full || l.work() != row.work {

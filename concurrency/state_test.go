@@ -49,7 +49,7 @@ func TestEachTransition(t *testing.T) {
 	var seen []State
 	for range 3000 {
 		p.run(time.Millisecond, 8, 800)
-		if s := p.l.Stats(p.now).Shared.State; len(seen) == 0 || seen[len(seen)-1] != s {
+		if s := p.state().State; len(seen) == 0 || seen[len(seen)-1] != s {
 			seen = append(seen, s)
 		}
 	}
@@ -71,12 +71,12 @@ func TestEachTransition(t *testing.T) {
 // Before a backend that becomes slow with the load and needs no limit, a probe clears it.
 func TestThroughputFallsWithWhatIsInFlight(t *testing.T) {
 	l := newLimit(0, false)
-	l.flight.fresh = 40
+	l.working = 40
 	l.latency.reset(0, 0.02)
 	l.base, l.rate = 0.02, 2000
 	l.begin, l.beginArea, l.ended, l.served = 0, 0, 32, 32
 	l.at = 16 * time.Millisecond
-	l.probe(40, l.rate, 20)
+	l.probe(40, l.rate, l.rate, 20)
 	if l.state != Draining || l.limit(&Config{Min: 1}) != 20 {
 		t.Fatalf("%v, limit %v", l.state, l.limit(&Config{Min: 1}))
 	}
@@ -85,9 +85,10 @@ func TestThroughputFallsWithWhatIsInFlight(t *testing.T) {
 		at += 2 * time.Millisecond
 		l.advance(at)
 		l.leave(1, 20, 20, spillway.OutcomeServed, true, false)
+		l.working--
 		l.decide(0, false, false)
-		if l.flight.working() < 15 {
-			l.enter()
+		if l.working < 15 {
+			l.working++
 		}
 		if ended > 200 {
 			t.Fatalf("still %v", l.state)

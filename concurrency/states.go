@@ -5,24 +5,21 @@ import (
 	"time"
 )
 
-// watch begins a probe if there is evidence of a queue. Where what all keys have in flight explains
-// latency better than what this key has, it reports that all keys wait for the same thing, unless
-// this one is known to wait alone.
-func (l *limit) watch(stall float64, alone bool) (everybody bool) {
+// watch reports whether there is evidence of a queue.
+func (l *limit) watch(stall float64) bool {
 	flight, rate := l.saturated()
 	switch {
 	case l.evidence(rate, stall) && !l.wasClear(flight):
-		if !alone && l.wide.unexplained() < l.fit.unexplained() {
-			l.restart()
-			return true
-		}
-		l.suspect(rate)
+		return true
 	case l.slow >= max(2*round, int(turns*flight)):
 		l.rate = rate
 		l.latency.round(l.at)
 		l.slower.round(l.at)
 		l.mixed = l.share > several
 		l.restart()
+		if l.shared {
+			l.generation++
+		}
 	case l.mixed:
 		l.slower.round(l.at) // rounds are longer where many do not count
 	}
@@ -33,7 +30,7 @@ func (l *limit) watch(stall float64, alone bool) (everybody bool) {
 // what is in flight has grown while requests waited, and what they found there counts. If
 // latency jumps while they find the same number as before, that is not why. A few in flight need no limit.
 func (l *limit) evidence(rate, stall float64) bool {
-	working := float64(l.flight.working())
+	working := float64(l.working)
 	line := &l.fit
 	_, sigmas := line.slope()
 	if line.elasticity() >= sudden && l.inOrder(l.slowly(rate)) {
@@ -68,21 +65,11 @@ func (l *limit) saturated() (flight, rate float64) {
 	return flight, rate
 }
 
-// suspectAll begins a probe of all keys, on the evidence of one. The throughput of a round that has
-// just begun is that of the round before.
-func (l *limit) suspectAll() {
-	_, rate := l.saturated()
-	if l.ended < round/2 {
-		rate = max(rate, l.rate)
-	}
-	l.suspect(rate)
-	l.before.calls = 2 * round // its base latency is for all
-}
-
 // suspect begins a first probe.
-func (l *limit) suspect(rate float64) {
+func (l *limit) suspect() {
+	_, rate := l.saturated()
 	l.base, l.rate = l.latency.least(), l.slowly(rate)
-	l.probe(float64(l.flight.working()), rate, l.rate*l.slower.least())
+	l.probe(float64(l.working), l.rate, l.answers(rate), l.rate*l.slower.least())
 }
 
 // wasClear reports whether about as many in flight were found to be no queue.
@@ -90,10 +77,11 @@ func (l *limit) wasClear(flight float64) bool {
 	return l.at-l.clearAt < memory && flight < doubled*l.cleared
 }
 
-// probe lets nothing start until no more than window is left.
-func (l *limit) probe(flight, rate, window float64) {
+// probe lets nothing start until no more than window is left. Before, so many were in flight, so many per second were
+// not quick, and so many of these were answered.
+func (l *limit) probe(flight, rate, done, window float64) {
 	l.before.limiting, l.before.flight = l.state == Limiting, flight
-	l.before.rate, l.before.done = l.slowly(rate), l.answers(rate)
+	l.before.rate, l.before.done = rate, done
 	l.before.calls = round
 	if l.before.limiting {
 		l.before.calls = 2 * round
@@ -168,6 +156,15 @@ func (l *limit) conclude() {
 	l.resize()
 }
 
+// narrow goes on with a first probe with a part of the requests.
+func (l *limit) narrow(part float64) {
+	l.rate *= part
+	l.before.flight *= part
+	l.before.rate *= part
+	l.before.done *= part
+	l.drain(l.rate * l.base)
+}
+
 func (l *limit) clear() {
 	l.cleared, l.clearAt = l.before.flight, l.at
 	l.open()
@@ -199,7 +196,7 @@ func (l *limit) follow(alone bool) {
 		return
 	}
 	if waited && (l.at-l.probed > memory || fell) {
-		l.probe(flight, rate, lean*rate*l.base)
+		l.probe(flight, l.slowly(rate), l.answers(rate), lean*rate*l.base)
 		return
 	}
 	l.resize()
@@ -242,7 +239,7 @@ func (l *limit) slowly(rate float64) float64 {
 
 // answers returns how many per second were neither quick nor abandoned, of a throughput.
 func (l *limit) answers(rate float64) float64 {
-	return rate * float64(l.served) / float64(max(1, l.ended))
+	return rate * float64(max(1, l.served)) / float64(max(1, l.ended))
 }
 
 // measured returns the mean in flight and the throughput of the round.

@@ -6,7 +6,7 @@ import "time"
 // be explained: it is Limiting, and InFlight has reached Limit, which is 1.5 times what is
 // in service, Throughput · BaseLatency.
 type Stats struct {
-	// Shared is the limit of all keys together.
+	// Shared is the limit of all keys that wait for the same thing.
 	Shared KeyStats
 	// Keys are those with a limit of their own, in no order, the one of all [Others] first.
 	Keys []KeyStats
@@ -22,6 +22,9 @@ type KeyStats struct {
 	State State
 	// InFlight are at work. Parked are in flight for so long that they do not count.
 	InFlight, Parked int
+	// Apart says that Shared is at work and does not limit this key, which waits for something else.
+	// Its requests do not count there, and its own limit decides.
+	Apart bool
 	// Limit is how many may be at work; +Inf is no limit.
 	Limit float64
 	// Throughput is how many requests end per second, as of the last round; while
@@ -45,6 +48,10 @@ func (l *Limiter) Stats(now time.Time) Stats {
 	}
 	for i, k := range l.keys {
 		s.Keys[i] = k.stats(k.name, &l.config)
+		s.Keys[i].Parked, s.Keys[i].Apart = k.parked, k.apart
+		if !k.apart {
+			s.Shared.Parked += k.parked
+		}
 	}
 	return s
 }
@@ -55,7 +62,7 @@ func (l *limit) stats(name string, bounds *Config) KeyStats {
 		base = l.latency.least()
 	}
 	return KeyStats{
-		Key: name, State: l.state, InFlight: l.flight.working(), Parked: l.flight.parked, Limit: l.limit(bounds),
+		Key: name, State: l.state, InFlight: l.working, Limit: l.limit(bounds),
 		Throughput: rate, BaseLatency: seconds(base), Latency: seconds(l.latency.mean),
 		Wait: seconds(max(0, l.latency.mean-base)), Served: rate * base,
 	}

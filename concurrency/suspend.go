@@ -13,7 +13,7 @@ func (l *Limiter) Suspend(now time.Time, t spillway.Ticket) spillway.Ticket {
 	if t.Suspended++; t.Suspended == 1 {
 		l.advance(now)
 		began := time.Duration(t.Epoch)
-		l.count(t, began, -1)
+		l.shift(t, began, -1)
 		t.Epoch = uint64(l.at - began) // what it has worked
 	}
 	return t
@@ -33,14 +33,15 @@ func (l *Limiter) Resume(now time.Time, t spillway.Ticket) spillway.Ticket {
 func (l *Limiter) resume(now time.Time, t spillway.Ticket) spillway.Ticket {
 	l.advance(now)
 	began := l.at - time.Duration(t.Epoch)
-	l.count(t, began, 1)
+	l.shift(t, began, 1)
 	t.Epoch = uint64(began)
 	return t
 }
 
-func (l *Limiter) count(t spillway.Ticket, began time.Duration, by int) {
+func (l *Limiter) shift(t spillway.Ticket, began time.Duration, by int) {
 	slot, _, _ := unpack(t.State)
 	l.moveOn(slot)
-	l.keys[slot].flight.add(began, by)
-	l.shared.flight.add(began, by)
+	k := &l.keys[slot]
+	k.flight.add(began, by)
+	l.count(k)
 }

@@ -1,0 +1,58 @@
+package concurrency
+
+import "math"
+
+// A queue delays every request in it by the same time. So the requests of two keys wait for the same thing if the latency
+// of both grows alike with the number that they found in flight.
+
+// growth is how latency grows with what requests found in flight, of all keys that are not apart.
+type growth struct {
+	n          float64 // requests, less one for each mean
+	xx, xy, yy float64 // squares and products about the means: x is in flight, y latency
+}
+
+func (g *growth) add(o growth) {
+	g.n += o.n
+	g.xx += o.xx
+	g.xy += o.xy
+	g.yy += o.yy
+}
+
+// slope returns the seconds that one more in flight adds.
+func (g *growth) slope() float64 { return g.xy / max(g.xx, 1e-9) }
+
+// sure reports whether so many standard errors of the slope are less than another one.
+func (g *growth) sure(errors, slope float64) bool {
+	if g.n < group {
+		return false
+	}
+	rest := max(0, g.yy-float64(g.xy*g.slope()))
+	return errors*math.Sqrt(rest/(g.n-1)/max(g.xx, 1e-9)) < slope
+}
+
+// alike reports whether the slope is between half and double of another one.
+func (g *growth) alike(slope float64) bool {
+	return g.slope() > slope/doubled && g.slope() < slope*doubled
+}
+
+// growth returns that of this generation and the one before. All keys begin one at the same time, so that they are comparable.
+func (l *limit) growth(generation int) (g growth) {
+	l.keepUp(generation)
+	for i := range l.common {
+		if f := &l.common[i]; f.n > 0 {
+			xx, xy, yy := f.centred()
+			g.add(growth{f.n - 1, xx, xy, yy})
+		}
+	}
+	return g
+}
+
+// keepUp forgets what is older than the generation before.
+func (l *limit) keepUp(generation int) {
+	for l.generation = max(l.generation, generation-2); l.generation < generation; l.generation++ {
+		l.common[(l.generation+1)&1] = fit{}
+	}
+}
+
+// points returns how many requests a key has in growth.
+func (l *limit) points() float64 { return l.common[0].n + l.common[1].n }

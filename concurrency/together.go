@@ -1,0 +1,194 @@
+package concurrency
+
+// The limit of all keys is for keys that wait for the same thing. The others are apart from it while it is at work,
+// and so is a key that comes then. Each has its own limit, if there is evidence for one.
+
+// blame begins a probe on the evidence of a key: of the keys that may wait for the same thing, or if that is not known,
+// of this one.
+func (l *Limiter) blame(k *key) {
+	if most := l.steepest(); most.n == 0 || l.shared.state != Open || l.shared.wasClear(float64(l.working)) {
+		k.suspect()
+	} else {
+		l.suspectAll(most.slope())
+	}
+}
+
+// steepest returns how latency grows where requests wait the most: in one key, or in the keys with too few requests to
+// judge, taken together. It is zero if that is not known.
+func (l *Limiter) steepest() (most growth) {
+	var few growth
+	for i := range l.keys {
+		g := l.keys[i].growth(l.shared.generation)
+		if !g.sure(distinct, g.slope()) {
+			few.add(g)
+		} else if g.xy > most.xy {
+			most = g
+		}
+	}
+	if few.sure(distinct, few.slope()) && few.xy > most.xy {
+		most = few
+	}
+	return most
+}
+
+// suspectAll begins a probe of all keys but those whose latency certainly grows otherwise.
+func (l *Limiter) suspectAll(slope float64) {
+	var of work
+	total, apart := l.total(), false
+	for i := range l.keys {
+		k := &l.keys[i]
+		g := k.growth(l.shared.generation)
+		switch {
+		case g.sure(distinct, slope) && !g.alike(slope):
+			l.part(k)
+			apart = true
+		case k.points() > 0:
+			of.add(k.limit, l.shared, total*k.points())
+			k.base, k.within, k.known = k.latency.least(), true, false
+			k.open()
+		}
+	}
+	s := l.shared
+	if apart {
+		s.generation += 2
+	}
+	l.divided = true
+	s.rate, s.base = of.slow, of.base/of.rate
+	s.probe(float64(s.working), of.slow, of.done, of.flight)
+	l.reviewAt, l.tried, l.narrowed = 0, false, false
+	if of.keys > 1 {
+		s.before.calls = 2 * round // its base latency is for all
+	}
+}
+
+// total returns the throughput of all keys, for each request in their growth. That of a round that has just begun is
+// that of the round before.
+func (l *Limiter) total() float64 {
+	_, rate := l.shared.saturated()
+	if l.shared.ended < round/2 {
+		rate = max(rate, l.shared.rate)
+	}
+	points := 0.0
+	for i := range l.keys {
+		points += l.keys[i].points()
+	}
+	return rate / points
+}
+
+// work is what some keys do in a second, and have in service.
+type work struct {
+	keys             int
+	rate, slow, done float64 // what ended, what of it was not quick, and of this what was answered
+	base, flight     float64 // rate and slow, times base latency
+}
+
+// add adds a key. If its round has just begun, its throughput is its part of that of all.
+func (o *work) add(k, shared *limit, part float64) {
+	_, rate := k.saturated()
+	if k.ended < round/2 {
+		rate = part
+	}
+	of := k
+	if k.slower.least() == 0 {
+		of = shared
+	}
+	o.keys++
+	o.rate += rate
+	o.slow += k.slowly(rate)
+	o.done += k.answers(rate)
+	o.base += float64(rate * of.latency.least())
+	o.flight += float64(k.slowly(rate) * of.slower.least())
+}
+
+// review finds out after the first probe, and then each second, which keys wait for the same thing: what is known of keys
+// within the limit stays as it was in the probe. If a key that is apart certainly does, the limit is looked for again.
+func (l *Limiter) review() {
+	l.reviewAt = l.at + lasting
+	most := l.steepest()
+	slope := most.slope()
+	if most.n == 0 {
+		return
+	}
+	for i := range l.keys {
+		k := &l.keys[i]
+		if g := k.growth(l.shared.generation); k.apart && g.sure(distinct, slope) && g.alike(slope) {
+			l.shared.open()
+			l.rejoin()
+			return
+		}
+	}
+	errors := distinct
+	if !l.tried {
+		errors /= doubled
+	}
+	if left := l.acquit(slope, errors); left < 1 && l.tried {
+		l.shared.probed = l.at - memory
+	} else if left < 1 {
+		l.narrowed = true
+		l.shared.narrow(left)
+	}
+	l.tried = true
+	for i := range l.keys {
+		k := &l.keys[i]
+		g := k.growth(l.shared.generation)
+		k.known = !k.apart && g.sure(distinct, slope)
+	}
+}
+
+// acquit sets apart the keys that probably do not wait for the same thing as the others, and returns which part of the
+// requests is left. Keys with too few requests to judge are taken together. With fewer than 8 they are apart after the first
+// probe, and stay where they are later.
+func (l *Limiter) acquit(slope, errors float64) float64 {
+	var few growth
+	keys, before := 0, 0.0
+	for i := range l.keys {
+		k := &l.keys[i]
+		if n := k.points(); !k.apart && n > 0 {
+			keys++
+			before += n
+			if g := k.growth(l.shared.generation); !g.sure(distinct, slope) {
+				few.add(g)
+			}
+		}
+	}
+	if keys < 2 {
+		return 1
+	}
+	left := 0.0
+	for i := range l.keys {
+		k := &l.keys[i]
+		g := k.growth(l.shared.generation)
+		if g.n > 0 && !g.sure(distinct, slope) {
+			g = few
+		}
+		switch {
+		case k.apart || l.tried && g.n < group:
+		case g.n < group || g.sure(errors, slope) && !g.alike(slope):
+			l.part(k)
+		default:
+			left += k.points()
+		}
+	}
+	return left / before
+}
+
+func (l *Limiter) part(k *key) {
+	k.apart, k.within = true, false
+	l.shared.working -= k.working
+}
+
+// rejoin begins to look for one queue of all keys again. If a probe of the rest found none, the wrong keys were apart.
+func (l *Limiter) rejoin() {
+	if l.narrowed {
+		l.shared.cleared = 0
+	}
+	l.divided, l.narrowed = false, false
+	l.shared.generation += 2
+	for i := range l.keys {
+		k := &l.keys[i]
+		if k.within, k.known = false, false; k.apart {
+			k.apart = false
+			l.shared.working += k.working
+		}
+	}
+}

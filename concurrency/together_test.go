@@ -1,0 +1,222 @@
+package concurrency
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// site drives a Limiter in explicit time: keys send to pools, at random times and with exponential times of service.
+type site struct {
+	l     *Limiter
+	now   time.Time
+	rng   *rand.Rand
+	pools [3]struct {
+		slots int // 0: no request waits
+		queue []waiting
+		busy  []waiting
+	}
+	sent    map[string]int
+	refused map[string]int
+}
+
+// source is a key and what it sends.
+type source struct {
+	key       string
+	pool      int
+	perSecond float64
+	service   time.Duration
+	names     int // it sends with so many names, its key in front
+}
+
+type waiting struct {
+	ticket  spillway.Ticket
+	service time.Duration
+	ends    time.Time
+}
+
+func newSite(tb testing.TB, seed uint64, slots ...int) *site {
+	s := &site{l: must(tb, Config{}), now: t0, rng: rand.New(rand.NewPCG(seed, 9))}
+	for i, n := range slots {
+		s.pools[i].slots = n
+	}
+	s.forget()
+	return s
+}
+
+func (s *site) forget() { s.sent, s.refused = map[string]int{}, map[string]int{} }
+
+// run lets the sources send for d.
+func (s *site) run(d time.Duration, sources ...source) {
+	for end := s.now.Add(d); s.now.Before(end); s.now = s.now.Add(time.Millisecond) {
+		s.finish()
+		for _, from := range sources {
+			for s.rng.Float64() < from.perSecond/(1000+from.perSecond) {
+				s.send(from)
+			}
+		}
+		s.start()
+	}
+}
+
+func (s *site) send(from source) {
+	name := from.key
+	if from.names > 0 {
+		name += fmt.Sprint(s.rng.IntN(from.names))
+	}
+	s.sent[from.key]++
+	t, err := s.l.Admit(s.now, call(name))
+	if err != nil {
+		s.refused[from.key]++
+		return
+	}
+	took := time.Duration(s.rng.ExpFloat64() * float64(from.service))
+	s.pools[from.pool].queue = append(s.pools[from.pool].queue, waiting{ticket: t, service: took})
+}
+
+func (s *site) start() {
+	for i := range s.pools {
+		p := &s.pools[i]
+		for len(p.queue) > 0 && (p.slots == 0 || len(p.busy) < p.slots) {
+			w := p.queue[0]
+			w.ends = s.now.Add(w.service)
+			p.queue, p.busy = p.queue[1:], append(p.busy, w)
+		}
+	}
+}
+
+func (s *site) finish() {
+	for i := range s.pools {
+		p := &s.pools[i]
+		left := p.busy[:0]
+		for _, w := range p.busy {
+			if w.ends.After(s.now) {
+				left = append(left, w)
+			} else {
+				w.ticket.Settle(s.now, spillway.OutcomeServed)
+			}
+		}
+		p.busy = left
+	}
+}
+
+// queued returns how many wait for a pool.
+func (s *site) queued(pool int) int { return len(s.pools[pool].queue) }
+
+const ms = time.Millisecond
+
+// Keys that wait for nothing are not limited with keys of an overloaded pool, whatever takes its time
+// there, and whenever they come.
+func TestInnocentKeys(t *testing.T) {
+	over := source{key: "over", perSecond: 1200, service: 20 * ms}
+	half := source{key: "half", perSecond: 600, service: 20 * ms}
+	other := source{key: "other", perSecond: 600, service: 20 * ms}
+	for name, row := range map[string]struct {
+		guilty   []source
+		innocent source
+		later    bool
+	}{
+		"1 ms":                     {[]source{over}, source{key: "in", pool: 1, perSecond: 2000, service: ms}, false},
+		"30 ms":                    {[]source{over}, source{key: "in", pool: 1, perSecond: 1000, service: 30 * ms}, false},
+		"50 ms, 40 names":          {[]source{over}, source{key: "in", pool: 1, perSecond: 500, service: 50 * ms, names: 40}, false},
+		"rare":                     {[]source{over}, source{key: "in", pool: 1, perSecond: 5, service: 30 * ms}, false},
+		"comes later":              {[]source{over}, source{key: "in", pool: 1, perSecond: 1000, service: 30 * ms}, true},
+		"beside two":               {[]source{half, other}, source{key: "in", pool: 1, perSecond: 400, service: 30 * ms}, false},
+		"beside two, comes later":  {[]source{half, other}, source{key: "in", pool: 1, perSecond: 100, service: 30 * ms}, true},
+		"beside two, its own pool": {[]source{half, other}, source{key: "in", pool: 2, perSecond: 320, service: 30 * ms}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			refused, sent := 0, 0
+			for seed := range uint64(4) {
+				s := newSite(t, seed, 8, 0, 16)
+				if row.later {
+					s.run(5*time.Second, row.guilty...)
+				}
+				s.run(5*time.Second, append(row.guilty, row.innocent)...)
+				refused, sent = refused+s.refused["in"], sent+s.sent["in"]
+				if n := s.queued(0); n > 48 {
+					t.Errorf("seed %d: %d wait for the pool", seed, n)
+				}
+			}
+			if refused*20 > sent {
+				t.Errorf("%d of %d innocent requests were rejected", refused, sent)
+			}
+		})
+	}
+}
+
+// The keys of one pool share a limit, also if few requests of one of them have ended when the queue is found.
+func TestKeysThatWaitTogether(t *testing.T) {
+	for name, keys := range map[string][]source{
+		"alike":          {{key: "a", perSecond: 600, service: 20 * ms}, {key: "b", perSecond: 600, service: 20 * ms}},
+		"quick and slow": {{key: "a", perSecond: 2400, service: 5 * ms}, {key: "b", perSecond: 240, service: 50 * ms}},
+		"many and few":   {{key: "a", perSecond: 1600, service: 20 * ms}, {key: "b", perSecond: 200, service: 20 * ms}},
+		"beside another": {
+			{key: "a", perSecond: 600, service: 20 * ms}, {key: "b", perSecond: 600, service: 20 * ms},
+			{key: "c", pool: 1, perSecond: 400, service: 30 * ms},
+		},
+		"40 keys of both": {{key: "a", perSecond: 600, service: 20 * ms, names: 20}, {key: "b", perSecond: 600, service: 20 * ms, names: 20}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(4) {
+				s := newSite(t, seed, 8, 0)
+				s.run(5*time.Second, keys...)
+				st := s.l.Stats(s.now)
+				if st.Shared.State == Open {
+					t.Fatalf("seed %d: no limit of all keys", seed)
+				}
+				wrong := 0
+				for _, k := range st.Keys[1:] {
+					if apart := k.Key == "c"; k.Apart != apart {
+						wrong++
+					}
+				}
+				if wrong > len(st.Keys)/20 {
+					t.Errorf("seed %d: %d keys are not where they belong: %+v", seed, wrong, st.Keys)
+				}
+				if n := s.queued(0); n > 48 {
+					t.Errorf("seed %d: %d wait for the pool", seed, n)
+				}
+			}
+		})
+	}
+}
+
+// Two pools that become overloaded in the same moment get a limit each. By chance both keys may grow alike in one run of eight.
+func TestTwoPoolsAtOnce(t *testing.T) {
+	separate := 0
+	for seed := range uint64(8) {
+		s := newSite(t, seed, 8, 16)
+		s.run(2*time.Second, source{key: "a", perSecond: 200, service: 20 * ms}, source{key: "b", pool: 1, perSecond: 160, service: 50 * ms})
+		s.run(3*time.Second, source{key: "a", perSecond: 1200, service: 20 * ms}, source{key: "b", pool: 1, perSecond: 480, service: 50 * ms})
+		s.forget()
+		s.run(5*time.Second, source{key: "a", perSecond: 1200, service: 20 * ms}, source{key: "b", pool: 1, perSecond: 480, service: 50 * ms})
+		share := float64(s.refused["b"]) / float64(s.sent["b"])
+		t.Logf("seed %d: %.2f of the key at 1.5 times its pool were rejected, a third need be", seed, share)
+		if share < 0.4 {
+			separate++
+		}
+	}
+	if separate < 7 {
+		t.Errorf("a limit each in %d of 8 runs, want 7", separate)
+	}
+}
+
+// A key with many requests gets a place and a limit soon, if all places are taken by others that have few.
+func TestOverloadBehindManyNames(t *testing.T) {
+	for seed := range uint64(4) {
+		s := newSite(t, seed, 8, 0)
+		many := source{key: "n", pool: 1, perSecond: 1000, service: 30 * ms, names: 1000}
+		s.run(3*time.Second, many)
+		s.run(6*time.Second, many, source{key: "over", perSecond: 1200, service: 20 * ms})
+		if n := s.queued(0); n > 100 { // without a limit it would be 4800
+			t.Errorf("seed %d: %d wait for the pool", seed, n)
+		}
+		if s.refused["n"]*20 > s.sent["n"] {
+			t.Errorf("seed %d: %d of %d requests of the others were rejected", seed, s.refused["n"], s.sent["n"])
+		}
+	}
+}
