@@ -265,6 +265,7 @@ func (l *Limiter) decide(k *key) {
 	}
 	if !k.apart && l.shared.decide(stall, l.busy, alone) {
 		if alone {
+			l.partIdle()
 			l.shared.suspect()
 		} else if most := l.steepest(); most.n > 0 {
 			l.suspectAll(most.slope())

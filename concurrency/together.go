@@ -31,14 +31,16 @@ func (l *Limiter) steepest() (most growth) {
 	return most
 }
 
-// suspectAll begins a probe of all keys but those whose latency certainly grows otherwise.
+// suspectAll begins a probe of all keys but those that are idle or whose latency certainly grows otherwise.
 func (l *Limiter) suspectAll(slope float64) {
+	l.partIdle()
 	var of work
 	total, apart := l.total(), false
 	for i := range l.keys {
 		k := &l.keys[i]
 		g := k.growth(l.shared.generation)
 		switch {
+		case k.apart:
 		case g.sure(distinct, slope) && !g.alike(slope):
 			l.part(k)
 			apart = true
@@ -52,7 +54,6 @@ func (l *Limiter) suspectAll(slope float64) {
 	if apart {
 		s.generation += 2
 	}
-	l.divided = true
 	s.rate, s.base = of.slow, of.base/of.rate
 	s.probe(float64(s.working), of.slow, of.done, of.flight)
 	l.reviewAt, l.tried, l.narrowed = 0, false, false
@@ -170,6 +171,18 @@ func (l *Limiter) acquit(slope, errors float64) float64 {
 		}
 	}
 	return left / before
+}
+
+// partIdle sets apart the keys without requests: what they wait for is not known when they come again.
+func (l *Limiter) partIdle() {
+	l.divided = true
+	for i := range l.keys {
+		k := &l.keys[i]
+		k.keepUp(l.shared.generation)
+		if !k.apart && k.working == 0 && k.points() == 0 {
+			l.part(k)
+		}
+	}
 }
 
 func (l *Limiter) part(k *key) {

@@ -148,6 +148,24 @@ func TestInnocentKeys(t *testing.T) {
 	}
 }
 
+// A key that was idle when the limit was found, and so is not known, is not limited when it comes again.
+func TestInnocentKeyComesBack(t *testing.T) {
+	in := source{key: "in", pool: 1, perSecond: 1000, service: 30 * ms}
+	over := source{key: "over", perSecond: 200, service: 20 * ms}
+	s := newSite(t, 1, 8, 0)
+	s.run(2*time.Second, in, over)
+	s.run(12*time.Second, over)
+	over.perSecond = 1200
+	s.run(3*time.Second, over)
+	if !s.l.Stats(s.now).Tightest().Limiting() {
+		t.Fatal("no limit")
+	}
+	s.run(3*time.Second, in, over)
+	if n := s.refused["in"]; n > 0 {
+		t.Errorf("%d of %d innocent requests were rejected", n, s.sent["in"])
+	}
+}
+
 // The keys of one pool share a limit, also if few requests of one of them have ended when the queue is found.
 func TestKeysThatWaitTogether(t *testing.T) {
 	for name, keys := range map[string][]source{
