@@ -41,9 +41,10 @@
 //
 // A queue delays every request in it by the same time. So two keys wait for the same thing if the latency of both grows
 // alike, between half and double, with the number in flight that their requests found. The probe begins with all keys that
-// may be alike. After it, when latency has fallen as well as grown, those are left for which that is known to two standard
-// errors; keys with few requests are judged together, and let off if these are too few. Each second a key that certainly,
-// to four standard errors, is on the wrong side changes it. A key that comes while the limit is at work is apart.
+// may be alike. After it, when latency has fallen as well as grown, keys that differ to two standard errors are apart. Those
+// with few requests are judged together, and are apart if even these are too few. Each second a key that is on the wrong
+// side to four standard errors changes it. A key that comes, or comes again, while the limit is at work is apart.
+//
 // If the probe finds that throughput falls, the evidence of the next ten seconds counts for the key alone, also if the BDP
 // of the limit of all keys halves for a second while it is reached: requests that wait elsewhere have its places.
 //
