@@ -2,7 +2,7 @@ package main
 
 import "math/rand/v2"
 
-// innocents are scenarios in which some keys wait for a queue, and others beside them do not. These must not be
+// innocents are scenarios in which some keys wait for a queue, and others do not. The others must not be
 // rejected for it.
 var innocents = []*Scenario{
 	{
@@ -30,7 +30,7 @@ var innocents = []*Scenario{
 		},
 	},
 	{
-		Name: "X30 20 rare keys beside two", About: "keys 1 and 2 overload a pool of 8, 20 others have 5 requests per second each",
+		Name: "X30 20 rare keys, two at 3x", About: "keys 1 and 2 overload a pool of 8, 20 others have 5 requests per second each",
 		Overload: true, End: 20 * sec, Isolated: map[int]float64{3: 90, 13: 90, 22: 90},
 		Fill: func(p *Process) {
 			pair(p)
