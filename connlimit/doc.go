@@ -6,7 +6,7 @@
 //	             └──────────┴──► reset
 //
 // A connection costs a handshake before there is a request that could be rejected, and memory for as
-// long as it is open. So these limits stand before all others, and ask only for the address.
+// long as it is open. So these limits come first, and ask only for the address.
 //
 // # The rule
 //
@@ -19,6 +19,26 @@
 //
 // What goes is reset: an answer would cost the handshake that the limit is there to save, and a client
 // whose connection is reset tries elsewhere.
+//
+// # Overload
+//
+// A TLS handshake costs what 15 to 20 rejected requests cost, and comes before the first of them.
+// Clients of HTTP/1.1 close the connection of a late answer and come back with a handshake, so an
+// overloaded server can be busy with handshakes alone, and has no request that it could reject. With
+// [Config.Work] a Listener needs no number for that:
+//
+//  1. There is an overload by connections if, on average over a second, more than two of them come for
+//     each request that begins, and the process uses more than half of its processors.
+//  2. Then two connections are let in for each request that begins, counted in windows of 100 ms, and
+//     100 per second at least. The others are reset: each connection brings one request at least, and
+//     the requests of more connections could not be served. While the process uses less than half of its
+//     processors, the limit doubles.
+//  3. An address that opens less than an equal share of them loses none; the others get an equal share
+//     each (max-min fairness), evenly spread over the window.
+//  4. The limit ends when no connection was rejected for a second.
+//
+// Where each request has a connection, and costs less than its handshake, about half of what is
+// possible is served.
 //
 // Sources: the Ingress Connection Rate Limiter of MongoDB 8.2 (client backpressure, terms); the
 // connection limit filter of Envoy.

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/internal/netconn"
 	"github.com/seed90641741/spillway/ratelimit"
@@ -27,6 +28,11 @@ type Config struct {
 	// (a load balancer) never close each other's connections. All addresses of an IPv6 /64
 	// count as one. Zero and negative mean no limit.
 	MaxOpen int
+	// Work, if not nil, limits the connections per second while handshakes keep the processors from
+	// serving requests: see Overload in the package comment. It returns how many requests have begun
+	// since the start, and the share of the processors' time that the process uses. It is called once
+	// in 100 ms at most, and must be quick. The method Work of ingress.Server is one.
+	Work func(now time.Time) (begun uint64, cpu float64)
 	// Near, if not nil, is asked about each new connection when three quarters of MaxOpen
 	// are open: whether to accept it. open includes the new connection, and is more than
 	// most, which is MaxOpen, when all were open. Near may close other connections. It must
@@ -48,21 +54,24 @@ const (
 	LimitRate Limit = iota
 	// LimitOpen is MaxOpen, with Near.
 	LimitOpen
+	// LimitOverload is Work.
+	LimitOverload
 )
 
 // A Listener accepts connections from another listener, within limits. A connection that
 // it rejects is reset: an answer would cost a handshake, and a client that gets no answer
 // tries elsewhere. Make one with [NewListener]. It is safe for concurrent use.
 type Listener struct {
-	from    net.Listener
-	limiter *ratelimit.Limiter
-	config  atomic.Pointer[Config]
-	refused atomic.Uint64
-	ready   chan net.Conn
-	failed  chan error // the end of the other listener, at most once
-	closing chan struct{}
-	close   func() error
-	running sync.WaitGroup
+	from     net.Listener
+	limiter  *ratelimit.Limiter
+	config   atomic.Pointer[Config]
+	refused  atomic.Uint64
+	ready    chan net.Conn
+	failed   chan error // the end of the other listener, at most once
+	closing  chan struct{}
+	close    func() error
+	running  sync.WaitGroup
+	overload overload // of the goroutine that accepts
 
 	mu   sync.Mutex
 	n    int     // connections that are open
@@ -79,7 +88,8 @@ func NewListener(l net.Listener, c Config) (*Listener, error) {
 	}
 	x := &Listener{
 		from: l, limiter: limiter,
-		ready: make(chan net.Conn), failed: make(chan error, 1), closing: make(chan struct{}),
+		overload: newOverload(),
+		ready:    make(chan net.Conn), failed: make(chan error, 1), closing: make(chan struct{}),
 	}
 	x.config.Store(&c)
 	x.close = sync.OnceValue(func() error {
@@ -183,7 +193,12 @@ func (l *Listener) admit(c net.Conn) {
 		l.deliver(x)
 		return
 	}
-	r, err := l.limiter.Reserve(time.Now())
+	now := time.Now()
+	if work := l.config.Load().Work; work != nil && !l.overload.admit(now, claims.Network(address(c)), work) {
+		x.refuse(LimitOverload)
+		return
+	}
+	r, err := l.limiter.Reserve(now)
 	switch {
 	case err != nil:
 		if !l.replaceWaiting(x) {

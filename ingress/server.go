@@ -121,6 +121,18 @@ func (s *Server) Charge(now time.Time, customer string, cost float64) {
 	}
 }
 
+// Work returns how many requests have begun since the start, and the share of the processors' time that
+// the process uses. It is for the limit on new connections: see Work of connlimit.Config. While the
+// shedder does not enforce, both are zero.
+func (s *Server) Work(now time.Time) (begun uint64, cpu float64) {
+	st := s.core.settings.Load()
+	if st.modes[shedGate] != spillway.ModeEnforce {
+		return 0, 0
+	}
+	s.load.Utilization(now)
+	return st.shed.BegunTotal(), s.load.CPU()
+}
+
 // process returns the state of the process.
 func (s *Server) process(now time.Time) shed.State {
 	u, x := s.load.Utilization(now), s.load.Executor(now)

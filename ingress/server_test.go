@@ -416,3 +416,20 @@ func TestForwards(t *testing.T) {
 		}
 	}
 }
+
+// TestWork: requests that begin are counted, however they are admitted, while the shedder enforces.
+func TestWork(t *testing.T) {
+	for mode, want := range map[spillway.Mode]uint64{spillway.ModeEnforce: 3, spillway.ModeObserve: 0, spillway.ModeOff: 0} {
+		s := must(t, Config{ShedMode: mode})
+		for range 3 {
+			p, r := enter(s, spillway.Call{})
+			if r.Rejected() {
+				t.Fatal(r)
+			}
+			p.Done(spillway.OutcomeServed)
+		}
+		if begun, cpu := s.Work(time.Now()); begun != want || cpu < 0 || want == 0 && cpu != 0 {
+			t.Errorf("%v: %d have begun, with %v of the processors; want %d", mode, begun, cpu, want)
+		}
+	}
+}

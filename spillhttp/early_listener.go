@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed90641741/spillway/connlimit"
 	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/netconn"
 	"github.com/seed90641741/spillway/ratelimit"
@@ -54,7 +55,8 @@ func ConnState(c net.Conn, state http.ConnState) {
 }
 
 // Serve serves with s from l, as [http.Server.Serve] does, with early rejection by h, which
-// must be the Handler of s. It extends s.ConnState; call it before s serves anything else.
+// must be the Handler of s. While connections are most of the work of the process, those that come too often
+// are reset: see Overload in package connlimit. It extends s.ConnState; call it before s serves anything else.
 func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 	told := s.ConnState
 	s.ConnState = func(c net.Conn, state http.ConnState) {
@@ -63,7 +65,29 @@ func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 			told(c, state)
 		}
 	}
-	return s.Serve(NewListener(l, h))
+	return s.Serve(NewListener(h.limited(l), h))
+}
+
+// ServeTLS serves with s from l, as [http.Server.ServeTLS] does. h must be the Handler of s. Requests are
+// rejected in the handler, not early. While handshakes are most of the work of the process, connections that come too often are
+// reset before theirs: see Overload in package connlimit.
+func (h *Handler) ServeTLS(s *http.Server, l net.Listener, certFile, keyFile string) error {
+	return s.ServeTLS(h.limited(l), certFile, keyFile)
+}
+
+// limited returns a listener that resets connections while they are an overload.
+func (h *Handler) limited(l net.Listener) net.Listener {
+	x, err := connlimit.NewListener(l, connlimit.Config{Work: h.work})
+	if err != nil {
+		panic(err) // a Config with nothing but Work is valid
+	}
+	return x
+}
+
+// work is that of the ingress.Server, and requests that bypass it: these use their connections as well.
+func (h *Handler) work(now time.Time) (begun uint64, cpu float64) {
+	begun, cpu = h.ingress.Work(now)
+	return begun + h.exempted.Load(), cpu
 }
 
 // What is owed by a connection, where it is not a number of bytes.

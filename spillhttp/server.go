@@ -94,6 +94,7 @@ type Handler struct {
 	closer   *closer
 	plain    bool         // classify, key, identity and exempt are the defaults, which read little
 	looks    atomic.Int64 // how many requests a Listener is to look at
+	exempted atomic.Uint64
 
 	bodyLength func(spillway.Reason) int // lengthOf; a new one for each request would take memory
 }
@@ -159,6 +160,7 @@ func (h *Handler) Close() error {
 // rejects it. A panic passes through.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.unseen(r) {
+		h.exempted.Add(1)
 		h.next.ServeHTTP(w, r)
 		return
 	}

@@ -122,12 +122,24 @@ func (f *front) serveSpillway(s *http.Server, ln net.Listener, next http.Handler
 	switch {
 	case f.inHandler:
 		return s.Serve(ln)
+	case reject && s.TLSConfig == nil: // each connection is to get its rejection
+		return serveEarly(s, ln, h)
+	case reject && f.decrypted:
+		return serveEarly(s, tls.NewListener(ln, s.TLSConfig), h)
+	case reject:
+		return s.ServeTLS(ln, "", "")
 	case s.TLSConfig == nil:
 		return h.Serve(s, ln)
 	case f.decrypted:
 		return h.Serve(s, tls.NewListener(ln, s.TLSConfig))
 	}
-	return s.ServeTLS(ln, "", "")
+	return h.ServeTLS(s, ln, "", "")
+}
+
+// serveEarly is Handler.Serve without its limit on connections.
+func serveEarly(s *http.Server, ln net.Listener, h *spillhttp.Handler) error {
+	s.ConnState = spillhttp.ConnState
+	return s.Serve(spillhttp.NewListener(ln, h))
 }
 
 // frontNamed returns the front of that name.

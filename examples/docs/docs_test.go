@@ -29,6 +29,7 @@ import (
 	"github.com/seed90641741/spillway/internal/snippets"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/quota/fleet"
+	"github.com/seed90641741/spillway/spillhttp"
 	"github.com/seed90641741/spillway/spillredis/board"
 )
 
@@ -213,22 +214,36 @@ func TestHTTP(t *testing.T) {
 func TestTLS(t *testing.T) {
 	issuer := httptest.NewTLSServer(nil) // for its certificate
 	defer issuer.Close()
-	l := loopback(t)
-	s := &http.Server{Handler: http.NotFoundHandler(), TLSConfig: issuer.TLS.Clone(), ReadHeaderTimeout: time.Second}
-	done := make(chan error, 1)
-	go func() { done <- encrypted(s, l) }()
-	resp, err := issuer.Client().Get("https://" + l.Addr().String())
+	gates, err := ingress.New(ingress.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusNotFound {
-		t.Error(resp.Status, err)
+	defer gates.Close()
+	handler, err := spillhttp.NewHandler(http.NotFoundHandler(), spillhttp.HandlerConfig{Ingress: gates})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
-		t.Error(err)
+	for name, serve := range map[string]func(*http.Server, net.Listener) error{
+		"encrypted": func(s *http.Server, l net.Listener) error { return encrypted(handler, s, l) },
+		"limited":   func(s *http.Server, l net.Listener) error { return limited(gates, s, l) },
+	} {
+		l := loopback(t)
+		s := &http.Server{Handler: handler, TLSConfig: issuer.TLS.Clone(), ReadHeaderTimeout: time.Second}
+		done := make(chan error, 1)
+		go func() { done <- serve(s, l) }()
+		resp, err := issuer.Client().Get("https://" + l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusNotFound {
+			t.Error(name, resp.Status, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(name, err)
+		}
 	}
 }
 

@@ -26,15 +26,22 @@ func server(mux http.Handler, listener net.Listener) error {
 	return handler.Serve(&http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}, listener)
 }
 
-func encrypted(server *http.Server, listener net.Listener) error {
-	limited, err := connlimit.NewListener(listener, connlimit.Config{Rate: ratelimit.Config{
-		Rate:         800 * float64(runtime.GOMAXPROCS(0)), // handshakes take a quarter of the processors at most
-		BurstSeconds: 0.1,
-	}})
+func encrypted(handler *spillhttp.Handler, server *http.Server, listener net.Listener) error {
+	return handler.ServeTLS(server, listener, "", "") // with the certificate of server.TLSConfig
+}
+
+func limited(gates *ingress.Server, server *http.Server, listener net.Listener) error {
+	limited, err := connlimit.NewListener(listener, connlimit.Config{
+		Work: gates.Work, // as above; gates is the ingress.Server
+		Rate: ratelimit.Config{
+			Rate:         800 * float64(runtime.GOMAXPROCS(0)), // handshakes take a quarter of the processors at most
+			BurstSeconds: 0.1,
+		},
+	})
 	if err != nil {
 		return err
 	}
-	return server.ServeTLS(limited, "", "") // with the certificate of server.TLSConfig
+	return server.ServeTLS(limited, "", "")
 }
 
 func client() (*http.Client, error) {

@@ -131,7 +131,8 @@ var (
 	Connections  = Metric{"spillway_connections", Gauge, "{connection}", []string{"listener"}, Proxy, "Open connections."}
 	ConnRejected = Metric{
 		"spillway_connections_rejected_total", Counter, "{connection}", []string{"listener", "reason"}, Proxy,
-		"Connections that were reset, by the setting of the listener: connection_rate, max_connections or peers.",
+		"Connections that were reset, by the setting of the listener (connection_rate, max_connections or peers), " +
+			"or overload: connections kept the processors from serving requests.",
 	}
 	ClientRequests = Metric{
 		"spillway_client_requests", Gauge, "{request}", []string{"listener", "state"}, Proxy,

@@ -115,6 +115,7 @@ func TestResets(t *testing.T) {
 	}{
 		"requests arrive":  {false, resets.Counts{ConnectionRate: 9, MaxConnections: 1}, false, "Listener main resets connections: 10/s.", "listeners[main].connection_rate (90 % of them)"},
 		"nothing arrives":  {true, resets.Counts{Peers: 1}, false, "Listener main resets connections: 1.0/s.", "listeners[main].peers. The client is not in the networks"},
+		"handshakes":       {false, resets.Counts{Overload: 5}, false, "Listener main resets connections: 5.0/s.", "The reason is overload. Connections keep the processors"},
 		"drivers":          {true, resets.Counts{MaxConnections: 1300}, true, "Listener main resets connections: 1,300/s.", "mongo[main].max_connections. max_connections are open"},
 		"none in a second": {true, resets.Counts{}, false, "No request yet.", ""},
 	} {

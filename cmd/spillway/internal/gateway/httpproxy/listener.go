@@ -174,8 +174,21 @@ func (p *Proxy) serve(l *listener) {
 // connections returns what of a listener concerns connections.
 func (l *listener) connections(c *config.Listener) connlimit.Config {
 	all := c.Connections()
-	all.Near, all.Rejected = l.clients.Admit, l.resets.Rejected
+	all.Near, all.Rejected, all.Work = l.clients.Admit, l.resets.Rejected, l.work
 	return all
+}
+
+// work is that of all gates: see [connlimit.Config].
+func (l *listener) work(now time.Time) (begun uint64, cpu float64) {
+	seen := make(map[*gate]bool)
+	for _, t := range l.settings.Load().targets {
+		if !seen[t.gate] {
+			seen[t.gate] = true
+			_, used := t.gate.ingress.Work(now)
+			begun, cpu = begun+t.gate.admitted.Load(), max(cpu, used)
+		}
+	}
+	return begun, cpu
 }
 
 // watchEvery is how often exchanges are looked at.

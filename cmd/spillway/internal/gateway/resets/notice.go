@@ -13,10 +13,10 @@ const noticed = 1
 // Minus returns how many connections were reset since there were d. A listener that was started
 // again counts from 0.
 func (c Counts) Minus(d Counts) Counts {
-	if c.ConnectionRate < d.ConnectionRate || c.MaxConnections < d.MaxConnections || c.Peers < d.Peers {
+	if c.ConnectionRate < d.ConnectionRate || c.MaxConnections < d.MaxConnections || c.Peers < d.Peers || c.Overload < d.Overload {
 		return c
 	}
-	return Counts{c.ConnectionRate - d.ConnectionRate, c.MaxConnections - d.MaxConnections, c.Peers - d.Peers}
+	return Counts{c.ConnectionRate - d.ConnectionRate, c.MaxConnections - d.MaxConnections, c.Peers - d.Peers, c.Overload - d.Overload}
 }
 
 // Notice returns a sentence about the connections that a listener has reset in some seconds, and why and
@@ -27,18 +27,21 @@ func (c Counts) Notice(listener string, mongo bool, seconds float64) (headline, 
 		return "", "", false
 	}
 	most, settings := Reason(0), settingsOf(listener, mongo)
-	counts := [Reasons]uint64{c.ConnectionRate, c.MaxConnections, c.Peers}
+	counts := c.all()
 	for r, n := range counts {
 		if n > counts[most] {
 			most = Reason(r)
 		}
 	}
-	share := ""
+	why, share := settings[most], ""
+	if most == Overload {
+		why = most.String() // no setting asks for it
+	}
 	if counts[most] < total {
 		share = fmt.Sprintf(" (%s of them)", human.Percent(float64(counts[most])/float64(total)))
 	}
 	headline = fmt.Sprintf("Listener %s resets connections: %s.", decisions.Clean(listener), human.PerSecond(float64(total)/seconds))
 	text = fmt.Sprintf("The reason is %s%s. %s Clients get no answer; the lines \"connection reset\" of the log have their addresses.",
-		settings[most], share, advice[most])
+		why, share, advice[most])
 	return headline, text, true
 }

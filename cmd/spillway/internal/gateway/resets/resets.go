@@ -18,15 +18,16 @@ import (
 // A Reason is why a connection is reset, by the setting of an HTTP listener.
 type Reason uint8
 
-// The reasons. MongoDB listeners have no peers.
+// The reasons. MongoDB listeners have the first two.
 const (
 	ConnectionRate Reason = iota
 	MaxConnections
 	Peers
+	Overload
 	Reasons = iota
 )
 
-var names = [Reasons]string{"connection_rate", "max_connections", "peers"}
+var names = [Reasons]string{"connection_rate", "max_connections", "peers", "overload"}
 
 // String returns the name of the setting.
 func (r Reason) String() string { return names[r] }
@@ -35,6 +36,7 @@ var advice = [Reasons]string{
 	"More connections arrive per second than connection_rate: have clients keep connections open, or raise it.",
 	"max_connections are open, or three quarters of them and this client has a quarter: have clients share connections, or raise it.",
 	"The client is not in the networks of peers: add its network, if it may connect.",
+	"Connections keep the processors from serving requests: have clients keep connections open, or add processors.",
 }
 
 // Counts are connections that were reset, by Reason.
@@ -42,19 +44,25 @@ type Counts struct {
 	ConnectionRate uint64 `json:"connection_rate"`
 	MaxConnections uint64 `json:"max_connections"`
 	Peers          uint64 `json:"peers"`
+	Overload       uint64 `json:"overload"`
 }
 
 // Total returns the sum.
-func (c Counts) Total() uint64 { return c.ConnectionRate + c.MaxConnections + c.Peers }
+func (c Counts) Total() uint64 { return c.ConnectionRate + c.MaxConnections + c.Peers + c.Overload }
 
 // Plus returns the sums of two Counts.
 func (c Counts) Plus(d Counts) Counts {
-	return Counts{c.ConnectionRate + d.ConnectionRate, c.MaxConnections + d.MaxConnections, c.Peers + d.Peers}
+	return Counts{c.ConnectionRate + d.ConnectionRate, c.MaxConnections + d.MaxConnections, c.Peers + d.Peers, c.Overload + d.Overload}
+}
+
+// all returns the counts by Reason.
+func (c Counts) all() [Reasons]uint64 {
+	return [Reasons]uint64{c.ConnectionRate, c.MaxConnections, c.Peers, c.Overload}
 }
 
 // Each calls f with each reason.
 func (c Counts) Each(f func(reason string, n uint64)) {
-	for r, n := range [Reasons]uint64{c.ConnectionRate, c.MaxConnections, c.Peers} {
+	for r, n := range c.all() {
 		f(names[r], n)
 	}
 }
@@ -86,7 +94,7 @@ func settingsOf(listener string, mongo bool) [Reasons]string {
 		return [Reasons]string{at + "parameters.ingressConnectionEstablishmentRatePerSec", at + "max_connections"}
 	}
 	at := "listeners[" + listener + "]."
-	return [Reasons]string{at + "connection_rate", at + "max_connections", at + "peers"}
+	return [Reasons]string{at + "connection_rate", at + "max_connections", at + "peers", "mode"}
 }
 
 func newLog(logger *slog.Logger, listener string, settings [Reasons]string) *Log {
@@ -99,11 +107,14 @@ func newLog(logger *slog.Logger, listener string, settings [Reasons]string) *Log
 
 // Rejected counts a connection that [connlimit.Listener] resets: it is for ListenerConfig.Rejected.
 func (l *Log) Rejected(client net.Addr, limit connlimit.Limit) {
-	if limit == connlimit.LimitRate {
+	switch limit {
+	case connlimit.LimitRate:
 		l.count(client, ConnectionRate)
-		return
+	case connlimit.LimitOverload:
+		l.count(client, Overload)
+	default:
+		l.count(client, MaxConnections)
 	}
-	l.count(client, MaxConnections)
 }
 
 // NoPeer resets a connection from an address that is not in the networks of peers.
@@ -128,5 +139,5 @@ func (l *Log) count(client net.Addr, why Reason) {
 
 // Counts returns how many connections were reset so far.
 func (l *Log) Counts() Counts {
-	return Counts{l.counts[ConnectionRate].Load(), l.counts[MaxConnections].Load(), l.counts[Peers].Load()}
+	return Counts{l.counts[ConnectionRate].Load(), l.counts[MaxConnections].Load(), l.counts[Peers].Load(), l.counts[Overload].Load()}
 }

@@ -21,7 +21,7 @@ func TestLog(t *testing.T) {
 		settings map[string]string
 	}{
 		"http": {New, map[string]string{
-			"connection_rate": "listeners[main].connection_rate", "max_connections": "listeners[main].max_connections", "peers": "listeners[main].peers",
+			"connection_rate": "listeners[main].connection_rate", "max_connections": "listeners[main].max_connections", "peers": "listeners[main].peers", "overload": "mode",
 		}},
 		"mongo": {NewMongo, map[string]string{
 			"connection_rate": "mongo[main].parameters.ingressConnectionEstablishmentRatePerSec", "max_connections": "mongo[main].max_connections",
@@ -38,14 +38,15 @@ func TestLog(t *testing.T) {
 				l.Rejected(client, connlimit.LimitOpen)
 				if row.settings["peers"] != "" {
 					l.count(&net.TCPAddr{IP: net.ParseIP("2001:db8::1:2")}, Peers)
+					l.Rejected(client, connlimit.LimitOverload)
 				}
 				time.Sleep(100 * time.Millisecond)
 			}
-			want := Counts{3000, 30, 30}
+			want := Counts{3000, 30, 30, 30}
 			if row.settings["peers"] == "" {
-				want.Peers = 0
+				want.Peers, want.Overload = 0, 0
 			}
-			if c := l.Counts(); c != want || c.Total() != want.ConnectionRate+want.MaxConnections+want.Peers || c.Plus(c).Total() != 2*c.Total() {
+			if c := l.Counts(); c != want || c.Total() != want.ConnectionRate+want.MaxConnections+want.Peers+want.Overload || c.Plus(c).Total() != 2*c.Total() {
 				t.Errorf("%s: %+v; want %+v", name, c, want)
 			}
 			lines := make(map[string]int)
@@ -84,20 +85,23 @@ func TestNotice(t *testing.T) {
 		headline       string
 	}{
 		{Counts{}, Counts{}, ""},
-		{Counts{9, 0, 0}, Counts{}, ""},
-		{Counts{5, 3, 2}, Counts{}, "Listener main resets connections: 1.0/s."},
-		{Counts{105, 13, 2}, Counts{100, 10, 0}, "Listener main resets connections: 1.0/s."},
-		{Counts{105, 13, 2}, Counts{100, 13, 2}, ""},
-		{Counts{0, 30, 0}, Counts{100, 13, 2}, "Listener main resets connections: 3.0/s."}, // it was started again
+		{Counts{9, 0, 0, 0}, Counts{}, ""},
+		{Counts{5, 3, 2, 0}, Counts{}, "Listener main resets connections: 1.0/s."},
+		{Counts{105, 13, 2, 0}, Counts{100, 10, 0, 0}, "Listener main resets connections: 1.0/s."},
+		{Counts{105, 13, 2, 0}, Counts{100, 13, 2, 0}, ""},
+		{Counts{0, 0, 0, 25}, Counts{0, 0, 0, 5}, "Listener main resets connections: 2.0/s."},
+		{Counts{0, 0, 0, 25}, Counts{0, 0, 0, 95}, "Listener main resets connections: 2.5/s."},   // it was started again
+		{Counts{0, 30, 0, 0}, Counts{100, 13, 2, 0}, "Listener main resets connections: 3.0/s."}, // it was started again
 	} {
 		headline, text, ok := row.counts.Minus(row.before).Notice("main", false, 10)
 		if headline != row.headline || ok != (headline != "") || ok == (text == "") {
 			t.Errorf("%+v since %+v: %q, %q, %v", row.counts, row.before, headline, text, ok)
 		}
 	}
-	for most, c := range []Counts{{9, 5, 5}, {5, 9, 5}, {5, 5, 9}} {
+	for most, c := range []Counts{{9, 5, 5, 5}, {5, 9, 5, 5}, {5, 5, 9, 5}, {5, 5, 5, 9}} {
 		_, text, _ := c.Notice("a\nb", false, 10)
-		if want := "The reason is listeners[a\uFFFDb]." + names[most] + " (47 % of them). " + advice[most]; !strings.HasPrefix(text, want) {
+		setting := map[bool]string{true: "listeners[a\uFFFDb]."}[Reason(most) != Overload]
+		if want := "The reason is " + setting + names[most] + " (38 % of them). " + advice[most]; !strings.HasPrefix(text, want) {
 			t.Errorf("%q, want %q", text, want)
 		}
 	}

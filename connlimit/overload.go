@@ -1,0 +1,155 @@
+package connlimit
+
+import (
+	"math"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/elapsed"
+	"github.com/seed90641741/spillway/ratelimit"
+)
+
+const (
+	// window is how often the limit changes. At half, the number of requests in one varies more by chance; at
+	// double, a limit that is too low rises half as fast.
+	window = 100 * time.Millisecond
+	// recent is the time constant of the rate of requests that the limit follows. At half, it follows chance; at
+	// double, handshakes that clients no longer wait for are noticed later, and more of them are made.
+	recent = 3 * window
+	// memory is the time constant of the averages that find an overload. At half, 2,000 clients that connect
+	// at once could be one; at double, it is found a second later.
+	memory = time.Second
+	// each is how many connections are let in for each request that begins, and more of them are an overload. A
+	// connection brings one request at least. At half, the limit would never rise; at double, handshakes take
+	// twice the time.
+	each = 2
+	// busy is the share of the processors that a process uses in an overload. Where clients and others use the
+	// same processors, it does not get all of them. At half, a little other work and checks of health would do.
+	busy = 0.5
+	// fewest is the lowest limit per second: handshakes then take 3 % of one processor.
+	fewest = 100
+)
+
+// overload limits the connections per second while handshakes keep the processors from serving
+// requests. It is not safe for concurrent use.
+type overload struct {
+	clock    elapsed.Clock
+	since    time.Duration // when the window began
+	came     int           // connections in the window
+	begun    uint64        // requests, until the window began
+	pace     float64       // requests that begin per second, on a short average
+	cpu      float64       // long averages: the share of the processors,
+	arriving float64       // connections per second,
+	starting float64       // requests that begin per second
+	limiter  *ratelimit.Limiter
+	limited  bool
+	rate     float64       // connections per second
+	rejected time.Duration // when a connection was last rejected
+	clients  map[netip.Prefix]*count
+	share    float64 // how many connections of the window each client may have, evenly spread
+}
+
+// count is the connections of a client in a window.
+type count struct{ asked, admitted int }
+
+func newOverload() overload {
+	limiter, _ := ratelimit.New(ratelimit.Config{}) // the zero Config is valid
+	return overload{limiter: limiter}
+}
+
+// admit reports whether a connection from a client is let in. work is [Config.Work].
+func (o *overload) admit(now time.Time, from netip.Prefix, work func(time.Time) (uint64, float64)) bool {
+	at := o.clock.See(now)
+	if passed := at - o.since; passed >= window {
+		begun, cpu := work(now)
+		o.measure(passed, begun, cpu)
+		o.decide(at)
+		o.since, o.came = at, 0
+	}
+	o.came++
+	if !o.limited {
+		return true
+	}
+	c := o.clients[from]
+	if c == nil {
+		c = new(count)
+		o.clients[from] = c
+	}
+	c.asked++
+	if float64(c.admitted) < o.allowed(at) {
+		if _, err := o.limiter.Admit(now, spillway.Call{}); err == nil {
+			c.admitted++
+			return true
+		}
+	}
+	o.rejected = at
+	return false
+}
+
+// allowed returns how many connections each client may have had in this window by now. They come evenly, so
+// that no client takes the places of all others for a part of it.
+func (o *overload) allowed(at time.Duration) float64 {
+	if math.IsInf(o.share, 1) {
+		return o.share
+	}
+	return max(1, o.share*(at-o.since).Seconds()/window.Seconds())
+}
+
+// measure takes in a window that has ended.
+func (o *overload) measure(passed time.Duration, begun uint64, cpu float64) {
+	seconds, starting := passed.Seconds(), 0.0
+	if begun > o.begun { // else none has begun, or the count has begun again
+		starting = float64(begun-o.begun) / seconds
+	}
+	o.begun = begun
+	o.pace += float64(elapsed.Weight(passed, recent) * (starting - o.pace))
+	weight := elapsed.Weight(passed, memory)
+	o.cpu += float64(weight * (cpu - o.cpu))
+	o.arriving += float64(weight * (float64(o.came)/seconds - o.arriving))
+	o.starting += float64(weight * (starting - o.starting))
+}
+
+// decide finds the limit for the next window.
+func (o *overload) decide(at time.Duration) {
+	short := o.cpu > busy
+	switch {
+	case !o.limited && (!short || o.arriving <= each*o.starting):
+	case !o.limited:
+		o.limited, o.rejected, o.clients = true, at, make(map[netip.Prefix]*count)
+		o.limit(max(fewest, each*o.pace))
+	case at-o.rejected >= memory:
+		o.limited, o.clients = false, nil
+	case short:
+		o.limit(max(fewest, each*o.pace))
+	default:
+		o.limit(each * o.rate)
+	}
+}
+
+// limit sets the connections per second, and divides them among the clients.
+func (o *overload) limit(rate float64) {
+	o.rate = min(rate, 1e6)
+	_ = o.limiter.Update(ratelimit.Config{Rate: o.rate, BurstSeconds: window.Seconds()}) // it is in range
+	o.share = share(o.clients, rate*window.Seconds())
+	clear(o.clients)
+}
+
+// share returns how many of n places each client may have if it is to be as many as possible (max-min
+// fairness): clients that ask for less lose nothing.
+func share(clients map[netip.Prefix]*count, n float64) float64 {
+	all := make([]int, 0, len(clients))
+	for _, c := range clients {
+		all = append(all, c.asked)
+	}
+	slices.Sort(all)
+	for i, asked := range all {
+		equal := n / float64(len(all)-i)
+		if float64(asked) > equal {
+			return equal
+		}
+		n -= float64(asked)
+	}
+	return math.Inf(1)
+}
