@@ -65,23 +65,27 @@ func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 			told(c, state)
 		}
 	}
-	return s.Serve(NewListener(h.limited(l), h))
+	limited, err := h.limited(l)
+	if err != nil {
+		return err
+	}
+	return s.Serve(NewListener(limited, h))
 }
 
 // ServeTLS serves with s from l, as [http.Server.ServeTLS] does. h must be the Handler of s. Requests are
 // rejected in the handler, not early. While handshakes are most of the work of the process, connections that come too often are
 // reset before theirs: see Overload in package connlimit.
 func (h *Handler) ServeTLS(s *http.Server, l net.Listener, certFile, keyFile string) error {
-	return s.ServeTLS(h.limited(l), certFile, keyFile)
+	limited, err := h.limited(l)
+	if err != nil {
+		return err
+	}
+	return s.ServeTLS(limited, certFile, keyFile)
 }
 
 // limited returns a listener that resets connections while they are an overload.
-func (h *Handler) limited(l net.Listener) net.Listener {
-	x, err := connlimit.NewListener(l, connlimit.Config{Work: h.work})
-	if err != nil {
-		panic(err) // a Config with nothing but Work is valid
-	}
-	return x
+func (h *Handler) limited(l net.Listener) (net.Listener, error) {
+	return connlimit.NewListener(l, connlimit.Config{Work: h.work})
 }
 
 // work is that of the ingress.Server, and requests that bypass it: these use their connections as well.
