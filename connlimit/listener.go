@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/internal/netconn"
 	"github.com/seed90641741/spillway/ratelimit"
@@ -194,7 +193,7 @@ func (l *Listener) admit(c net.Conn) {
 		return
 	}
 	now := time.Now()
-	if work := l.config.Load().Work; work != nil && !l.overload.admit(now, claims.Network(address(c)), work) {
+	if work := l.config.Load().Work; work != nil && !l.overload.admit(now, address(c), work) {
 		x.refuse(LimitOverload)
 		return
 	}

@@ -60,7 +60,7 @@ func (h *server) work(time.Time) (begun uint64, cpu float64) {
 func (h *server) connect(from string, n int, asks bool) (cost time.Duration) {
 	for i := range n {
 		at := h.now.Add(time.Duration(i) * step / time.Duration(n))
-		if !h.off && !h.overload.admit(at, netip.MustParsePrefix(from+"/32"), h.work) {
+		if !h.off && !h.overload.admit(at, netip.MustParseAddr(from), h.work) {
 			h.rejected[from]++
 			cost += resetting
 			continue
@@ -102,23 +102,30 @@ func TestOverloadOfHandshakes(t *testing.T) {
 		kept    int           // requests per step on connections that are kept
 		request time.Duration // processor time
 		least   float64       // requests per second
+		clients int           // addresses that they come from in turn
 	}{
-		{"a connection for each request", 60, 0, 1500 * time.Microsecond, 400},
-		{"requests of 10 ms", 60, 0, 10 * time.Millisecond, 75},
-		{"requests of 100 µs", 60, 0, 100 * time.Microsecond, 1100},
-		{"late calls close their connections", 40, 60, 1500 * time.Microsecond, 450},
-		{"a storm", 150, 0, 20 * time.Microsecond, 850},
+		{"a connection for each request", 60, 0, 1500 * time.Microsecond, 400, 1},
+		{"requests of 10 ms", 60, 0, 10 * time.Millisecond, 75, 1},
+		{"requests of 100 µs", 60, 0, 100 * time.Microsecond, 1100, 1},
+		{"late calls close their connections", 40, 60, 1500 * time.Microsecond, 450, 1},
+		{"a storm", 150, 0, 20 * time.Microsecond, 850, 1},
+		{"a new address for each connection", 60, 0, 1500 * time.Microsecond, 400, 1 << 24},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			served := func(off bool) float64 {
 				h := newServer()
 				h.off, h.request = off, row.request
 				var before uint64
+				next := 0
 				for i := range 2000 {
 					if i == 1500 {
 						before = h.begun
 					}
-					cost := h.connect(client, row.perStep, true)
+					var cost time.Duration
+					for range min(row.perStep, row.clients) {
+						next = (next + 1) % row.clients
+						cost += h.connect(netip.AddrFrom4([4]byte{10, byte(next >> 16), byte(next >> 8), byte(next)}).String(), row.perStep/min(row.perStep, row.clients), true)
+					}
 					h.requests += row.kept
 					h.run(cost)
 				}
@@ -136,11 +143,16 @@ func TestOverloadOfHandshakes(t *testing.T) {
 // requests, none is rejected.
 func TestNoOverloadOfHandshakes(t *testing.T) {
 	for name, load := range map[string]func(h *server, i int){
-		"checks of health":                        func(h *server, i int) { h.connect(client, i%2, false) },
+		"connections without requests":            func(h *server, _ int) { h.connect(client, 5, false) },
 		"1,000 clients at once":                   func(h *server, i int) { h.connect(client, map[int]int{100: 1000}[i], true) },
 		"1,000 that send nothing":                 func(h *server, i int) { h.connect(client, map[int]int{100: 1000}[i], false) },
-		"a connection for each request, .95 busy": func(h *server, _ int) { h.connect(client, 5, true); h.requests++ },
+		"1,000 at once, and 1,000 more":           func(h *server, i int) { h.connect(client, map[int]int{100: 1000, 135: 1000}[i], true) },
+		"a connection for each request, .97 busy": func(h *server, i int) { h.connect(client, 5, true); h.requests += i % 2 },
 		"overload on connections that are kept":   func(h *server, i int) { h.connect(client, i%2, true); h.requests += 50 },
+		".9 busy, and 200 clients at once each second": func(h *server, i int) {
+			h.connect(client, map[int]int{50: 200}[i%100], true)
+			h.requests += 5
+		},
 		"other work and checks of health": func(h *server, i int) {
 			h.connect(client, i%2, false)
 			h.requests++
@@ -150,6 +162,9 @@ func TestNoOverloadOfHandshakes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newServer()
 			for i := range 1000 {
+				if i%10 == 0 {
+					h.connect(client, 1, true)
+				}
 				load(h, i)
 				h.run(0)
 			}
@@ -170,8 +185,8 @@ func TestOverloadEnds(t *testing.T) {
 	for range 200 {
 		h.run(h.connect(client, 1, true))
 	}
-	if h.rejected[client] > 60 || h.overload.limited {
-		t.Errorf("%d connections were rejected after the overload; limited: %t", h.rejected[client], h.overload.limited)
+	if h.rejected[client] > 60 || h.overload.rate > 0 {
+		t.Errorf("%d connections were rejected after the overload; limited: %t", h.rejected[client], h.overload.rate > 0)
 	}
 }
 
@@ -258,7 +273,7 @@ func TestListenerInOverload(t *testing.T) {
 			for range 2 {
 				p.dial(stranger)
 			}
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(10 * time.Millisecond) // virtual
 		}
 		friend := p.dial("10.1.2.3:4")
 		if friend.closed.Load() || asked > 31 || len(limits) < 100 || slices.ContainsFunc(limits, func(l Limit) bool { return l != LimitOverload }) {

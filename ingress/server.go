@@ -129,8 +129,11 @@ func (s *Server) Work(now time.Time) (begun uint64, cpu float64) {
 	if st.modes[shedGate] != spillway.ModeEnforce {
 		return 0, 0
 	}
-	s.load.Utilization(now)
-	return st.shed.BegunTotal(), s.load.CPU()
+	for _, class := range st.shed.Stats(now).Classes {
+		begun += class.AdmittedTotal
+	}
+	s.load.Utilization(now) // it samples, which CPU does not
+	return begun, s.load.CPU()
 }
 
 // process returns the state of the process.

@@ -35,7 +35,7 @@ func (e *explaining) gates(exempt bool) []GateFacts {
 	all := []GateFacts{{
 		Gate: "connections", Mode: "enforce",
 		Limits: given("max_connections", l.MaxConnections, "connection_rate", &l.ConnectionRate),
-		Does:   "accepts its connection", Rejects: "above max_connections or connection_rate, a connection is reset",
+		Does:   "accepts its connection", Rejects: "above max_connections or connection_rate, or in an overload by connections, a connection is reset",
 	}}
 	if e.route == nil {
 		return all
