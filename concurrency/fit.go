@@ -1,7 +1,5 @@
 package concurrency
 
-import "math"
-
 // fit is the least-squares line of latency over requests in flight. Its sums are about the
 // first point, which costs no division per point and keeps them small.
 type fit struct {
@@ -32,21 +30,19 @@ func (f *fit) means() (flight, took float64) {
 // slope returns the seconds that one more request in flight adds to the latency, and that
 // slope in standard errors.
 func (f *fit) slope() (slope, sigmas float64) {
-	spread, product, all := f.centred()
-	if f.n < 3 || spread <= 1e-9*f.xx {
+	g := f.growth()
+	if f.n < 3 || g.xx <= 1e-9*f.xx {
 		return 0, 0
 	}
-	slope = product / spread
-	rest := max(all-float64(slope*product), 1e-12*all, 1e-300)
-	return slope, slope / math.Sqrt(rest/(f.n-2)/spread)
+	return g.slope(), g.slope() / g.deviation()
 }
 
-// centred returns the sums of squares and products about the means.
-func (f *fit) centred() (xx, xy, yy float64) {
+// growth returns how latency grows.
+func (f *fit) growth() growth {
 	if f.n == 0 {
-		return 0, 0, 0
+		return growth{}
 	}
-	return f.xx - float64(f.x*f.x/f.n), f.xy - float64(f.x*f.y/f.n), f.yy - float64(f.y*f.y/f.n)
+	return growth{f.n - 1, f.xx - float64(f.x*f.x/f.n), f.xy - float64(f.x*f.y/f.n), f.yy - float64(f.y*f.y/f.n)}
 }
 
 // elasticity returns by how many per cent latency grows for each per cent more in

@@ -21,13 +21,15 @@ func (g *growth) add(o growth) {
 // slope returns the seconds that one more in flight adds.
 func (g *growth) slope() float64 { return g.xy / max(g.xx, 1e-9) }
 
+// deviation returns the standard error of the slope. It is never 0.
+func (g *growth) deviation() float64 {
+	rest := max(g.yy-float64(g.xy*g.slope()), 1e-12*g.yy, 1e-300)
+	return math.Sqrt(rest / (g.n - 1) / max(g.xx, 1e-9))
+}
+
 // sure reports whether so many standard errors of the slope are less than another one.
 func (g *growth) sure(errors, slope float64) bool {
-	if g.n < group {
-		return false
-	}
-	rest := max(0, g.yy-float64(g.xy*g.slope()))
-	return errors*math.Sqrt(rest/(g.n-1)/max(g.xx, 1e-9)) < slope
+	return g.n >= group && errors*g.deviation() < slope
 }
 
 // alike reports whether the slope is between half and double of another one.
@@ -39,10 +41,7 @@ func (g *growth) alike(slope float64) bool {
 func (l *limit) growth(generation int) (g growth) {
 	l.keepUp(generation)
 	for i := range l.common {
-		if f := &l.common[i]; f.n > 0 {
-			xx, xy, yy := f.centred()
-			g.add(growth{f.n - 1, xx, xy, yy})
-		}
+		g.add(l.common[i].growth())
 	}
 	return g
 }
