@@ -20,7 +20,8 @@ func (s *Server) text(write func(io.Writer, *State)) http.HandlerFunc {
 	}
 }
 
-const limitsExplained = "KEY: routes that share one have one limit. MOST: in the last minute. BOUND: a queue was found, or is being looked for.\n" +
+const limitsExplained = "KEY: routes that share one have one limit. SHARED: one limit of all keys that wait for the same thing, in the row all.\n" +
+	"MOST: in the last minute. BOUND: a queue was found, or is being looked for.\n" +
 	"BASELINE: latency without a queue, the least mean of the last 10 s, or as last measured while the limit holds requests back.\n" +
 	"REJECTED: share of each class, from SHEDDABLE (S) to CRITICAL_PLUS (C+), mostly of its last 50 requests; without any it is halved every 50 ms.\n\n"
 
@@ -31,7 +32,11 @@ func writeLimits(w io.Writer, st *State) {
 		textpage.Row(w, g.Listener, g.Cluster, "all", g.InFlight, g.Peak, orDash(g.Limit), g.Bound, g.Baseline.Round(time.Microsecond), human.Percent(g.Busy),
 			shares(g.RejectedRatio))
 		for _, k := range g.Keys {
-			textpage.Row(w, g.Listener, g.Cluster, k.Name, k.InFlight, unknown, orDash(k.Limit), k.Bound, k.Baseline.Round(time.Microsecond), unknown, unknown)
+			limit := orDash(k.Limit)
+			if k.Shared {
+				limit = fmt.Sprintf("%.4g shared", k.Limit)
+			}
+			textpage.Row(w, g.Listener, g.Cluster, k.Name, k.InFlight, unknown, limit, k.Bound, k.Baseline.Round(time.Microsecond), unknown, unknown)
 		}
 	}
 	fmt.Fprint(w, limitsExplained)

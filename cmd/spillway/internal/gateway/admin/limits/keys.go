@@ -14,8 +14,9 @@ import (
 type Key struct {
 	Name     string        `json:"name"` // without the cluster, as a route has it
 	InFlight int           `json:"in_flight"`
-	Limit    float64       `json:"limit"` // 0: it holds nothing back
-	Bound    bool          `json:"bound"` // a queue was found, or is being looked for
+	Limit    float64       `json:"limit"`  // 0: it holds nothing back
+	Shared   bool          `json:"shared"` // the limit is one of several keys, which wait for the same thing
+	Bound    bool          `json:"bound"`  // a queue was found, or is being looked for
 	Baseline time.Duration `json:"baseline"`
 	Latency  time.Duration `json:"latency"` // the recent mean
 }
@@ -31,10 +32,14 @@ func Keys(cluster string, s *concurrency.Stats) (all []Key) {
 		if k.InFlight+k.Parked == 0 && k.Latency == 0 && k.Throughput == 0 {
 			continue
 		}
+		counts := k
+		if s.Shared.Limiting() && !k.Apart {
+			counts = &s.Shared
+		}
 		name := cmp.Or(strings.TrimPrefix(strings.TrimPrefix(k.Key, cluster), ": "), "/")
-		x := Key{Name: name, InFlight: k.InFlight, Bound: k.Limiting(), Baseline: k.BaseLatency, Latency: k.Latency}
-		if !math.IsInf(k.Limit, 1) {
-			x.Limit = k.Limit
+		x := Key{Name: name, InFlight: k.InFlight, Shared: counts != k, Bound: counts.Limiting(), Baseline: k.BaseLatency, Latency: k.Latency}
+		if !math.IsInf(counts.Limit, 1) {
+			x.Limit = counts.Limit
 		}
 		all = append(all, x)
 	}
