@@ -35,7 +35,7 @@ func ablate(w io.Writer, o options) error {
 		}
 		rows, err := o.build(dir, a)
 		if err != nil {
-			fmt.Fprintf(w, "%-34s not valid\n", a)
+			fmt.Fprintf(w, "%-34s not valid: %v\n", a, err)
 			continue
 		}
 		fmt.Fprintf(w, "%-34s mean %.1f (%+.1f)%s\n", a, meanOf(rows), meanOf(rows)-meanOf(base), moved(base, rows))

@@ -133,13 +133,22 @@ func variants(source string, value ast.Expr) []string {
 		case v.Kind == token.INT:
 			return []string{number(max(1, float64(int(x/2)))), number(2 * x)}
 		}
-		return []string{number(x / 2), number(2 * x)}
+		return []string{float(x / 2), float(2 * x)}
 	case *ast.BinaryExpr, *ast.SelectorExpr:
 		if strings.Contains(source, "time.") || source[0] <= '9' { // others follow from constants of their own
 			return []string{"(" + source + ") / 2", "(" + source + ") * 2"}
 		}
 	}
 	return nil
+}
+
+// float writes a number that is a float64 where the type of a constant follows from its value.
+func float(x float64) string {
+	text := number(x)
+	if !strings.ContainsAny(text, ".e") {
+		text += ".0"
+	}
+	return text
 }
 
 func number(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
