@@ -3,6 +3,7 @@ package spillhttp
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"net/textproto"
 	"net/url"
@@ -15,15 +16,17 @@ import (
 	"github.com/seed90641741/spillway/internal/claims"
 )
 
-// A head is a request without a body, and a buffer for the answer. It is used again for
+// A head is a request of which the body is not read, and a buffer for the answer. It is used again for
 // other requests.
 type head struct {
 	framing
 
+	post    bool
 	request http.Request
-	url     url.URL  // of the request
-	host    string   // as its fields have it
-	values  []string // of its header
+	pending pendingBody // of the request
+	url     url.URL     // of the request
+	host    string      // as its fields have it
+	values  []string    // of its header
 	context headContext
 	answer  []byte
 
@@ -63,28 +66,45 @@ func (c *headContext) Value(key any) any {
 	return nil
 }
 
-// frame reports whether b is exactly one request without a body, as [frame] has it, and no
-// POST: what may follow one is different for net/http, so it has to see all of them.
+// A pendingBody is the body of a request that is decided on before it is read. It says whether somebody tried.
+type pendingBody struct{ wanted bool }
+
+var errPending = errors.New("spillhttp: the body is not read before the request is admitted")
+
+func (p *pendingBody) Read([]byte) (int, error) {
+	p.wanted = true
+	return 0, errPending
+}
+
+func (*pendingBody) Close() error { return nil }
+
+// frame reports whether b begins with a complete head, as [frame] has it, and ends with the request or within its body. The
+// connection is not kept after a body longer than drainBytes: that is for net/http to see.
 func (x *head) frame(b []byte) bool {
 	var line requestLine
-	if !line.read(b) || string(b[:line.method]) == http.MethodPost {
+	if !line.read(b) {
 		return false
 	}
-	fields := b[line.line:]
-	if len(fields) > 0 && bytes.Equal(fields, x.before) {
-		x.requestLine, x.head = line, len(b)
-		return true
+	if post := string(b[:line.method]) == http.MethodPost; post != x.post {
+		x.post, x.judged = post, false
 	}
-	x.before, x.listed, x.judged = x.before[:0], false, false
-	x.framing = framing{requestLine: line}
-	if !x.fields(fields) || x.head != len(b) || x.body != 0 {
-		return false
+	if fields := b[line.line:]; len(x.before) > 0 && bytes.HasPrefix(fields, x.before) {
+		x.requestLine, x.head = line, line.line+len(x.before)
+	} else {
+		x.before, x.listed, x.judged = x.before[:0], false, false
+		x.framing = framing{requestLine: line}
+		if !x.fields(fields) {
+			return false
+		}
+		if n := x.head - line.line; n <= remembered {
+			x.before = append(x.before, fields[:n]...)
+		}
 	}
-	if len(fields) <= remembered {
-		x.before = append(x.before, fields...)
-	}
-	return true
+	return x.body <= drainBytes && x.owes(b) >= 0
 }
+
+// owes returns how many bytes of the body are still to come after b.
+func (x *head) owes(b []byte) int64 { return x.body - int64(len(b)-x.head) }
 
 // read makes the same request of b as net/http would, after frame has accepted b. It reports
 // whether that is possible. What repeats the request before needs no new memory.
@@ -102,7 +122,10 @@ func (x *head) read(b []byte, remoteAddr string) bool {
 	}
 	*r = http.Request{
 		Method: r.Method, URL: &x.url, RequestURI: r.RequestURI, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: r.Header, Host: x.host, Body: http.NoBody, RemoteAddr: remoteAddr,
+		Header: r.Header, Host: x.host, Body: http.NoBody, ContentLength: x.body, RemoteAddr: remoteAddr,
+	}
+	if x.body > 0 {
+		r.Body = &x.pending
 	}
 	return x.locate(r.RequestURI)
 }
@@ -161,7 +184,7 @@ func (x *head) claimed(b []byte) *ingress.Claims {
 	return &x.claims
 }
 
-// say reads the claims in the fields. Those of gRPC are for POST only.
+// say reads the claims in the fields.
 func (x *head) say(fields []byte) {
 	x.said = claimFields{}
 	for i, value := range &x.spans {
@@ -170,7 +193,9 @@ func (x *head) say(fields []byte) {
 			x.said[i] = x.texts[i : i+1]
 		}
 	}
-	x.said[claimGRPCTimeout], x.said[claimGRPCAttempts] = nil, nil
+	if !x.post {
+		x.said[claimGRPCTimeout], x.said[claimGRPCAttempts] = nil, nil
+	}
 	x.claims = ingress.Claims{}
 	x.said.read(&x.claims, true)
 }

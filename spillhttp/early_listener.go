@@ -16,12 +16,13 @@ import (
 
 // A Listener rejects requests for overload before net/http has read them. Its connections
 // examine the bytes that net/http is about to read. The connection answers by itself, and
-// net/http never sees the request, if the bytes are, at the end of the request before, exactly
-// one complete HTTP/1.1 request without a body and no POST, on a connection that is kept, and
-// the [Handler] would reject it now. Everything else is passed through unchanged: requests with
-// bodies, in several pieces, pipelined, upgrades, HTTP/2; but an empty line after a request that
-// the connection answered becomes invalid, as it is for net/http after any request but a POST. It
-// cannot read TLS, and passes it through.
+// net/http never sees the request, if the bytes begin, at the end of the request before, with
+// the complete head of an HTTP/1.1 request, on a connection that is kept, with a body of at most 16 KiB, and
+// the [Handler] would reject it now. It answers without waiting for the body, and drops that. Everything else is passed
+// through unchanged: heads in several pieces, longer bodies and those of unknown length, pipelined requests, upgrades, HTTP/2; but an
+// empty line after a request that the connection answered becomes invalid, as it is for net/http after any request
+// but a POST. It cannot read TLS, and passes it through. Functions of a [HandlerConfig] that read the body get an error;
+// the request is then passed through, and they see it again.
 //
 // It needs to know where requests end: use [ConnState], or let [Handler.Serve] do
 // all of this. The Handler must be what serves all requests of the connection.
@@ -118,6 +119,8 @@ type conn struct {
 	head   []byte    // what has come of a head that came in pieces
 	began  time.Time // the streak
 	streak *head     // of the requests in it; nil outside
+	body   int64     // bytes to drop, of the last of them
+	blank  int       // ends of lines to drop at most after that body
 	peer   string
 	addr   netip.Addr // of peer; what is no address is the zero Addr
 }
@@ -148,6 +151,11 @@ func (c *conn) Read(p []byte) (int, error) {
 		if n <= 0 || owed == untracked {
 			return n, err
 		}
+		if c.streak != nil {
+			if n = c.drop(p[:n]); n == 0 && err == nil {
+				continue
+			}
+		}
 		if owed != atBoundary || err != nil {
 			c.track(owed, p[:n])
 			return n, err
@@ -162,6 +170,23 @@ func (c *conn) Read(p []byte) (int, error) {
 		}
 	}
 }
+
+// drop removes from b what belongs to the request that was answered last: the rest of its body, and what net/http drops
+// after a POST. It returns how many bytes are left.
+func (c *conn) drop(b []byte) (left int) {
+	rest := b[min(c.body, int64(len(b))):]
+	c.body -= int64(len(b) - len(rest))
+	for ; c.blank > 0 && len(rest) > 0 && (rest[0] == '\r' || rest[0] == '\n'); c.blank-- {
+		rest = rest[1:]
+	}
+	if len(rest) < len(b) {
+		copy(b, rest)
+	}
+	return len(rest)
+}
+
+// blankAfterPost is how many bytes of ends of lines net/http drops after a POST.
+const blankAfterPost = 4
 
 // examine rejects the request in b, or tracks the bytes that are passed through.
 func (c *conn) examine(b []byte) (refused bool, err error) {
@@ -242,7 +267,7 @@ func (c *conn) refuse(b []byte, x *head) (refused bool, err error) {
 		return false, nil
 	}
 	a := arrival{caller: ratelimit.Caller{Addr: c.addr}}
-	if !c.judge(now, x, b, &a) {
+	if !c.judge(now, x, b, &a) || x.pending.wanted {
 		return false, nil
 	}
 	why := c.handler.early(&x.context, now, &a)
@@ -251,6 +276,9 @@ func (c *conn) refuse(b []byte, x *head) (refused bool, err error) {
 	}
 	if err = c.beginStreak(now, x); err == nil {
 		_, err = c.Conn.Write(x.refusal(&why, c.handler.wordingOf(&why), b[:x.method]))
+		if c.body, c.blank = x.owes(b), 0; x.post {
+			c.blank = blankAfterPost
+		}
 	}
 	return true, err
 }
@@ -260,7 +288,7 @@ func (c *conn) refuse(b []byte, x *head) (refused bool, err error) {
 func (c *conn) judge(now time.Time, x *head, b []byte, a *arrival) bool {
 	h := c.handler
 	trust := h.ingress.Trust()
-	x.context.head = claims.Head{}
+	x.context.head, x.pending = claims.Head{}, pendingBody{}
 	var identity string
 	if path, ok := x.glance(b); h.plain && ok {
 		if h.isHealth(path, trust) {

@@ -3,6 +3,8 @@ package spillhttp
 import (
 	"bufio"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/netip"
@@ -28,6 +30,9 @@ func TestEarlyRefusal(t *testing.T) {
 		chunk = "POST /vip HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
 		last  = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 	)
+	head := func(line string, body int) string {
+		return fmt.Sprintf("%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", line, body)
+	}
 	for _, row := range []struct {
 		name   string
 		pieces []string
@@ -36,8 +41,19 @@ func TestEarlyRefusal(t *testing.T) {
 		{"refused", []string{get, get, get}, 0},
 		{"admitted and exempt", []string{get, vip, get, probe, get}, 2},
 		{"head in pieces", []string{get[:7], get[7:], get, get}, 1},
-		{"whole body", []string{post + "hello", get}, 1},
-		{"body apart", []string{post, "hel", "lo", get}, 1},
+		{"whole body", []string{post + "hello", get, post + "hello"}, 0},
+		{"body apart", []string{post, "hel", "lo", get}, 0},
+		{"body of a GET", []string{"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhe", "llo", vip}, 1},
+		{"body that never ends", []string{post + "he"}, 0},
+		{"body as long as the connection is kept", []string{head("POST /", drainBytes), strings.Repeat("x", drainBytes), get, vip}, 1},
+		{"body for which it is not", []string{head("POST /", drainBytes+1), strings.Repeat("x", drainBytes+1), get}, 1},
+		{"body that ends with the next request", []string{post, "hello" + vip, get, post + "he", "llo" + get}, 1},
+		{"body that ends with a part of the next one", []string{post, "hello" + vip[:7], vip[7:], get}, 1},
+		{"empty line after a body", []string{post, "hello\r\n", vip, post + "hello", "\r", "\n" + vip, post + "hello", "\r\n\r\n" + get, vip}, 3},
+		{"more than two of them", []string{post + "hello", "\r\n\r\n\n" + vip}, 0},
+		{"empty line after no POST", []string{strings.Replace(post, "POST", "PUT", 1) + "hello", "\r\n" + vip}, 0},
+		{"no body but an empty line", []string{head("POST /", 0), "\r\n" + get, vip}, 1},
+		{"body before a request that is no POST", []string{post + "hello", get, "\r\n" + vip}, 0},
 		{"body that looks like a request", []string{"POST /vip HTTP/1.1\r\nHost: x\r\nContent-Length: 27\r\n\r\n", get, get}, 1},
 		{"pipelined", []string{get, get + get, get}, 3},
 		{"pipelined before a body", []string{
@@ -63,6 +79,75 @@ func TestEarlyRefusal(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestEarlyRefusalInPieces is the same for requests in any order, in pieces of any length.
+func TestEarlyRefusalInPieces(t *testing.T) {
+	parts := []string{
+		plainRequest, plainRequest, "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n", "GET /vip HTTP/1.1\r\nHost: x\r\n\r\n",
+		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+		"POST /vip HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello", "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 27\r\n\r\n" + plainRequest[:27],
+		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9000\r\n\r\n" + strings.Repeat("\r\n\r\n", 2250),
+		"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+	}
+	handled := 0
+	for seed := range uint64(400) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		var pieces []string
+		whole := 0
+		for range 12 {
+			text := parts[random.IntN(len(parts))]
+			if random.IntN(16) == 0 {
+				text += "\r\n"
+			}
+			for whole++; random.IntN(2) == 0; {
+				cut := random.IntN(len(text))
+				pieces = append(pieces, text[:cut])
+				text = text[cut:]
+			}
+			if n := len(pieces) - 1; n >= 0 && random.IntN(4) == 0 {
+				pieces[n] += text
+			} else {
+				pieces = append(pieces, text)
+			}
+		}
+		synctest.Test(t, func(t *testing.T) {
+			h := half(t, echo)
+			got, early := play(t, newSender(pieces...), h, true)
+			want, all := play(t, newSender(pieces...), h, false)
+			if unify(t, got) != unify(t, want) {
+				t.Fatalf("seed %d: %q\nanswers\n%swant\n%s", seed, pieces, unify(t, got), unify(t, want))
+			}
+			handled += all - early
+		})
+	}
+	if handled < 100 {
+		t.Errorf("only %d requests were rejected early: the test shows little", handled)
+	}
+}
+
+// TestEarlyRefusalOfUnreadBodies: a function that needs the body sees it, as long as it is.
+func TestEarlyRefusalOfUnreadBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := swamped
+		config.Load = utilization(1) // which rejects all but CRITICAL_PLUS
+		config.Rand = func() float64 { return 0.5 }
+		h := mustHandler(t, echo, config, HandlerConfig{Classify: func(r *http.Request) (c spillway.Call) {
+			if text, _ := io.ReadAll(r.Body); string(text) == "hello" {
+				c.Criticality = spillway.CriticalPlus
+			}
+			return c
+		}})
+		h.looks.Store(lookOn)
+		request := func(body string) string {
+			return fmt.Sprintf("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		}
+		got, seen := play(t, newSender(request("hello"), request("spam!"), request(""), request("spam!")), h, true)
+		if seen != 3 || strings.Count(got, "HTTP/1.1 200") != 1 || strings.Count(got, "HTTP/1.1 503") != 3 {
+			t.Errorf("net/http saw %d requests, want 3; answers\n%s", seen, got)
+		}
+		nothingLeft(t, h)
+	})
 }
 
 // TestEarlyRefusalAtAGlance is the same for a Handler that looks at nothing but the
