@@ -245,7 +245,7 @@ func TestHijackedConnection(t *testing.T) {
 }
 
 // TestStreak: a connection that answers by itself lets the server's timeouts begin
-// again now and then, and does not wait for a client that never reads.
+// again now and then, and does not wait for a client that never reads, or whose body never ends.
 func TestStreak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := half(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(time.Minute) }))
@@ -287,6 +287,21 @@ func TestStreak(t *testing.T) {
 		time.Sleep(time.Minute)
 		if _, err := fmt.Fprint(deaf, plainRequest); err == nil {
 			t.Error("the server still waits for its answer to be read")
+		}
+		slow := must(s.network.dial(t.Context(), "", ""))
+		defer slow.Close()
+		answers := bufio.NewReader(slow)
+		for _, text := range []string{"GET /vip HTTP/1.1\r\nHost: x\r\n\r\n", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"} {
+			fmt.Fprint(slow, text)
+			readAll(t, must(http.ReadResponse(answers, nil)))
+		}
+		for sent := 0; ; sent++ {
+			if _, err := fmt.Fprint(slow, "x"); err != nil {
+				break
+			} else if sent > 5 {
+				t.Fatal("the server still waits for the rest of a body, after its idle timeout")
+			}
+			time.Sleep(time.Second)
 		}
 	})
 }
@@ -357,7 +372,7 @@ func TestLooks(t *testing.T) {
 	})
 }
 
-// TestEarlyRefusalAllocatesNothing, whatever the length of the path, and for labels that
+// TestEarlyRefusalAllocatesNothing, whatever the length of the path, with a part of a body, and for labels that
 // clients use.
 func TestEarlyRefusalAllocatesNothing(t *testing.T) {
 	if raceEnabled {
@@ -373,8 +388,8 @@ func TestEarlyRefusalAllocatesNothing(t *testing.T) {
 		c := &conn{Conn: netconn.Conn{Conn: repeat("")}, handler: handler, peer: "10.0.0.1:1", addr: netip.MustParseAddr("10.0.0.1")}
 		c.handler.looks.Store(lookOn)
 		for _, class := range []string{"SHEDDABLE", "SHEDDABLE_PLUS", "CRITICAL"} {
-			text := []byte("GET /api/v1/customers/12345678/orders/87654321?q=go HTTP/1.1\r\nHost: example.com:8080\r\n" +
-				headerCriticality + ": " + class + "\r\n" + headerDeadline + ": 250\r\n\r\n")
+			text := []byte("POST /api/v1/customers/12345678/orders/87654321?q=go HTTP/1.1\r\nHost: example.com:8080\r\n" +
+				headerCriticality + ": " + class + "\r\n" + headerDeadline + ": 250\r\nContent-Length: 300\r\n\r\n" + strings.Repeat("x", 200))
 			n := testing.AllocsPerRun(100, func() {
 				c.owed.Store(atBoundary)
 				if refused, err := c.examine(text); !refused || err != nil {
