@@ -67,6 +67,46 @@ func TestOneAddressCannotHoldAllConnections(t *testing.T) {
 	}
 }
 
+// TestRejectedConnectionsReplaceNone: connections that come too often, from as many addresses, close none of a proxy that has them
+// all, and is exempt from the rate.
+func TestRejectedConnectionsReplaceNone(t *testing.T) {
+	const most, seconds, each = 100, 10, 100
+	exempt := ratelimit.Exempt{CIDRs: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}
+	for name, rate := range map[string]ratelimit.Config{
+		"rate":  {Rate: 1, BurstSeconds: 1, Exempt: exempt},
+		"queue": {Rate: 1, BurstSeconds: 1, QueueDepth: 2, Exempt: exempt},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, p, _ := listen(t, Config{MaxOpen: most, Rate: rate})
+				defer l.Close()
+				var proxy [most]*peer
+				for i := range proxy {
+					proxy[i] = p.dial("192.0.2.1:1")
+				}
+				closed := 0
+				for i := range seconds * each {
+					p.dial(fmt.Sprintf("[2001:db8:1:%x::1]:1", i)) // each of another /64
+					for j, c := range proxy {
+						if c == nil || c.closed.Load() {
+							if c != nil {
+								closed++
+							}
+							if proxy[j] = p.dial("192.0.2.1:1"); proxy[j].closed.Load() {
+								proxy[j] = nil // all are open
+							}
+						}
+					}
+					time.Sleep(time.Second / each)
+				}
+				if let := 1 + rate.QueueDepth + seconds; closed == 0 || closed > let {
+					t.Errorf("%d connections of the proxy were closed for %d that came, want one for each of at most %d that were let in", closed, seconds*each, let)
+				}
+			})
+		})
+	}
+}
+
 // TestOneAddressCannotHoldAllOfTheQueue is the same for connections that wait for their
 // turn: each honest client gets in after the time that the queue takes at most.
 func TestOneAddressCannotHoldAllOfTheQueue(t *testing.T) {

@@ -183,18 +183,17 @@ func temporary(err error) bool {
 
 // admit accepts a new connection, lets it wait, or rejects it.
 func (l *Listener) admit(c net.Conn) {
-	x := &conn{Conn: netconn.Conn{Conn: c}, listener: l}
+	x, now, from := &conn{Conn: netconn.Conn{Conn: c}, listener: l}, time.Now(), ratelimit.Caller{Addr: address(c)}
+	exempt := l.limiter.Exempt(from)
+	if !exempt && !l.keepsUp(now, x, from) {
+		return
+	}
 	if !l.enter(x) {
 		x.refuse(LimitOpen)
 		return
 	}
-	if l.limiter.Exempt(ratelimit.Caller{Addr: address(c)}) {
+	if exempt {
 		l.deliver(x)
-		return
-	}
-	now := time.Now()
-	if work := l.config.Load().Work; work != nil && !l.overload.admit(now, address(c), work) {
-		x.refuse(LimitOverload)
 		return
 	}
 	r, err := l.limiter.Reserve(now)
@@ -209,6 +208,23 @@ func (l *Listener) admit(c net.Conn) {
 		p := l.enqueue(x)
 		l.running.Go(func() { l.wait(p, &r) })
 	}
+}
+
+// keepsUp resets a connection that comes too soon after others, and reports whether it does not. That is found out before it
+// counts as open: otherwise it could replace an open connection, and then be reset all the same.
+func (l *Listener) keepsUp(now time.Time, c *conn, from ratelimit.Caller) bool {
+	if work := l.config.Load().Work; work != nil && !l.overload.admit(now, from.Addr, work) {
+		l.refuse(c.NetConn(), LimitOverload)
+		return false
+	}
+	l.mu.Lock()
+	replaces := l.line.excess(l.line.count(c)) != nil
+	l.mu.Unlock()
+	if !replaces && l.limiter.Reject(now, from) != nil {
+		l.refuse(c.NetConn(), LimitRate)
+		return false
+	}
+	return true
 }
 
 // enter counts a connection as open, and reports whether it may be.
@@ -331,9 +347,11 @@ func (c *conn) Close() error {
 }
 
 // refuse resets the connection for a limit.
-func (c *conn) refuse(limit Limit) {
-	c.listener.refused.Add(1)
-	if observe := c.listener.config.Load().Rejected; observe != nil {
+func (c *conn) refuse(limit Limit) { c.listener.refuse(c, limit) }
+
+func (l *Listener) refuse(c net.Conn, limit Limit) {
+	l.refused.Add(1)
+	if observe := l.config.Load().Rejected; observe != nil {
 		observe(c.RemoteAddr(), limit)
 	}
 	netconn.Reset(c)
