@@ -3,7 +3,6 @@ package connlimit
 import (
 	"errors"
 	"net"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -320,39 +319,4 @@ func (l *Listener) deliver(c *conn) {
 	case <-l.closing:
 		_ = c.Close()
 	}
-}
-
-func address(c net.Conn) netip.Addr {
-	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		return a.AddrPort().Addr().Unmap()
-	}
-	return netip.Addr{}
-}
-
-// conn is an open connection that counts.
-type conn struct {
-	netconn.Conn
-
-	listener *Listener
-	place    place // among the open ones
-	closed   atomic.Bool
-}
-
-// Close closes the connection. It counts once.
-func (c *conn) Close() error {
-	if !c.closed.Swap(true) {
-		c.listener.leave(c)
-	}
-	return c.Conn.Close()
-}
-
-// refuse resets the connection for a limit.
-func (c *conn) refuse(limit Limit) { c.listener.refuse(c, limit) }
-
-func (l *Listener) refuse(c net.Conn, limit Limit) {
-	l.refused.Add(1)
-	if observe := l.config.Load().Rejected; observe != nil {
-		observe(c.RemoteAddr(), limit)
-	}
-	netconn.Reset(c)
 }
