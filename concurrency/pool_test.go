@@ -34,6 +34,9 @@ type busy struct {
 }
 
 func newPool(tb testing.TB, c Config) *pool {
+	if raceEnabled {
+		tb.Skip("a simulation runs on one goroutine: nothing for the race detector to find")
+	}
 	return &pool{l: must(tb, c), now: t0, rng: rand.New(rand.NewPCG(1, 2)), service: 20 * time.Millisecond}
 }
 

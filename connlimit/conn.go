@@ -15,7 +15,7 @@ func address(c net.Conn) netip.Addr {
 	return netip.Addr{}
 }
 
-// conn is an open connection that counts.
+// conn is a connection that counts as open until it is closed, once it has entered.
 type conn struct {
 	netconn.Conn
 
@@ -35,6 +35,7 @@ func (c *conn) Close() error {
 // refuse resets the connection for a limit.
 func (c *conn) refuse(limit Limit) { c.listener.refuse(c, limit) }
 
+// refuse resets a connection, whether it has entered or not.
 func (l *Listener) refuse(c net.Conn, limit Limit) {
 	l.refused.Add(1)
 	if observe := l.config.Load().Rejected; observe != nil {

@@ -184,7 +184,7 @@ func temporary(err error) bool {
 func (l *Listener) admit(c net.Conn) {
 	x, now, from := &conn{Conn: netconn.Conn{Conn: c}, listener: l}, time.Now(), ratelimit.Caller{Addr: address(c)}
 	exempt := l.limiter.Exempt(from)
-	if !exempt && !l.keepsUp(now, x, from) {
+	if !exempt && !l.paced(now, x, from) {
 		return
 	}
 	if !l.enter(x) {
@@ -209,9 +209,9 @@ func (l *Listener) admit(c net.Conn) {
 	}
 }
 
-// keepsUp resets a connection that comes too soon after others, and reports whether it does not. That is found out before it
-// counts as open: otherwise it could replace an open connection, and then be reset all the same.
-func (l *Listener) keepsUp(now time.Time, c *conn, from ratelimit.Caller) bool {
+// paced reports whether a connection may come now, by the rate and in an overload. If not, it is reset. That is found out before
+// it counts as open: otherwise it could replace an open connection, and then be reset all the same.
+func (l *Listener) paced(now time.Time, c *conn, from ratelimit.Caller) bool {
 	if work := l.config.Load().Work; work != nil && !l.overload.admit(now, from.Addr, work) {
 		l.refuse(c.NetConn(), LimitOverload)
 		return false

@@ -166,7 +166,7 @@
 //
 // # Early rejection
 //
-// Half of the cost of a rejection is net/http reading the request. A [Listener] looks at
+// A third of the cost of a rejection is net/http reading the request. A [Listener] looks at
 // the bytes before net/http does, and answers by itself where that is safe. It begins when the
 // Handler has rejected a request for overload, and ends a thousand requests after the last
 // such rejection. It does not wait for the body of a request. Clients see no other difference except the missing Date;

@@ -246,6 +246,9 @@ func TestRecoversWithManyMoreCalls(t *testing.T) {
 // calls it rejects besides.
 func afterAMoment(t *testing.T, seeds uint64, rejects func(c *caller, sent bool, at time.Duration) bool) (shares []float64) {
 	t.Helper()
+	if raceEnabled {
+		t.Skip("a simulation runs on one goroutine: nothing for the race detector to find")
+	}
 	const perSecond, moment = 2240, 10 * time.Second
 	for seed := range seeds {
 		c := newCaller(t, seed, 2)

@@ -25,6 +25,9 @@ func TestSomeAreWeak(t *testing.T) {
 			time.AfterFunc(2*time.Second, func() { all[0].slower.Store(0) })
 		}},
 	} {
+		if testing.Short() && row.tasks > 2 {
+			continue // the race detector needs a minute for these
+		}
 		for name, how := range map[string]system{"gRPC round_robin": overGRPC, "HTTP behind one address": behindAddress} {
 			if row.bare > 0 && name != "gRPC round_robin" {
 				continue // a TCP balancer does not know which task is slow, and no task says so

@@ -278,6 +278,9 @@ func try(t *testing.T, sockets bool, how system) trial {
 // what all tasks could do. A short run, in which chance decides when the limits of tasks are
 // measured, reports the p99 and asserts 200 ms.
 func TestOneOfFourIsWeak(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector needs a minute; TestSomeAreWeak has a row for it")
+	}
 	for name, how := range map[string]system{"gRPC round_robin": overGRPC, "HTTP behind one address": behindAddress} {
 		t.Run(name, func(t *testing.T) {
 			most := 200 * time.Millisecond
