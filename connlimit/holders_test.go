@@ -97,7 +97,7 @@ func TestRejectedConnectionsReplaceNone(t *testing.T) {
 							}
 						}
 					}
-					time.Sleep(time.Second / each)
+					time.Sleep(time.Second / each) // in the virtual time of the bubble
 				}
 				if let := 1 + rate.QueueDepth + seconds; closed == 0 || closed > let {
 					t.Errorf("%d connections of the proxy were closed for %d that came, want one for each of at most %d that were let in", closed, seconds*each, let)

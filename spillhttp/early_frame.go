@@ -33,6 +33,9 @@ func frame(b []byte) (f framing, ok bool) {
 	return f, ok
 }
 
+// owes returns how many bytes of the request are still to come after b; below zero, more than the request has come.
+func (f *framing) owes(b []byte) int64 { return f.body - int64(len(b)-f.head) }
+
 // fields takes in all fields, and the empty line behind them.
 func (f *framing) fields(b []byte) bool {
 	for at := 0; at >= 0; at = f.field(b, at) {

@@ -103,9 +103,6 @@ func (x *head) frame(b []byte) bool {
 	return x.body <= drainBytes && x.owes(b) >= 0
 }
 
-// owes returns how many bytes of the body are still to come after b.
-func (x *head) owes(b []byte) int64 { return x.body - int64(len(b)-x.head) }
-
 // read makes the same request of b as net/http would, after frame has accepted b. It reports
 // whether that is possible. What repeats the request before needs no new memory.
 func (x *head) read(b []byte, remoteAddr string) bool {

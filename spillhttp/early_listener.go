@@ -241,7 +241,7 @@ var emptyLine = []byte("\r\n\r\n")
 func (c *conn) begin(b []byte) (owed int64) {
 	if f, ok := frame(b); ok {
 		c.head = nil
-		return orUntracked(f.body - int64(len(b)-f.head))
+		return orUntracked(f.owes(b))
 	}
 	if len(b) >= maxHead || bytes.Contains(b, emptyLine) {
 		c.head = nil

@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/access"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/limits"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 )
 
@@ -210,12 +211,13 @@ func TestDebug(t *testing.T) {
 	s.proxy.levels.Clusters[0].Queue = &Queue{Busy: 15, Places: 16, Waiting: 3, Waits: Waits{4, 8e9}}
 	s.proxy.levels.Clusters[0].Endpoints[1].Down = "unhealthy: connection refused"
 	s.proxy.levels.Tuned = []Tuned{{Name: "web.max_requests", Value: 64, Moves: []Move{{Time: noon, Why: "it is slow"}}}}
+	s.proxy.levels.Gates[0].Keys = []limits.Key{{Name: "/report", InFlight: 5, Limit: 18.25, Shared: true, Bound: true}}
 	s.overload()
 	s.seconds(3)
 	call := spillway.Call{Key: "web", Customer: "a\nb\x1b[31m" + strings.Repeat("c", 300), Criticality: spillway.Sheddable}
 	s.sampler.decided.Observe(spillway.Event{Time: noon.Add(time.Hour), Policy: "shed", Rejected: true, Err: crowded, Call: call})
 	for path, says := range map[string][]string{
-		"/debug/limits":        {"LISTENER", "main      web", "24", "down: unhealthy: connection refused", "web.max_requests", "it is slow"},
+		"/debug/limits":        {"LISTENER", "main      web", "24", "18.25 shared", "down: unhealthy: connection refused", "web.max_requests", "it is slow"},
 		"/debug/queues":        {"turn, 15 of 16 in flight", "2s"},
 		"/debug/decisions?n=1": {"13:00:00.000", "SHEDDABLE", "the waiting queue is full", "a�b�[31mcccc"},
 	} {

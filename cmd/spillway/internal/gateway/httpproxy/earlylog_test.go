@@ -80,7 +80,11 @@ func rejectSome(t *testing.T, address, body string) (early int) {
 			}
 		}
 		method := []string{http.MethodGet, http.MethodPost, http.MethodHead}[i%3]
-		fmt.Fprintf(conn, "%s / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello", method)
+		length, sent := "", ""
+		if method == http.MethodPost {
+			length, sent = "Content-Length: 5\r\n", "hello"
+		}
+		fmt.Fprintf(conn, "%s / HTTP/1.1\r\nHost: x\r\n%s\r\n%s", method, length, sent)
 		resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
 		if err != nil {
 			t.Fatal(err)
