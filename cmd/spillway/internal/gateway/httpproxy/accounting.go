@@ -30,7 +30,7 @@ type accounting struct {
 	outcome  spillway.Outcome
 	withheld bool // the call ended by a rejection of the proxy
 	retried  bool
-	answered own // by the proxy itself; zero: it was not
+	answered *own // by the proxy itself; nil: it was not
 
 	trouble trouble
 
@@ -102,35 +102,16 @@ func (n *accounting) close(gone, cut bool) accounts.End {
 		end.Account = accounts.Upstream(n.outcome)
 	case n.late:
 		end.Account = accounts.Late
-	case n.answered != own{}:
-		end.Account, end.Reason = n.answered.account(left)
+	case n.answered != nil:
+		if end.Account, end.Reason = n.answered.account, n.answered.reason; end.Account == accounts.GoneWaiting {
+			end.Account = left
+		}
 	case gone:
 		end.Account = left
 	case cut:
 		end.Account = accounts.Failed
 	}
 	return end
-}
-
-// account returns the account of a request that the proxy answers itself. left is that of one
-// whose client has left.
-func (a own) account(left accounts.Account) (accounts.Account, accounts.Reason) {
-	switch a {
-	case nowhere:
-		return accounts.Rejected, accounts.NoRoute
-	case ending:
-		return accounts.Rejected, accounts.Draining
-	case tooLong, noTunnel, badPath:
-		return accounts.Rejected, accounts.BadRequest
-	case tooBusy:
-		return accounts.Rejected, accounts.MaxRequests
-	case tooLate:
-		return accounts.Late, 0
-	case tooSlow, cutShort, clientLeft:
-		return left, 0
-	default:
-		return accounts.Failed, 0
-	}
 }
 
 // A bookkeeper is an observer that adds each event to the accounting of its request. A
@@ -218,21 +199,16 @@ func (p *Proxy) observerOf(l *config.Listener) spillway.Observer {
 	return &bookkeeper{b.next, b.book, b.access, l.Name, l.TrustsRequestID()}
 }
 
-// note notes that the proxy answers the request itself, for an error. A nil accounting notes
-// nothing.
-func (n *accounting) note(a own, err error) {
-	if n != nil {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.answered, n.trouble.err = a, err
-	}
+// note notes that the proxy answers the request itself, for an error.
+func (n *accounting) note(a *own, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.answered, n.trouble.err = a, err
 }
 
-// markSent notes that the request is sent on, as note does.
+// markSent notes that the request is sent on.
 func (n *accounting) markSent() {
-	if n != nil {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.sent, n.left = true, time.Now()
-	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.sent, n.left = true, time.Now()
 }

@@ -9,39 +9,40 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 )
 
-var (
-	errNoRoute  = errors.New("no route matches")
-	errDraining = errors.New("the proxy is ending")
-	errCrowded  = errors.New("max_requests of the listener is reached")
-	errConnect  = errors.New("the proxy opens no tunnels")
-)
-
-// An own is a response that the proxy sends instead of the upstream's.
+// An own is a response that the proxy sends instead of the upstream's. As an error it is the reason for
+// this response.
 type own struct {
-	status int    // of HTTP
-	code   string // of gRPC
-	text   string
+	status  int    // of HTTP
+	code    string // of gRPC
+	account accounts.Account
+	reason  accounts.Reason
+	text    string
 }
 
-// The answers of the proxy. The texts report what happened without internal details.
+// Error implements error.
+func (a *own) Error() string { return a.text }
+
+// The answers of the proxy. The texts report what happened without internal details. GoneWaiting is the
+// account of clients that have left, whether or not their request was sent on.
 var (
-	tooBusy     = own{http.StatusServiceUnavailable, "14", "overloaded"}
-	notReached  = own{http.StatusBadGateway, "14", "the upstream gave no answer"}
-	tooLate     = own{http.StatusGatewayTimeout, "4", "the upstream gave no answer in time"}
-	tooLong     = own{http.StatusRequestEntityTooLarge, "8", "the body is too long"}
-	tooSlow     = own{http.StatusRequestTimeout, "1", "the body did not come in time"}
-	cutShort    = own{http.StatusBadRequest, "1", "the body ended too soon"}
-	nowhere     = own{http.StatusNotFound, "12", "no route"}
-	noTunnel    = own{http.StatusMethodNotAllowed, "12", "CONNECT is not allowed"}
-	badPath     = own{http.StatusBadRequest, "3", "the path can be read as another one"}
-	ending      = own{http.StatusServiceUnavailable, "14", "ending"}
-	clientLeft  = own{499, "1", "the client has left"}
+	tooBusy     = &own{http.StatusServiceUnavailable, "14", accounts.Rejected, accounts.MaxRequests, "overloaded"}
+	notReached  = &own{http.StatusBadGateway, "14", accounts.Failed, 0, "the upstream gave no answer"}
+	tooLate     = &own{http.StatusGatewayTimeout, "4", accounts.Late, 0, "the upstream gave no answer in time"}
+	tooLong     = &own{http.StatusRequestEntityTooLarge, "8", accounts.Rejected, accounts.BadRequest, "the body is too long"}
+	tooSlow     = &own{http.StatusRequestTimeout, "1", accounts.GoneWaiting, 0, "the body did not come in time"}
+	cutShort    = &own{http.StatusBadRequest, "1", accounts.GoneWaiting, 0, "the body ended too soon"}
+	nowhere     = &own{http.StatusNotFound, "12", accounts.Rejected, accounts.NoRoute, "no route"}
+	noTunnel    = &own{http.StatusMethodNotAllowed, "12", accounts.Rejected, accounts.BadRequest, "CONNECT is not allowed"}
+	badPath     = &own{http.StatusBadRequest, "3", accounts.Rejected, accounts.BadRequest, "the path can be read as another one"}
+	ending      = &own{http.StatusServiceUnavailable, "14", accounts.Rejected, accounts.Draining, "ending"}
+	clientLeft  = &own{499, "1", accounts.GoneWaiting, 0, "the client has left"}
 	grpcContent = []string{media.GRPC}
 )
 
@@ -55,21 +56,18 @@ var (
 )
 
 // ownOf returns the answer for an error.
-func ownOf(r *http.Request, err error) own {
+func ownOf(r *http.Request, err error) *own {
 	if failed, ok := errors.AsType[*clients.BodyError](context.Cause(r.Context())); ok {
 		err = failed // by which all ended
 	}
+	decided, isOwn := errors.AsType[*own](err)
 	_, long := errors.AsType[*http.MaxBytesError](err)
 	_, body := errors.AsType[*clients.BodyError](err)
 	timeout, ok := errors.AsType[net.Error](err)
 	late := errors.Is(err, context.DeadlineExceeded) || ok && timeout.Timeout()
 	switch {
-	case errors.Is(err, errNoRoute):
-		return nowhere
-	case errors.Is(err, errDraining):
-		return ending
-	case errors.Is(err, errConnect):
-		return noTunnel
+	case isOwn && decided != tooBusy:
+		return decided
 	case errors.Is(err, routes.ErrPath):
 		return badPath
 	case long:
@@ -80,7 +78,7 @@ func ownOf(r *http.Request, err error) own {
 		return cutShort
 	case errors.Is(r.Context().Err(), context.Canceled):
 		return clientLeft
-	case errors.Is(err, spillway.ErrRejected), errors.Is(err, errCrowded):
+	case isOwn, errors.Is(err, spillway.ErrRejected):
 		return tooBusy
 	case late:
 		return tooLate
@@ -91,12 +89,11 @@ func ownOf(r *http.Request, err error) own {
 
 // answer sends a response from the proxy itself. A gRPC call gets a status in the headers
 // (trailers-only). For a rejected request, after is the Retry-After hint.
-func answer(w http.ResponseWriter, r *http.Request, err error, after time.Duration) own {
+func answer(w http.ResponseWriter, r *http.Request, err error, after time.Duration) *own {
 	a := ownOf(r, err)
 	n, h := accountingOf(r.Context()), w.Header()
-	if n.note(a, err); n != nil {
-		h[headers.RequestID] = n.id
-	}
+	n.note(a, err)
+	h[headers.RequestID] = n.id
 	ms := strconv.FormatInt(after.Milliseconds(), 10)
 	final := a == tooBusy && errors.Is(err, spillway.ErrRejected)
 	reason := disclosed(r, a, err)

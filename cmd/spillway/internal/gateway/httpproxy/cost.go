@@ -19,9 +19,6 @@ const maxCost = 1e6
 // charge charges what the route of a request costs in place of the cost of the quota.
 func (g *gate) charge(r *http.Request) {
 	a := accountingOf(r.Context())
-	if a == nil {
-		return
-	}
 	a.cost = admissionCost(g.cluster.Current().Config().Quota)
 	route := g.settings.Load().table.Match(r)
 	if route == nil || route.Config.Cost == 0 {
@@ -34,12 +31,10 @@ func (g *gate) charge(r *http.Request) {
 
 // admissionCost returns what the quota charges when it admits a request.
 func admissionCost(q *config.Quota) float64 {
-	switch {
-	case q == nil || q.Cost == 0:
+	if q == nil || q.Cost == 0 {
 		return 1
-	default:
-		return max(q.Cost, 0)
 	}
+	return max(q.Cost, 0)
 }
 
 // received takes the report of the cost out of an answer, and charges it where the cluster may
@@ -49,11 +44,9 @@ func (g *gate) received(resp *http.Response) error {
 	values := resp.Header[costHeader]
 	delete(resp.Header, costHeader)
 	a := accountingOf(resp.Request.Context())
-	if a != nil {
-		a.upstreamAnswered()
-		resp.Header[headers.RequestID] = a.id
-	}
-	if len(values) == 1 && a != nil && g.cluster.Current().Config().ReportsCost {
+	a.upstreamAnswered()
+	resp.Header[headers.RequestID] = a.id
+	if len(values) == 1 && g.cluster.Current().Config().ReportsCost {
 		if cost, err := strconv.ParseFloat(values[0], 64); err == nil && cost >= 0 && cost <= maxCost {
 			spillhttp.Charge(resp.Request.Context(), cost-a.cost)
 			a.cost = cost

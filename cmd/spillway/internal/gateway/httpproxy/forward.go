@@ -53,10 +53,9 @@ func (g *gate) rewrite(r *httputil.ProxyRequest) {
 		headers.Sanitize(h, s.table.Trusted)
 		headers.DropMember(h, "criticality")
 	}
-	if a := accountingOf(r.In.Context()); a != nil {
-		h[headers.RequestID] = a.id
-		a.visit.send(h)
-	}
+	a := accountingOf(r.In.Context())
+	h[headers.RequestID] = a.id
+	a.visit.send(h)
 	r.SetXForwarded()
 	if internal { // the hop before has said how the client came
 		headers.Keep(h, r.In.Header, "X-Forwarded-Host")

@@ -275,7 +275,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // admit has a request pass the bounds of the listener.
 func (l *listener) admit(x *clients.Exchange, r *http.Request, s *settings) {
 	if !l.users.Enter() {
-		answer(x, r, errDraining, 0)
+		answer(x, r, ending, 0)
 		return
 	}
 	defer l.users.Leave()
@@ -284,7 +284,7 @@ func (l *listener) admit(x *clients.Exchange, r *http.Request, s *settings) {
 		return
 	}
 	if !l.clients.Begin(x) {
-		answer(x, r, errCrowded, time.Second)
+		answer(x, r, tooBusy, time.Second)
 		return
 	}
 	defer l.clients.End(x)
@@ -303,7 +303,7 @@ const shortBody = 64 << 10
 func (l *listener) pass(x *clients.Exchange, r *http.Request) {
 	to := l.enter(r)
 	if to == nil {
-		answer(x, r, errNoRoute, 0)
+		answer(x, r, nowhere, 0)
 		return
 	}
 	g := to.gate
@@ -332,7 +332,7 @@ func (l *listener) pass(x *clients.Exchange, r *http.Request) {
 func (s *settings) admits(r *http.Request) error {
 	switch m := s.config.MaxBodyBytes; {
 	case r.Method == http.MethodConnect:
-		return errConnect
+		return noTunnel
 	case m > 0 && r.ContentLength > m:
 		return &http.MaxBytesError{Limit: m}
 	default:

@@ -21,22 +21,21 @@ const coarse = "overload"
 
 // body returns the body of the answer: one line. That of a rejection has the reason, as the gates of
 // package spillhttp write it; that of a failure begins with the name of the proxy.
-func (a own) body(reason string) []byte {
-	account, why := a.account(accounts.Failed)
+func (a *own) body(reason string) []byte {
 	switch {
 	case a == tooBusy && reason == "":
 		return nil
 	case a == tooBusy:
 		return []byte("rejected: " + reason + "\n")
-	case account == accounts.Rejected:
-		return []byte("rejected: " + why.String() + " (" + a.text + ")\n")
+	case a.account == accounts.Rejected:
+		return []byte("rejected: " + a.reason.String() + " (" + a.text + ")\n")
 	default:
 		return []byte("spillway: " + a.text + "\n")
 	}
 }
 
 // message returns the message of a call of gRPC.
-func (a own) message(reason string) string {
+func (a *own) message(reason string) string {
 	if reason == "" || reason == coarse {
 		return a.text
 	}
@@ -44,12 +43,11 @@ func (a own) message(reason string) string {
 }
 
 // disclosed returns the reason that the client of a rejected request learns; empty for none.
-func disclosed(r *http.Request, a own, err error) string {
-	n := accountingOf(r.Context())
-	if a != tooBusy || n == nil {
+func disclosed(r *http.Request, a *own, err error) string {
+	if a != tooBusy {
 		return ""
 	}
-	switch n.listener.settings.Load().discloses {
+	switch accountingOf(r.Context()).listener.settings.Load().discloses {
 	case ingress.ReasonsNone:
 		return ""
 	case ingress.ReasonsFull:

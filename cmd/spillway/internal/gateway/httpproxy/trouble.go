@@ -48,7 +48,7 @@ func (n *accounting) tell(x *accesslog.Record, d *decisions.Decision, end accoun
 	x.Attempts, x.Endpoint = e.attempts, e.endpoint
 	switch {
 	case x.Status == 0:
-	case e.answered && n.answered == own{}:
+	case e.answered && n.answered == nil:
 		x.AnsweredBy = accesslog.ByUpstream
 	default:
 		x.AnsweredBy = accesslog.ByProxy
