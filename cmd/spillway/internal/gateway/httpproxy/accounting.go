@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -118,9 +117,7 @@ func (n *accounting) close(gone, cut bool) accounts.End {
 // rejection without an accounting was made when the request headers arrived: it is the only
 // event of that request.
 type bookkeeper struct {
-	next     spillway.Observer
-	book     *accounts.Book
-	access   *atomic.Pointer[accesslog.Log]
+	proxy    *Proxy
 	listener string // empty: it is not that of one
 	trusted  bool   // its clients name the ids of their requests
 }
@@ -132,19 +129,19 @@ func (b *bookkeeper) Observe(e spillway.Event) {
 		n.take(&e)
 	case e.Rejected && e.Mode == spillway.ModeEnforce:
 		end := accounts.End{
-			Account: accounts.Rejected, Reason: accounts.Reason(e.Reason), Criticality: e.Call.Criticality, At: b.book.At(placeOf(b.listener, e.Call.Key)),
+			Account: accounts.Rejected, Reason: accounts.Reason(e.Reason), Criticality: e.Call.Criticality, At: b.proxy.book.At(placeOf(b.listener, e.Call.Key)),
 		}
-		b.book.Begin()
-		b.book.End(end)
+		b.proxy.book.Begin()
+		b.proxy.book.End(end)
 		e.Context = b.sourced(e.Context)
 		b.log(&e, end)
 	}
-	b.next.Observe(e)
+	b.proxy.observer.Observe(e)
 }
 
 // log writes the line of a rejection that was made when the request headers arrived.
 func (b *bookkeeper) log(e *spillway.Event, end accounts.End) {
-	log := b.access.Load()
+	log := b.proxy.access.Load()
 	if log == nil || e.Context == nil {
 		return
 	}
@@ -190,13 +187,12 @@ func (b *bookkeeper) sourced(ctx context.Context) context.Context {
 	return context.WithValue(ctx, decisions.SourceKey{}, head{h, b.listener})
 }
 
-// observerOf returns what observes the gates of a listener.
+// observerOf returns what observes the gates of a listener, or with nil, the policies of clusters.
 func (p *Proxy) observerOf(l *config.Listener) spillway.Observer {
-	b, ok := p.observer.(*bookkeeper)
-	if !ok {
-		return p.observer
+	if l == nil {
+		return &bookkeeper{proxy: p}
 	}
-	return &bookkeeper{b.next, b.book, b.access, l.Name, l.TrustsRequestID()}
+	return &bookkeeper{p, l.Name, l.TrustsRequestID()}
 }
 
 // note notes that the proxy answers the request itself, for an error.

@@ -79,9 +79,7 @@ func TestLearnedCostsAreKept(t *testing.T) {
 		c.Routes = []config.Route{{Customer: config.Customer{Header: "X-Customer", Trusted: true}}}
 	})
 	counted := func() (n uint64) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		for _, k := range p.costs["upstream"].Stats().Keys {
+		for _, k := range p.Stats(time.Now()).Clusters["upstream"].Costs.Keys {
 			if k.Key == "mail" {
 				n = k.Calls
 			}

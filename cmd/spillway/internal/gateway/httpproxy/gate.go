@@ -42,7 +42,7 @@ func (p *Proxy) newGate(key gateKey, x *cluster, c ingress.Config) (*gate, error
 	if err != nil {
 		return nil, err
 	}
-	g := &gate{key: key, ingress: server, cluster: x, observer: p.observer}
+	g := &gate{key: key, ingress: server, cluster: x, observer: c.Observer}
 	g.forward = p.newForward(g)
 	g.handler, err = spillhttp.NewHandler(http.HandlerFunc(g.serve), spillhttp.HandlerConfig{
 		Ingress: server, Classify: g.classify, Exempt: g.exempt,

@@ -12,14 +12,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/drain"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
@@ -80,6 +78,7 @@ func (s *settings) match(r *http.Request) *target {
 
 // A listener serves what comes to one address.
 type listener struct {
+	proxy    *Proxy
 	socket   *net.TCPListener
 	settings atomic.Pointer[settings]
 	accept   *connlimit.Listener // once it serves
@@ -88,11 +87,7 @@ type listener struct {
 	cancel   context.CancelFunc
 	resets   *resets.Log
 	clients  *clients.Set
-	book     *accounts.Book
-	decided  *decisions.Log
-	access   *atomic.Pointer[accesslog.Log]
-	tracer   *otel.Tracer // nil: there are no spans
-	users    drain.Users  // requests, those that have taken over their connection included
+	users    drain.Users // requests, those that have taken over their connection included
 }
 
 // listen opens a listener. If another listener has the address already, its socket is shared,
@@ -101,17 +96,18 @@ type listener struct {
 func (p *Proxy) listen(l *config.Listener) (*listener, error) {
 	for name, old := range p.listeners {
 		if old.settings.Load().config.Address == l.Address && (name == l.Name || !strings.HasSuffix(l.Address, ":0")) {
-			return sameSocket(old.socket)
+			s, err := sameSocket(old.socket)
+			return &listener{proxy: p, socket: s}, err
 		}
 	}
 	s, err := (&net.ListenConfig{}).Listen(p.base, "tcp", l.Address)
 	if err != nil {
 		return nil, err
 	}
-	return &listener{socket: s.(*net.TCPListener)}, nil
+	return &listener{proxy: p, socket: s.(*net.TCPListener)}, nil
 }
 
-func sameSocket(old *net.TCPListener) (*listener, error) {
+func sameSocket(old *net.TCPListener) (*net.TCPListener, error) {
 	f, err := old.File()
 	if err != nil {
 		return nil, err
@@ -121,18 +117,17 @@ func sameSocket(old *net.TCPListener) (*listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &listener{socket: s.(*net.TCPListener)}, nil
+	return s.(*net.TCPListener), nil
 }
 
 // serve starts the listener, whose settings have been stored.
-func (p *Proxy) serve(l *listener) {
-	s := l.settings.Load()
+func (l *listener) serve() {
+	p, s := l.proxy, l.settings.Load()
 	c := s.config
 	var ctx context.Context
 	ctx, l.cancel = context.WithCancel(p.base)
 	l.resets = resets.New(p.logger, c.Name)
-	l.clients, l.book, l.decided = clients.New(c.MaxRequests, c.IdleTimeout), p.book, p.decided
-	l.access, l.tracer = &p.access, p.tracer
+	l.clients = clients.New(c.MaxRequests, c.IdleTimeout)
 	l.clients.SetCosts(c.HandshakeCost, c.IdleCost)
 	l.server = &http.Server{
 		Handler:           l,
@@ -247,7 +242,7 @@ func (s single) Accept() (net.Conn, error) { return s.conn, nil }
 // ServeHTTP implements [http.Handler].
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	came, cut, a := r.Context(), true, &accounting{listener: l, request: r}
-	l.book.Begin()
+	l.proxy.book.Begin()
 	s := l.settings.Load()
 	a.id = headers.Identify(r.Header, s.keepsID)
 	w.Header()[headers.RequestID] = a.id
@@ -261,7 +256,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if end.At = s.counts; a.to != nil {
 			end.At = a.to.counts
 		}
-		l.book.End(end)
+		l.proxy.book.End(end)
 		if end.Account == accounts.Rejected && end.Reason >= accounts.MaxRequests {
 			a.decided(end)
 		}

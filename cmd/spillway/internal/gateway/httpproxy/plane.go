@@ -17,8 +17,8 @@ type Connect func(x *config.XDS, logger *slog.Logger) (upstream.ControlPlane, er
 var errNoPlane = errors.New("xds: there is no way to connect to a control plane")
 
 // makePlane connects to the control plane, unless it is connected already.
-func (p *Proxy) makePlane(n *next) (err error) {
-	x := n.config.XDS
+func (n *Change) makePlane() (err error) {
+	p, x := n.proxy, n.config.XDS
 	switch {
 	case x == nil:
 		return nil
@@ -28,13 +28,10 @@ func (p *Proxy) makePlane(n *next) (err error) {
 	case p.connect == nil:
 		return errNoPlane
 	}
-	plane, err := p.connect(x, p.logger)
-	if err != nil {
-		return err
+	if n.plane, err = p.connect(x, p.logger); err == nil {
+		n.made = append(n.made, func() { p.leave(n.plane) })
 	}
-	n.plane = plane
-	n.made = append(n.made, func() { p.leave(plane) })
-	return nil
+	return err
 }
 
 // leave ends a control plane, if there is one.

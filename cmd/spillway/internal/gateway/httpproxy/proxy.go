@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"sync"
@@ -23,7 +22,6 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/connlimit"
-	"github.com/seed90641741/spillway/cost"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/tune"
 )
@@ -51,7 +49,7 @@ type Config struct {
 // A Proxy is a running proxy. It is safe for concurrent use; create one with [New].
 type Proxy struct {
 	logger   *slog.Logger
-	observer spillway.Observer // of all gates
+	observer spillway.Observer // the decisions of all gates go on to it
 	book     *accounts.Book
 	decided  *decisions.Log
 	tracer   *otel.Tracer                  // nil: there are no spans
@@ -63,33 +61,39 @@ type Proxy struct {
 	running  sync.WaitGroup // servers, and what was replaced and has still to end
 	former   sync.WaitGroup // listeners that were replaced, as long as they drain
 
-	mu        sync.Mutex // one change at a time
-	closed    bool
+	mu      sync.Mutex // one change at a time
+	closed  bool
+	tunings map[string]*tuning // by cluster
+	state
+}
+
+// A state is a configuration and what serves it.
+type state struct {
 	config    *config.Config
-	listeners map[string]*listener        // by name
-	clusters  map[string]*cluster         // by name
-	costs     map[string]upstream.Learned // by cluster
+	listeners map[string]*listener // by name
+	clusters  map[string]*cluster  // by name
 	gates     map[gateKey]*gate
-	tunings   map[string]*tuning    // by cluster
-	plane     upstream.ControlPlane // nil: there is none
+	policies  map[gateKey]ingress.Config // of gates
+	plane     upstream.ControlPlane      // nil: there is none
+}
+
+func newState(c *config.Config) state {
+	return state{
+		config: c, listeners: make(map[string]*listener), clusters: make(map[string]*cluster),
+		gates: make(map[gateKey]*gate), policies: make(map[gateKey]ingress.Config),
+	}
 }
 
 // New returns a Proxy without listeners. When ctx ends, all requests are canceled. The proxy
 // itself runs until [Proxy.Drain] is called.
 func New(ctx context.Context, c Config) *Proxy {
 	p := &Proxy{
-		logger: c.Logger, config: &config.Config{}, connect: c.Connect, quotas: c.Quotas,
-		listeners: make(map[string]*listener), clusters: make(map[string]*cluster), gates: make(map[gateKey]*gate),
+		logger: cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), observer: c.Observer, book: cmp.Or(c.Accounts, new(accounts.Book)),
+		decided: cmp.Or(c.Decisions, decisions.New(nil)), tracer: c.Tracer, connect: c.Connect, quotas: c.Quotas, state: newState(&config.Config{}),
 	}
-	if p.logger == nil {
-		p.logger = slog.New(slog.DiscardHandler)
+	if p.observer == nil {
+		p.observer = spillway.ObserverFunc(func(spillway.Event) {})
 	}
-	if c.Observer == nil {
-		c.Observer = spillway.ObserverFunc(func(spillway.Event) {})
-	}
-	p.book = cmp.Or(c.Accounts, new(accounts.Book))
-	p.tracer, p.decided = c.Tracer, cmp.Or(c.Decisions, decisions.New(nil))
-	p.observer = &bookkeeper{next: c.Observer, book: p.book, access: &p.access}
 	p.base, p.cancel = context.WithCancel(ctx)
 	return p
 }
@@ -97,45 +101,6 @@ func New(ctx context.Context, c Config) *Proxy {
 // SetAccessLog sets the log for requests that end from now on; nil turns it off. It returns
 // the previous log.
 func (p *Proxy) SetAccessLog(l *accesslog.Log) (former *accesslog.Log) { return p.access.Swap(l) }
-
-// errClosed is returned for a change of a proxy that has ended.
-var errClosed = errors.New("proxy: closed")
-
-// A Change is a configuration that is ready to be applied. Exactly one of its methods must be
-// called, soon: until then no other change can be prepared.
-type Change struct {
-	proxy *Proxy
-	next  *next
-}
-
-// Prepare creates everything that a configuration needs. The configuration must have been
-// checked and have its defaults. Files that it names, such as certificates, are read again. If
-// Prepare fails, nothing has changed.
-func (p *Proxy) Prepare(c *config.Config) (*Change, error) {
-	p.mu.Lock()
-	if p.closed {
-		p.mu.Unlock()
-		return nil, errClosed
-	}
-	n, err := p.prepare(c)
-	if err != nil {
-		p.mu.Unlock()
-		return nil, err
-	}
-	return &Change{p, n}, nil
-}
-
-// Abandon discards the change.
-func (c *Change) Abandon() {
-	defer c.proxy.mu.Unlock()
-	c.next.undo()
-}
-
-// Commit applies the configuration.
-func (c *Change) Commit() {
-	defer c.proxy.mu.Unlock()
-	c.proxy.commit(c.next)
-}
 
 // Addr returns the address of the named listener, or nil if it does not exist. The name ""
 // selects the first listener.
@@ -224,7 +189,6 @@ type Stats struct {
 	Resets    map[string]resets.Counts // of connections of listeners
 	Gates     []GateStats
 	Clusters  map[string]upstream.Stats
-	Costs     map[string]cost.Stats // of clusters that learn them
 	Tuners    map[string]tune.Stats // of clusters that have one: the limit, and its last moves
 	AccessLog lines.Stats
 }
@@ -246,7 +210,7 @@ func (p *Proxy) Stats(now time.Time) Stats {
 	defer p.mu.Unlock()
 	s := Stats{
 		Listeners: make(map[string]connlimit.Stats), Clients: make(map[string]clients.Stats), Resets: make(map[string]resets.Counts),
-		Clusters: make(map[string]upstream.Stats), Costs: make(map[string]cost.Stats), Tuners: make(map[string]tune.Stats),
+		Clusters: make(map[string]upstream.Stats), Tuners: make(map[string]tune.Stats),
 		AccessLog: p.access.Load().Stats(),
 	}
 	for name, l := range p.listeners {
@@ -259,13 +223,10 @@ func (p *Proxy) Stats(now time.Time) Stats {
 		})
 	}
 	for name, x := range p.clusters {
-		s.Clusters[name], s.Costs[name] = x.Stats(now), p.costs[name].Stats()
+		s.Clusters[name] = x.Stats(now)
 	}
 	for name, t := range p.tunings {
 		s.Tuners[name] = t.tuner.Stats()
 	}
 	return s
 }
-
-// wrap adds the part of the configuration that an error was found in.
-func wrap(part, name string, err error) error { return fmt.Errorf("%s %s: %w", part, name, err) }

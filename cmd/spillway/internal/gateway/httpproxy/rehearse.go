@@ -3,17 +3,12 @@ package httpproxy
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/ingress"
@@ -24,53 +19,49 @@ import (
 type Rehearsal struct {
 	listener listener
 	settings *settings
-	clusters map[string]*cluster
-	gates    map[gateKey]*gate
+	change   *Change
 }
+
+// A dialFunc connects.
+type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Rehearse returns a Rehearsal for a configuration with its defaults. It must be closed, after
 // its connections.
-func Rehearse(
-	c *config.Config, l *config.Listener, dial func(ctx context.Context, network, address string) (net.Conn, error), o spillway.Observer,
-) (*Rehearsal, error) {
-	n := &next{config: c, clusters: make(map[string]*cluster), gates: make(map[gateKey]*gate)}
-	x := &Rehearsal{clusters: n.clusters, gates: n.gates}
-	p := &Proxy{logger: slog.New(slog.DiscardHandler), observer: o}
-	err := p.rehearse(n, dial)
+func Rehearse(c *config.Config, l *config.Listener, dial dialFunc, o spillway.Observer) (*Rehearsal, error) {
+	p := New(context.Background(), Config{Observer: o})
+	x := &Rehearsal{listener: listener{proxy: p}, change: p.newChange(c)}
+	err := x.change.rehearse(dial)
 	if err == nil {
-		x.settings, err = p.makeSettings(n, l)
+		x.settings, err = x.change.makeSettings(l)
 	}
 	if err != nil {
 		x.Disconnect()
 		return nil, errors.Join(err, x.Close())
 	}
-	for _, g := range x.gates {
+	for _, g := range x.change.gates {
 		g.settings.Store(x.settings)
 	}
 	x.listener.settings.Store(x.settings)
-	x.listener.book, x.listener.decided = new(accounts.Book), decisions.New(nil) // which nobody reads
-	x.listener.access = new(atomic.Pointer[accesslog.Log])
 	return x, nil
 }
 
 // rehearse makes clusters that send only requests: no health checks, and no fetches of load
-// reports.
-func (p *Proxy) rehearse(n *next, dial func(ctx context.Context, network, address string) (net.Conn, error)) error {
-	for i := range n.config.Clusters {
-		named := n.config.Clusters[i]
-		named.Health = nil
+// reports. They learn no costs.
+func (n *Change) rehearse(dial dialFunc) error {
+	for _, named := range n.config.Clusters {
+		named.Health, named.LearnCosts = nil, nil
 		if l := named.Balance.LoadReports; l != nil {
 			silent := *l
 			silent.OutOfBandPeriod = 0
 			named.Balance.LoadReports = &silent
 		}
-		u, err := upstream.Make(upstream.Options{Config: n.config, Cluster: &named, Observer: p.observer, Dial: dial})
+		x := &cluster{Cluster: upstream.New(named.Name)}
+		u, err := x.Make(upstream.Options{Config: n.config, Cluster: &named, Observer: n.proxy.observerOf(nil), Dial: dial})
 		if err != nil {
 			return err
 		}
-		x := &cluster{Cluster: upstream.New(named.Name)}
-		n.clusters[named.Name] = x
-		if err := x.replace(context.Background(), p.logger, u); err != nil {
+		n.clusters[named.Name], n.versions[named.Name] = x, u
+		if err := x.replace(n.proxy.base, n.proxy.logger, u); err != nil {
 			return err
 		}
 	}
@@ -95,14 +86,15 @@ func (x *Rehearsal) ServeHTTP(w http.ResponseWriter, r *http.Request) { x.listen
 
 // Disconnect closes the connections to endpoints.
 func (x *Rehearsal) Disconnect() {
-	for _, c := range x.clusters {
+	for _, c := range x.change.clusters {
 		c.Close()
 	}
 }
 
 // Close closes the gates. The observer has received all of their events when it returns.
 func (x *Rehearsal) Close() (err error) {
-	for _, g := range x.gates {
+	x.listener.proxy.cancel()
+	for _, g := range x.change.gates {
 		err = errors.Join(err, g.ingress.Close())
 	}
 	return err

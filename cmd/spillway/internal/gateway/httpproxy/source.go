@@ -29,7 +29,7 @@ func (n *accounting) decided(end accounts.End) {
 	call := spillway.Call{Criticality: end.Criticality}
 	call.Key, call.Customer = n.Place()
 	level, limit, unit := n.listener.measured(end.Reason)
-	n.listener.decided.Reject(time.Now(), end.Reason, call, n, level, limit, unit)
+	n.listener.proxy.decided.Reject(time.Now(), end.Reason, call, n, level, limit, unit)
 }
 
 // measured returns what is measured for a rejection that no policy made, and its limit; zero where

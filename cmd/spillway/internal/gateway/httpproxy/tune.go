@@ -86,14 +86,12 @@ func (t *tuning) put(limit float64) error {
 		p.clusters[t.name].Current().Limiter().SetMaxRequests(uint32(limit))
 		return nil
 	}
-	n := &next{config: p.config, costs: p.costs}
-	for key, g := range p.gates {
+	for key, c := range p.policies {
 		if key.cluster != t.name {
 			continue
 		}
-		c := p.ingress(n, key, g.settings.Load().config)
-		c.Observer, c.RateLimit.Rate = p.observerOf(g.settings.Load().config), limit
-		if err := g.ingress.Update(c); err != nil {
+		c.RateLimit.Rate = limit
+		if err := p.gates[key].ingress.Update(c); err != nil {
 			return err
 		}
 	}

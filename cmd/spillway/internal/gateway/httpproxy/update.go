@@ -2,6 +2,8 @@ package httpproxy
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -15,51 +17,60 @@ import (
 	"github.com/seed90641741/spillway/ingress"
 )
 
-// next is a configuration that is ready to be applied: no remaining step can fail.
-type next struct {
-	config    *config.Config
-	listeners map[string]*listener // those kept and new ones
-	settings  map[string]*settings // of listeners
-	clusters  map[string]*cluster
-	upstreams map[string]*upstream.Version // of clusters; none where nothing has changed
-	costs     map[string]upstream.Learned  // of clusters
-	gates     map[gateKey]*gate
-	plane     upstream.ControlPlane // nil: there is none
-	made      []func()              // undo what was made
+// A Change is a configuration that is ready to be applied: no remaining step can fail. Exactly one
+// of its methods must be called, soon: until then no other change can be prepared.
+type Change struct {
+	proxy *Proxy
+	state
+	settings map[string]*settings         // of listeners
+	versions map[string]*upstream.Version // of clusters: the one in use, if nothing has changed
+	made     []func()                     // undo what was made
 }
 
-// prepare creates what a configuration needs and does not exist yet. On failure everything is
-// undone.
-func (p *Proxy) prepare(c *config.Config) (*next, error) {
-	n := &next{
-		config: c, listeners: make(map[string]*listener), settings: make(map[string]*settings),
-		clusters: make(map[string]*cluster), upstreams: make(map[string]*upstream.Version), costs: make(map[string]upstream.Learned), gates: make(map[gateKey]*gate),
+// errClosed is returned for a change of a proxy that has ended.
+var errClosed = errors.New("proxy: closed")
+
+// newChange returns a change to a configuration, for which nothing was made.
+func (p *Proxy) newChange(c *config.Config) *Change {
+	return &Change{proxy: p, state: newState(c), settings: make(map[string]*settings), versions: make(map[string]*upstream.Version)}
+}
+
+// Prepare creates everything that a configuration needs. The configuration must have been
+// checked and have its defaults. Files that it names, such as certificates, are read again. If
+// Prepare fails, nothing has changed.
+func (p *Proxy) Prepare(c *config.Config) (*Change, error) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, errClosed
 	}
-	if err := p.make(n); err != nil {
-		n.undo()
+	n := p.newChange(c)
+	if err := n.make(); err != nil {
+		n.Abandon()
 		return nil, err
 	}
 	return n, nil
 }
 
-// undo ends what was made.
-func (n *next) undo() {
+// Abandon discards the change.
+func (n *Change) Abandon() {
+	defer n.proxy.mu.Unlock()
 	for _, undo := range slices.Backward(n.made) {
 		undo()
 	}
 }
 
-func (p *Proxy) make(n *next) error {
-	if err := p.makePlane(n); err != nil {
+func (n *Change) make() error {
+	if err := n.makePlane(); err != nil {
 		return err
 	}
 	for i := range n.config.Clusters {
-		if err := p.makeCluster(n, &n.config.Clusters[i]); err != nil {
+		if err := n.makeCluster(&n.config.Clusters[i]); err != nil {
 			return wrap("cluster", n.config.Clusters[i].Name, err)
 		}
 	}
 	for i := range n.config.Listeners {
-		if err := p.makeListener(n, &n.config.Listeners[i]); err != nil {
+		if err := n.makeListener(&n.config.Listeners[i]); err != nil {
 			return wrap("listener", n.config.Listeners[i].Name, err)
 		}
 	}
@@ -67,35 +78,30 @@ func (p *Proxy) make(n *next) error {
 }
 
 // makeCluster makes the client of a cluster, unless the cluster has not changed.
-func (p *Proxy) makeCluster(n *next, x *config.Cluster) error {
+func (n *Change) makeCluster(x *config.Cluster) error {
+	p := n.proxy
 	kept := p.clusters[x.Name]
 	if kept == nil {
 		kept = &cluster{Cluster: upstream.New(x.Name)}
 	}
 	n.clusters[x.Name] = kept
-	var err error
-	if n.costs[x.Name], err = kept.Learn(p.costs[x.Name], x.LearnCosts); err != nil {
-		return err
-	}
 	secrets, err := keys.Client(x.TLS)
 	if err != nil {
 		return err
 	}
-	o := upstream.Options{Config: n.config, Cluster: x, Secrets: secrets, Observer: p.observer, Plane: n.plane}
-	if u := kept.Current(); u != nil && u.Same(o) {
-		return nil
-	}
-	u, err := upstream.Make(o)
+	u, err := kept.Make(upstream.Options{Config: n.config, Cluster: x, Secrets: secrets, Observer: p.observerOf(nil), Plane: n.plane})
 	if err != nil {
 		return err
 	}
-	n.upstreams[x.Name] = u
-	n.made = append(n.made, u.Close)
+	n.versions[x.Name] = u
+	if u != kept.Current() {
+		n.made = append(n.made, u.Close)
+	}
 	return nil
 }
 
 // makeSettings makes the settings of a listener without its certificates, and its gates.
-func (p *Proxy) makeSettings(n *next, l *config.Listener) (*settings, error) {
+func (n *Change) makeSettings(l *config.Listener) (*settings, error) {
 	s := &settings{
 		config: l, internal: l.Boundary == "internal", discloses: l.Discloses(), table: routes.New(n.config, l),
 		bounds: clients.BoundsOf(l, &config.Route{}), peers: l.Networks(), keepsID: l.TrustsRequestID(),
@@ -103,7 +109,7 @@ func (p *Proxy) makeSettings(n *next, l *config.Listener) (*settings, error) {
 	for _, r := range s.table.All() {
 		key := gateKey{l.Name, r.Config.Cluster}
 		if n.gates[key] == nil {
-			if err := p.makeGate(n, key, l); err != nil {
+			if err := n.makeGate(key, l); err != nil {
 				return nil, err
 			}
 		}
@@ -113,8 +119,8 @@ func (p *Proxy) makeSettings(n *next, l *config.Listener) (*settings, error) {
 }
 
 // makeListener opens a listener, unless it is open already.
-func (p *Proxy) makeListener(n *next, l *config.Listener) error {
-	s, err := p.makeSettings(n, l)
+func (n *Change) makeListener(l *config.Listener) error {
+	s, err := n.makeSettings(l)
 	if err != nil {
 		return err
 	}
@@ -122,11 +128,11 @@ func (p *Proxy) makeListener(n *next, l *config.Listener) error {
 		return err
 	}
 	n.settings[l.Name] = s
-	if kept := p.listeners[l.Name]; kept != nil && kept.settings.Load().alike(s) {
+	if kept := n.proxy.listeners[l.Name]; kept != nil && kept.settings.Load().alike(s) {
 		n.listeners[l.Name] = kept
 		return nil
 	}
-	fresh, err := p.listen(l)
+	fresh, err := n.proxy.listen(l)
 	if err != nil {
 		return err
 	}
@@ -136,9 +142,13 @@ func (p *Proxy) makeListener(n *next, l *config.Listener) error {
 }
 
 // makeGate makes a gate, unless it exists.
-func (p *Proxy) makeGate(n *next, key gateKey, l *config.Listener) error {
-	c := p.ingress(n, key, l)
+func (n *Change) makeGate(key gateKey, l *config.Listener) error {
+	p, u := n.proxy, n.versions[key.cluster]
+	c := n.config.Ingress(l, u.Config())
+	p.quotas.Share(&c.Quota, n.config, key.cluster, u.Config().Quota)
+	u.Charge(&c)
 	c.Observer = p.observerOf(l)
+	n.policies[key] = c
 	if kept := p.gates[key]; kept != nil {
 		n.gates[key] = kept
 		// A trial, so that the Update of what is in use cannot fail.
@@ -157,31 +167,21 @@ func (p *Proxy) makeGate(n *next, key gateKey, l *config.Listener) error {
 	return nil
 }
 
-func (p *Proxy) ingress(n *next, key gateKey, l *config.Listener) ingress.Config {
-	for i := range n.config.Clusters {
-		if x := &n.config.Clusters[i]; x.Name == key.cluster {
-			c := n.config.Ingress(l, x)
-			p.quotas.Share(&c.Quota, n.config, x.Name, x.Quota)
-			n.costs[x.Name].To(&c)
-			return c
-		}
-	}
-	return ingress.Config{} // cannot be: routes were checked
-}
-
-// commit applies a configuration.
-func (p *Proxy) commit(n *next) {
+// Commit applies the configuration.
+func (n *Change) Commit() {
+	p := n.proxy
+	defer p.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(n.settings)) {
 		n.settings[name].count(p.book)
 	}
-	for name, u := range n.upstreams {
-		p.impossible(n.clusters[name].replace(p.base, p.logger, u)) // it was checked
+	for name, x := range n.clusters {
+		if u := n.versions[name]; u != x.Current() {
+			p.impossible(x.replace(p.base, p.logger, u)) // it was checked
+		}
 	}
 	for key, g := range n.gates {
 		if p.gates[key] != nil {
-			c := p.ingress(n, key, n.settings[key.listener].config)
-			c.Observer = p.observerOf(n.settings[key.listener].config)
-			p.impossible(g.ingress.Update(c)) // it was tried
+			p.impossible(g.ingress.Update(n.policies[key])) // it was tried
 		}
 		g.settings.Store(n.settings[key.listener])
 	}
@@ -192,11 +192,11 @@ func (p *Proxy) commit(n *next) {
 			l.clients.Limit(n.settings[name].config.MaxRequests)
 			l.clients.SetCosts(n.settings[name].config.HandshakeCost, n.settings[name].config.IdleCost)
 		} else {
-			p.serve(l)
+			l.serve()
 		}
 	}
-	p.end(n)
-	p.config, p.listeners, p.clusters, p.costs, p.gates, p.plane = n.config, n.listeners, n.clusters, n.costs, n.gates, n.plane
+	p.end(&n.state)
+	p.state = n.state
 	p.tune()
 }
 
@@ -210,7 +210,7 @@ func (p *Proxy) impossible(err error) {
 // end closes what the new configuration does not use, after in-flight requests have ended.
 // Gates and clusters close after the listeners, whose last requests still use them. The former
 // control plane closes last and receives the final report of their rejections.
-func (p *Proxy) end(n *next) {
+func (p *Proxy) end(n *state) {
 	var former sync.WaitGroup
 	for name, l := range p.listeners {
 		if n.listeners[name] != l {
@@ -257,3 +257,6 @@ func (p *Proxy) retire(g *gate) {
 		}
 	})
 }
+
+// wrap adds the part of the configuration that an error was found in.
+func wrap(part, name string, err error) error { return fmt.Errorf("%s %s: %w", part, name, err) }

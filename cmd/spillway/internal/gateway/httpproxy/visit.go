@@ -26,12 +26,12 @@ type visit struct {
 
 // visit returns the visit of a request, or nil if it is neither logged nor traced.
 func (l *listener) visit(w http.ResponseWriter, r *http.Request, s *settings) *visit {
-	log := l.access.Load()
-	if log == nil && l.tracer == nil {
+	log := l.proxy.access.Load()
+	if log == nil && l.proxy.tracer == nil {
 		return nil
 	}
 	now := time.Now()
-	span := l.tracer.Start(now, r.Header, s.internal)
+	span := l.proxy.tracer.Start(now, r.Header, s.internal)
 	if log == nil && span == nil {
 		return nil
 	}

@@ -49,7 +49,7 @@ func Of(p *gateway.Proxy, c *config.Config, now time.Time) (l admin.Levels, acce
 		}
 		if stats, ok := s.Clusters[x.Name]; ok {
 			level := clusterLevel(x, &stats)
-			level.Costs = customers.Costs(s.Costs[x.Name])
+			level.Costs = customers.Costs(stats.Costs)
 			l.Clusters = append(l.Clusters, level)
 		}
 		if t, ok := s.Tuners[x.Name]; ok {

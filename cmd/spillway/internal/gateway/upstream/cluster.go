@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/turns"
+	"github.com/seed90641741/spillway/cost"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/retry"
@@ -76,6 +77,7 @@ type Stats struct {
 	Endpoints []EndpointStats
 	Panics    bool        // no endpoint passes its checks: all are used
 	Queue     turns.Stats // of a batch cluster
+	Costs     cost.Stats  // of requests; zero if they are not learned
 }
 
 // Stats returns the levels at the time now.
@@ -98,6 +100,9 @@ func (x *Cluster) Stats(now time.Time) Stats {
 	}
 	if u.queue != nil {
 		s.Queue = u.queue.Stats()
+	}
+	if u.costs != nil {
+		s.Costs = u.costs.Stats()
 	}
 	return s
 }

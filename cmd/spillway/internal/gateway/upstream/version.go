@@ -15,8 +15,10 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/turns"
+	"github.com/seed90641741/spillway/cost"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
@@ -33,6 +35,7 @@ type Version struct {
 	checker   *checker     // nil: there are no checks
 	reports   *outOfBand   // nil: endpoints are not asked for load reports
 	retries   *config.Retries
+	costs     *cost.Estimator   // nil: no costs are learned
 	meter     *Meter            // nil: no limit follows what it counts
 	limiter   *inflight.Limiter // nil likewise
 	plane     ControlPlane      // nil: the configuration has all limits
@@ -59,8 +62,49 @@ func (o *Options) plane() ControlPlane {
 	return o.Plane
 }
 
-// Make makes a version. A caller that does not pass it to [Cluster.Replace] must close it.
-func Make(o Options) (*Version, error) {
+// Make returns a version for Replace, or the one in use if that would be equal. A caller that does not
+// pass a new one to [Cluster.Replace] must close it.
+func (x *Cluster) Make(o Options) (*Version, error) {
+	old := x.Current()
+	if old != nil && old.same(o) {
+		return old, nil
+	}
+	u, err := makeVersion(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.learn(u, old); err != nil {
+		u.Close()
+		return nil, err
+	}
+	return u, nil
+}
+
+// learn has a version learn the costs of requests, if it is to. What the former version knows is kept
+// if it has learned in the same way.
+func (x *Cluster) learn(u, old *Version) (err error) {
+	c := u.config.LearnCosts
+	switch {
+	case c == nil:
+		return nil
+	case old != nil && old.costs != nil && *old.config.LearnCosts == *c:
+		u.costs = old.costs
+		return nil
+	}
+	u.costs, err = c.Estimator(x.Processor)
+	return err
+}
+
+// Charge has a gate charge the costs that the cluster learns. All its gates share them, as its
+// endpoints work for all of them.
+func (u *Version) Charge(c *ingress.Config) {
+	c.Costs = u.costs
+	if u.costs != nil && u.config.LearnCosts.By == "route" {
+		c.CostKey = func(call spillway.Call) string { return call.Key }
+	}
+}
+
+func makeVersion(o Options) (*Version, error) {
 	c, x := o.Config, o.Cluster
 	policies, err := c.Egress(x)
 	if err != nil {
@@ -153,8 +197,8 @@ func (u *Version) measured(policies *egress.Config, base http.RoundTripper) (htt
 	return u.meter, nil
 }
 
-// Same reports whether a version with o would be equal.
-func (u *Version) Same(o Options) bool {
+// same reports whether a version with o would be equal.
+func (u *Version) same(o Options) bool {
 	return u.secrets == o.Secrets.Text && u.mode == o.Config.Mode && u.plane == o.plane() && reflect.DeepEqual(u.config, o.Cluster)
 }
 
