@@ -5,6 +5,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,21 +58,14 @@ type Proxy struct {
 
 	mu     sync.Mutex // one change at a time
 	config *config.Config
-	// accessed is the configuration of the access log; nil without one.
-	accessed *config.Access
 }
 
 // Start starts a proxy, or returns an error of its configuration or its resources. The proxy
 // runs until [Proxy.Drain] or [Proxy.Close] is called. When ctx ends, all requests are
 // canceled, but the proxy runs on.
 func Start(ctx context.Context, c Config) (*Proxy, error) {
-	p := &Proxy{logger: c.Logger, config: &config.Config{}}
-	if p.logger == nil {
-		p.logger = slog.New(slog.DiscardHandler)
-	}
-	if p.decisions = c.Decisions; p.decisions == nil {
-		p.decisions = decisions.New(p.logger)
-	}
+	p := &Proxy{logger: cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), config: &config.Config{}}
+	p.decisions = cmp.Or(c.Decisions, decisions.New(p.logger))
 	observer := p.decisions.Before(c.Observer)
 	ctx, p.cancel = context.WithCancel(ctx)
 	p.quotas = quotas.New(p.logger)
@@ -130,16 +124,14 @@ func (p *Proxy) Update(c *config.Config) error {
 
 // log opens another access log, if it has changed.
 func (p *Proxy) log(c *config.Access) error {
-	if reflect.DeepEqual(p.accessed, c) {
+	if reflect.DeepEqual(p.config.Log.Access, c) {
 		return nil
 	}
 	l, err := accesslog.Open(c)
-	if err != nil {
-		return err
+	if err == nil {
+		p.http.SetAccessLog(l).Close()
 	}
-	p.http.SetAccessLog(l).Close()
-	p.accessed = c
-	return nil
+	return err
 }
 
 // tell logs what has changed.

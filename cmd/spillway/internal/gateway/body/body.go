@@ -70,7 +70,10 @@ func (a *Account) ReadAhead(r *http.Request, most int64) error {
 	var text []byte
 	for size := min(length, firstBuffer); ; size = min(length, 2*size) {
 		if !a.take(size - cap(text)) {
-			r.Body = &joined{io.MultiReader(bytes.NewReader(text), r.Body), r.Body}
+			r.Body = struct {
+				io.Reader
+				io.Closer
+			}{io.MultiReader(bytes.NewReader(text), r.Body), r.Body}
 			return nil
 		}
 		text = append(make([]byte, 0, size), text...)
@@ -93,10 +96,4 @@ func replace(r *http.Request, text []byte) error {
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
 	r.Body, _ = r.GetBody() // of bytes that are here: cannot fail
 	return nil
-}
-
-// joined is a body with a prefix that was read ahead.
-type joined struct {
-	io.Reader
-	io.Closer
 }

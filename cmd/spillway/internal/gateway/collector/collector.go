@@ -2,13 +2,14 @@ package collector
 
 import (
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/histogram"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
@@ -46,7 +47,8 @@ func (c *Collector) Accounts() *accounts.Book { return &c.accounts }
 
 // Observe implements [spillway.Observer].
 func (c *Collector) Observe(e spillway.Event) {
-	kind := c.clusters.add(routes.ClusterOf(e.Call.Key), &e)
+	cluster, _, _ := strings.Cut(e.Call.Key, config.KeySeparator)
+	kind := c.clusters.add(cluster, &e)
 	if role := kind.Role(); role >= 0 && e.Latency > 0 {
 		c.latency[role].Add(e.Latency)
 	}

@@ -55,7 +55,6 @@ func (p *plane) Close() error {
 	return nil
 }
 
-func (l *limits) Limiter() *inflight.Limiter                            { return l.limiter }
 func (l *limits) RoundTripper(base http.RoundTripper) http.RoundTripper { return base }
 func (l *limits) Egress(c egress.Config) egress.Config {
 	c.Inflight = l.limiter

@@ -47,21 +47,16 @@ func Fit(c *config.Config, files int) (lowered []Cap) {
 	}
 	pools := 0
 	for i := range c.Clusters {
-		pools += len(c.Clusters[i].Endpoints) * protocols(&c.Clusters[i])
+		pools += len(c.Clusters[i].Endpoints)
+		if c.Clusters[i].Protocol == "auto" { // connections of two protocols may be kept
+			pools += len(c.Clusters[i].Endpoints)
+		}
 	}
 	for i := range c.Clusters {
 		x := &c.Clusters[i]
 		lower(&x.MaxConnections, usable/2/pools, "cluster", x.Name, "max_connections")
 	}
 	return lowered
-}
-
-// protocols returns the number of protocols for which connections to an endpoint may be kept.
-func protocols(x *config.Cluster) int {
-	if x.Protocol == "auto" {
-		return 2
-	}
-	return 1
 }
 
 // Log writes a line for each cap: a warning, if it is less than half of what is configured, as the

@@ -105,16 +105,11 @@ func newLog(logger *slog.Logger, listener string, settings [Reasons]string) *Log
 	return l
 }
 
+var byLimit = [...]Reason{connlimit.LimitRate: ConnectionRate, connlimit.LimitOpen: MaxConnections, connlimit.LimitOverload: Overload}
+
 // Rejected counts a connection that [connlimit.Listener] resets: it is for ListenerConfig.Rejected.
 func (l *Log) Rejected(client net.Addr, limit connlimit.Limit) {
-	switch limit {
-	case connlimit.LimitRate:
-		l.count(client, ConnectionRate)
-	case connlimit.LimitOverload:
-		l.count(client, Overload)
-	default:
-		l.count(client, MaxConnections)
-	}
+	l.count(client, byLimit[limit])
 }
 
 // NoPeer resets a connection from an address that is not in the networks of peers.

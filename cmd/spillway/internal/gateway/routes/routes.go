@@ -11,7 +11,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
@@ -106,10 +105,4 @@ func (t *Table) first(r *http.Request, path string) *Route {
 		}
 	}
 	return nil
-}
-
-// ClusterOf returns the cluster of a limit key.
-func ClusterOf(limitKey string) string {
-	cluster, _, _ := strings.Cut(limitKey, config.KeySeparator)
-	return cluster
 }

@@ -105,7 +105,11 @@ func (q *plainQueue) leave() (became []string) {
 	return became
 }
 
-func newQueue(l Limits) *queue { return &queue{limits: l} }
+func newQueue(l Limits) *queue {
+	q := new(queue)
+	q.update(l)
+	return q
+}
 
 // waits are the turns of a [queue] that have not ended, by name.
 type waits map[string]*turn

@@ -16,8 +16,8 @@ import (
 type queue struct {
 	mu      sync.Mutex
 	limits  Limits
-	full    *spillway.RejectedError // of these limits, as late
-	late    *spillway.RejectedError
+	full    *spillway.RejectedError // for want of room, under these limits
+	late    *spillway.RejectedError // for a wait of MaxWait
 	busy    int
 	waiting int
 	classes [spillway.Criticalities]customers
@@ -52,26 +52,6 @@ type turn struct {
 	done  chan error    // receives one value when it is let go; nil: it may run
 }
 
-// errFull returns the rejection by a full queue. The lock is held.
-func (q *queue) errFull() error {
-	if limit := float64(q.limits.Waiting); q.full == nil || q.full.Limit != limit {
-		q.full = &spillway.RejectedError{
-			Policy: "batch", Reason: spillway.ReasonQueueFull, Level: limit, Limit: limit, Unit: "requests in the queue", Advice: "the queue is full",
-		}
-	}
-	return q.full
-}
-
-// errLate returns the rejection of a request that has waited for MaxWait. The lock is held.
-func (q *queue) errLate() error {
-	if limit := q.limits.MaxWait.Seconds() * 1000; q.late == nil || q.late.Limit != limit {
-		q.late = &spillway.RejectedError{
-			Policy: "batch", Reason: spillway.ReasonMaxWait, Level: limit, Limit: limit, Unit: "ms waited", Advice: "the turn did not come in time",
-		}
-	}
-	return q.late
-}
-
 // enter waits for a slot for a request that has waited before. If it returns nil, leave must
 // be called.
 func (q *queue) enter(ctx context.Context, r Request, waited time.Duration) error {
@@ -92,7 +72,7 @@ func (q *queue) join(class int, customer string) (t *turn, most time.Duration, e
 	}
 	if !q.makePlace(class, customer) {
 		q.refused++
-		return nil, 0, q.errFull()
+		return nil, 0, q.full
 	}
 	return q.add(class, customer), q.limits.MaxWait, nil
 }
@@ -109,24 +89,21 @@ func (q *queue) wait(ctx context.Context, t *turn, most time.Duration) error {
 	case <-ctx.Done():
 	}
 	q.mu.Lock()
-	if t.line == nil { // let go in the meantime
-		q.mu.Unlock()
-		if told := <-t.done; told != nil {
-			return told
-		}
-		if ctx.Err() == nil {
-			return nil
-		}
-		q.leave()
-		return ctx.Err()
-	}
 	defer q.mu.Unlock()
+	if t.line == nil { // let go in the meantime
+		err := <-t.done
+		if err == nil && ctx.Err() != nil {
+			q.vacate()
+			err = ctx.Err()
+		}
+		return err
+	}
 	q.remove(t)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	q.expired++
-	return q.errLate()
+	return q.late
 }
 
 // took counts a turn that was waited for.
@@ -144,6 +121,11 @@ func (q *queue) took(err error, wait time.Duration) {
 func (q *queue) leave() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.vacate()
+}
+
+// vacate is leave with the lock held.
+func (q *queue) vacate() {
 	q.busy--
 	q.fill()
 }
@@ -191,7 +173,7 @@ func (q *queue) makePlace(class int, customer string) bool {
 			return false
 		}
 		q.refused++
-		q.release(greediest.waiters.Back().Value.(*turn), q.errFull())
+		q.release(greediest.waiters.Back().Value.(*turn), q.full)
 		return true
 	}
 	return false
@@ -285,7 +267,14 @@ func (g *greed) Pop() any {
 func (q *queue) update(l Limits) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	wait, waiting := l.MaxWait.Seconds()*1000, float64(l.Waiting)
 	q.limits = l
+	q.full = &spillway.RejectedError{
+		Policy: "batch", Reason: spillway.ReasonQueueFull, Level: waiting, Limit: waiting, Unit: "requests in the queue", Advice: "the queue is full",
+	}
+	q.late = &spillway.RejectedError{
+		Policy: "batch", Reason: spillway.ReasonMaxWait, Level: wait, Limit: wait, Unit: "ms waited", Advice: "the turn did not come in time",
+	}
 	q.fill()
 }
 

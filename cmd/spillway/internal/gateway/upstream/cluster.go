@@ -87,8 +87,6 @@ func (x *Cluster) Stats(now time.Time) Stats {
 	s := Stats{Egress: policies, Endpoints: u.endpoints.stats(now), Panics: u.endpoints.set.Panics(now)}
 	s.Egress.Throttle = u.throttles.throttle.Stats(now)
 	switch { // the limits exist before the first request, too
-	case u.limits != nil:
-		s.Egress.Inflight = u.limits.Limiter().Stats(now)
 	case u.limiter != nil:
 		s.Egress.Inflight = u.limiter.Stats(now)
 	case !used && u.config.Inflight.MaxRequests >= 0:

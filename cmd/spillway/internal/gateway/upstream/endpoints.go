@@ -189,11 +189,9 @@ func (e *endpoints) answered(
 	if said.failed {
 		x.errors.Add(1)
 	}
-	e.set.Answered(now, p, balance.Answer{
-		Outcome: said.outcome(), Class: class, Hint: said.hint, Failed: said.failed,
-	})
+	e.set.Answered(now, p, balance.Answer{Outcome: said.outcome, Class: class, Hint: said.hint, Failed: said.failed})
 	switch {
-	case !said.refusal:
+	case !said.rejected():
 		if !said.failed {
 			x.served.Store(max(int64(now.Sub(e.set.Start())), 1))
 		}

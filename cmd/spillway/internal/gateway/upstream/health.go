@@ -37,15 +37,7 @@ const (
 
 // String returns the name of h in small letters.
 func (h Health) String() string {
-	switch h {
-	case Unchecked:
-		return "unchecked"
-	case Healthy:
-		return "healthy"
-	case Unhealthy:
-		return "unhealthy"
-	}
-	return "invalid"
+	return [...]string{"unchecked", "healthy", "unhealthy"}[h]
 }
 
 // health is the state of the checks of one endpoint.

@@ -37,8 +37,7 @@ func endingOf(answer *http.Response, err error, now time.Time) tuner.Ending {
 	if err != nil { // its duration is enough
 		return tuner.Failed
 	}
-	said := read(answer, now)
-	switch said.outcome() {
+	switch read(answer, now).outcome {
 	case spillway.OutcomeOverloaded:
 		return tuner.Rejected
 	case spillway.OutcomeOverQuota:

@@ -5,7 +5,6 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/egress"
-	"github.com/seed90641741/spillway/inflight"
 )
 
 // A ControlPlane sets limits of clusters while the proxy runs.
@@ -19,9 +18,7 @@ type ControlPlane interface {
 
 // Limits are the limits of a cluster that a control plane sets.
 type Limits interface {
-	// Limiter is the limiter of requests in flight.
-	Limiter() *inflight.Limiter
-	// Egress returns c with the limits set.
+	// Egress returns c with the limits set, those of requests in flight as its Inflight.
 	Egress(c egress.Config) egress.Config
 	// RoundTripper wraps base and counts requests for the reports to the control plane.
 	RoundTripper(base http.RoundTripper) http.RoundTripper

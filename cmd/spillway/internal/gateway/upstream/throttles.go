@@ -8,6 +8,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
+	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/spillhttp"
 	"github.com/seed90641741/spillway/throttle"
 )
@@ -27,9 +28,9 @@ type throttles struct {
 	whole    bool // routes are not told apart
 }
 
-func newThrottles(x *config.Cluster, c throttle.Config, mode spillway.Mode, o spillway.Observer) (*throttles, error) {
-	th, err := throttle.NewRoutes(c)
-	return &throttles{name: x.Name, mode: mode, throttle: th, observer: o, whole: x.Throttle.WholeCluster}, err
+func newThrottles(x *config.Cluster, c egress.Config, next http.RoundTripper) (*throttles, error) {
+	th, err := throttle.NewRoutes(c.Throttle)
+	return &throttles{next: next, name: x.Name, mode: c.ThrottleMode, throttle: th, observer: c.Observer, whole: x.Throttle.WholeCluster}, err
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -59,8 +60,7 @@ func (t *throttles) RoundTrip(r *http.Request) (*http.Response, error) {
 		o = errorOf(ctx, err, start, now).Outcome
 		t.limited(err, now)
 	} else {
-		said := read(resp, now)
-		o = said.outcome()
+		o = read(resp, now).outcome
 	}
 	t.throttle.Settle(start, now, &ticket, route, o)
 	if admitted {

@@ -41,7 +41,7 @@ func TestKeptOpenRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				upstream := new(hanging)
-				x, err := newThrottles(&config.Cluster{Name: "web"}, throttle.Config{}, spillway.ModeEnforce, nil)
+				x, err := newThrottles(&config.Cluster{Name: "web"}, egress.Config{ThrottleMode: spillway.ModeEnforce}, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -95,7 +95,7 @@ func TestRoutesOfRequests(t *testing.T) {
 	} {
 		c := &config.Cluster{Name: "web"}
 		c.Throttle.WholeCluster = row.whole
-		x, err := newThrottles(c, throttle.Config{}, spillway.ModeEnforce, nil)
+		x, err := newThrottles(c, egress.Config{ThrottleMode: spillway.ModeEnforce}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,55 +17,44 @@ import (
 
 // A verdict is the result of the headers of an answer.
 type verdict struct {
-	refusal bool          // of the attempt, before any work was done
-	scope   fault.Scope   // of the refusal; ScopeUnknown: this endpoint, as far as is known
-	hint    time.Duration // how long the endpoint asks to be left alone
-	failed  bool          // it counts for outlier detection
-	timeout bool          // the endpoint gave up waiting for another one
-	server  bool          // it failed, and not for lack of capacity
-	unsent  bool          // it proves that no work was done
+	outcome spillway.Outcome // for the load of the endpoint
+	scope   fault.Scope      // of a rejection; ScopeUnknown: this endpoint, as far as is known
+	hint    time.Duration    // how long the endpoint asks to be left alone
+	failed  bool             // it counts for outlier detection
+	unsent  bool             // it proves that no work was done
 }
 
-// read returns the verdict of an answer.
-func read(resp *http.Response, now time.Time) (v verdict) {
-	status, h := resp.StatusCode, resp.Header
-	if status == http.StatusOK && h["Grpc-Status"] == nil {
-		return v
+// read returns the verdict of an answer. A status of gRPC counts if it is in the headers (a trailers-only
+// answer).
+func read(resp *http.Response, now time.Time) verdict {
+	v, status, h, code := verdict{outcome: spillway.OutcomeServed}, resp.StatusCode, resp.Header, ""
+	if values := h["Grpc-Status"]; status == http.StatusOK && values != nil {
+		code = values[0]
 	}
 	switch {
-	case status == http.StatusOK:
-		v.readCall(h)
-	case status == http.StatusTooManyRequests, status >= 400 && h["X-Envoy-Ratelimited"] != nil:
-		v.refusal, v.scope = true, fault.ScopeCustomer
-	case status == http.StatusServiceUnavailable, status == 529, status >= 400 && h["X-Envoy-Overloaded"] != nil:
-		v.refusal = true
-	case status == http.StatusGatewayTimeout:
-		v.timeout, v.failed = true, true
-	case status >= 500:
-		v.server, v.failed = true, true
-	}
-	if v.refusal && v.scope != fault.ScopeCustomer {
-		v.scope, v.hint = scopeOf(h), hintOf(h, now)
+	case status < 400 && code == "":
+	case status == http.StatusTooManyRequests, code == "8", status >= 400 && h["X-Envoy-Ratelimited"] != nil: // RESOURCE_EXHAUSTED
+		v.outcome, v.scope = spillway.OutcomeOverQuota, fault.ScopeCustomer
+	case status == http.StatusServiceUnavailable, status == 529, code == "14", status >= 400 && h["X-Envoy-Overloaded"] != nil: // UNAVAILABLE
+		v.outcome, v.scope, v.hint = spillway.OutcomeOverloaded, scopeOf(h), hintOf(h, now)
 		v.unsent = v.scope == fault.ScopeTask || h["X-Envoy-Overloaded"] != nil || h["Finagle-Http-Nack"] != nil ||
-			status == http.StatusOK && h["Grpc-Retry-Pushback-Ms"] != nil
+			code != "" && h["Grpc-Retry-Pushback-Ms"] != nil
 		// A rejection by a gate is no sign of a broken endpoint.
 		v.failed = status >= 500 && h["X-Envoy-Overloaded"] == nil
+		if v.scope == fault.ScopeCustomer {
+			v.outcome = spillway.OutcomeOverQuota
+		}
+	case status == http.StatusGatewayTimeout, code == "4": // DEADLINE_EXCEEDED
+		v.outcome, v.failed = spillway.OutcomeTimedOut, code == ""
+	case status >= 500, code == "2", code == "13", code == "15": // UNKNOWN, INTERNAL, DATA_LOSS
+		v.outcome, v.failed = spillway.OutcomeFailed, true
 	}
 	return v
 }
 
-// readCall reads a status of gRPC in the headers (a trailers-only answer).
-func (v *verdict) readCall(h http.Header) {
-	switch code := h["Grpc-Status"]; code[0] {
-	case "8": // RESOURCE_EXHAUSTED
-		v.refusal, v.scope = true, fault.ScopeCustomer
-	case "14": // UNAVAILABLE
-		v.refusal = true
-	case "4": // DEADLINE_EXCEEDED
-		v.timeout = true
-	case "2", "13", "15": // UNKNOWN, INTERNAL, DATA_LOSS
-		v.server, v.failed = true, true
-	}
+// rejected reports whether the endpoint has rejected the attempt, before any work was done.
+func (v *verdict) rejected() bool {
+	return v.outcome == spillway.OutcomeOverloaded || v.outcome == spillway.OutcomeOverQuota
 }
 
 // scopeHeader is the header with the scope of a rejection.
@@ -110,21 +99,6 @@ func hintOf(h http.Header, now time.Time) time.Duration {
 // the request. safe says that the request may be retried in any case.
 func (v *verdict) elsewhere(safe bool) bool {
 	return v.scope == fault.ScopeTask || v.scope == fault.ScopeUnknown && (safe || v.unsent)
-}
-
-// outcome returns the outcome of an answer for the load of the endpoint.
-func (v *verdict) outcome() spillway.Outcome {
-	switch {
-	case v.refusal && v.scope == fault.ScopeCustomer:
-		return spillway.OutcomeOverQuota
-	case v.refusal:
-		return spillway.OutcomeOverloaded
-	case v.timeout:
-		return spillway.OutcomeTimedOut
-	case v.server:
-		return spillway.OutcomeFailed
-	}
-	return spillway.OutcomeServed
 }
 
 // errorOf returns the outcome of an attempt without an answer. A client that disconnected, or

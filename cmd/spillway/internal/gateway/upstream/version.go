@@ -29,7 +29,6 @@ type Version struct {
 	secrets   string // of what endpoints are spoken to with
 	endpoints *endpoints
 	policies  *spillhttp.Transport
-	transport *keeper
 	throttles *throttles
 	queue     *turns.Queue // nil: nobody waits for a turn
 	checker   *checker     // nil: there are no checks
@@ -37,7 +36,7 @@ type Version struct {
 	retries   *config.Retries
 	costs     *cost.Estimator   // nil: no costs are learned
 	meter     *Meter            // nil: no limit follows what it counts
-	limiter   *inflight.Limiter // nil likewise
+	limiter   *inflight.Limiter // nil: no limit is tuned, and no control plane sets them
 	plane     ControlPlane      // nil: the configuration has all limits
 	limits    Limits            // nil likewise
 }
@@ -118,20 +117,19 @@ func makeVersion(o Options) (*Version, error) {
 	if o.Dial != nil {
 		u.endpoints.dial(o.Dial)
 	}
-	if u.throttles, err = newThrottles(x, policies.Throttle, policies.ThrottleMode, o.Observer); err != nil {
-		return nil, err
-	}
-	policies.ThrottleMode = spillway.ModeOff        // it is asked once for each request, not for each attempt
 	u.retries, _ = policies.Retry.(*config.Retries) // nil without retries
-	if u.policies, err = u.apply(policies); err != nil {
-		u.release()
-		return nil, err
+	each := policies
+	each.ThrottleMode = spillway.ModeOff // it is asked once for each request, not for each attempt
+	if u.policies, err = u.apply(each); err == nil {
+		k := &keeper{next: u.policies}
+		if c.Retries(x) {
+			k.most, k.trails = x.Retry.MaxBodyBytes, len(u.endpoints.all) > 1
+		}
+		u.throttles, err = newThrottles(x, policies, k)
 	}
-	u.transport = &keeper{next: u.policies}
-	u.throttles.next = u.transport
-	if c.Retries(x) {
-		u.transport.most = x.Retry.MaxBodyBytes
-		u.transport.trails = len(u.endpoints.all) > 1
+	if err != nil {
+		u.Close()
+		return nil, err
 	}
 	u.equip(o.Secrets.Config)
 	return u, nil
@@ -151,50 +149,32 @@ func (u *Version) equip(secured *tls.Config) {
 	}
 }
 
-// apply returns the policies in front of the endpoints.
-func (u *Version) apply(policies egress.Config) (*spillhttp.Transport, error) {
-	base, err := u.controlled(&policies)
-	if err == nil {
-		base, err = u.measured(&policies, base)
+// apply returns the policies in front of the endpoints. The control plane, if there is one, sets their
+// limits. If a limit is tuned, there is a meter, and the in-flight limit is adjustable.
+func (u *Version) apply(policies egress.Config) (t *spillhttp.Transport, err error) {
+	base := http.RoundTripper(u.endpoints)
+	if u.plane != nil {
+		limits, err := u.plane.Limits(*u.config.XDS)
+		if err != nil {
+			return nil, err
+		}
+		u.limits = limits
+		policies, base = limits.Egress(policies), limits.RoundTripper(base)
 	}
-	if err != nil {
-		return nil, err
+	if _, tuned := u.config.Tuning(); tuned {
+		u.meter = &Meter{next: base}
+		base = u.meter
+		if policies.Inflight == nil {
+			if policies.Inflight, err = inflight.New(inflight.Config{MaxRequests: policies.MaxRequests}); err != nil {
+				return nil, err
+			}
+			policies.MaxRequests = 0
+		}
 	}
+	u.limiter = policies.Inflight
 	return spillhttp.NewTransport(spillhttp.TransportConfig{
 		Base: base, Egress: policies, MaxHosts: 1, Key: func(*http.Request) string { return u.config.Name },
 	})
-}
-
-// controlled returns the endpoints, and gives the policies the limits of the control
-// plane, if there is one.
-func (u *Version) controlled(policies *egress.Config) (base http.RoundTripper, err error) {
-	if u.plane == nil {
-		return u.endpoints, nil
-	}
-	if u.limits, err = u.plane.Limits(*u.config.XDS); err != nil {
-		u.limits = nil
-		return nil, err
-	}
-	*policies = u.limits.Egress(*policies)
-	return u.limits.RoundTripper(u.endpoints), nil
-}
-
-// measured returns base, with a meter in front of it if a limit is tuned, and gives the
-// policies an adjustable in-flight limit.
-func (u *Version) measured(policies *egress.Config, base http.RoundTripper) (http.RoundTripper, error) {
-	if _, tuned := u.config.Tuning(); !tuned {
-		return base, nil
-	}
-	if policies.Inflight == nil {
-		var err error
-		if policies.Inflight, err = inflight.New(inflight.Config{MaxRequests: policies.MaxRequests}); err != nil {
-			return nil, err
-		}
-		policies.MaxRequests = 0
-	}
-	u.limiter = policies.Inflight
-	u.meter = &Meter{next: base}
-	return u.meter, nil
 }
 
 // same reports whether a version with o would be equal.
@@ -208,7 +188,7 @@ func (u *Version) Config() *config.Cluster { return u.config }
 // Queue returns the queue of a batch cluster, or nil.
 func (u *Version) Queue() *turns.Queue { return u.queue }
 
-// Limiter returns the in-flight limiter, if a limit of the cluster is tuned.
+// Limiter returns the in-flight limiter, if a limit of the cluster is tuned or a control plane sets it.
 func (u *Version) Limiter() *inflight.Limiter { return u.limiter }
 
 // Meter returns the meter of the answers, if a limit of the cluster is tuned.
@@ -256,16 +236,11 @@ func (u *Version) check(ctx context.Context, logger *slog.Logger) {
 	}
 }
 
-// release releases the limits of the control plane.
-func (u *Version) release() {
+// Close stops the checks, and closes connections when they become idle.
+func (u *Version) Close() {
 	if u.limits != nil {
 		u.limits.Close()
 	}
-}
-
-// Close stops the checks, and closes connections when they become idle.
-func (u *Version) Close() {
-	u.release()
 	if u.checker != nil {
 		u.checker.stop()
 	}
