@@ -31,7 +31,14 @@ type accounting struct {
 	retried  bool
 	answered *own // by the proxy itself; nil: it was not
 
-	trouble trouble
+	// What the line of the request says of its rejection or failure.
+	policy       string // of the last rejection, with what it measured and allows
+	level, limit float64
+	refusal      error
+	reached      bool   // the upstream has answered
+	attempts     int    // that were sent
+	endpoint     string // of the last of them
+	err          error  // for which the proxy answered itself
 
 	arrived, left, head time.Time // the whole request; its sending; the head of the answer. Zero: it does not count
 
@@ -65,7 +72,7 @@ func (n *accounting) take(e *spillway.Event) {
 		return // it went on
 	case e.Rejected:
 		n.rejected, n.reason = true, accounts.Reason(e.Reason)
-		n.trouble.policy, n.trouble.level, n.trouble.limit, n.trouble.refusal = e.Policy, e.Level, e.Limit, e.Err
+		n.policy, n.level, n.limit, n.refusal = e.Policy, e.Level, e.Limit, e.Err
 	case e.Policy == "retry":
 		n.ended, n.outcome = true, e.Outcome
 		n.withheld = errors.Is(e.Err, spillway.ErrRejected)
@@ -199,7 +206,7 @@ func (p *Proxy) observerOf(l *config.Listener) spillway.Observer {
 func (n *accounting) note(a *own, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.answered, n.trouble.err = a, err
+	n.answered, n.err = a, err
 }
 
 // markSent notes that the request is sent on.

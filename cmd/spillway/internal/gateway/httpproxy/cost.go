@@ -20,13 +20,11 @@ const maxCost = 1e6
 func (g *gate) charge(r *http.Request) {
 	a := accountingOf(r.Context())
 	a.cost = admissionCost(g.cluster.Current().Config().Quota)
-	route := g.settings.Load().table.Match(r)
-	if route == nil || route.Config.Cost == 0 {
-		return
+	if of := a.to.Config.Cost; of != 0 {
+		cost := max(of, 0)
+		spillhttp.Charge(r.Context(), cost-a.cost)
+		a.cost = cost
 	}
-	cost := max(route.Config.Cost, 0)
-	spillhttp.Charge(r.Context(), cost-a.cost)
-	a.cost = cost
 }
 
 // admissionCost returns what the quota charges when it admits a request.

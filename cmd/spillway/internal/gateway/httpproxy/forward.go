@@ -55,7 +55,7 @@ func (g *gate) rewrite(r *httputil.ProxyRequest) {
 	}
 	a := accountingOf(r.In.Context())
 	h[headers.RequestID] = a.id
-	a.visit.send(h)
+	a.visit.inject(h)
 	r.SetXForwarded()
 	if internal { // the hop before has said how the client came
 		headers.Keep(h, r.In.Header, "X-Forwarded-Host")

@@ -98,7 +98,7 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 			answer(w, r, err, 0)
 			return
 		}
-		customer := g.classify(r).Customer
+		customer := accountingOf(r.Context()).to.Customer(r)
 		turn := turns.Request{
 			Criticality: spillway.CriticalityFrom(r.Context()),
 			Customer:    cmp.Or(customer, x.Network()),      // customers take turns, and addresses where there are none

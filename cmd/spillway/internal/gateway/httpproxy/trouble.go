@@ -11,32 +11,19 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 )
 
-// A trouble has what the line of a request says of its rejection or failure. It is set under the
-// lock of its accounting.
-type trouble struct {
-	policy       string // of the last rejection, with what it measured and allows
-	level, limit float64
-	refusal      error
-
-	answered bool   // by the upstream
-	attempts int    // that were sent
-	endpoint string // of the last of them
-	err      error  // for which the proxy answered itself
-}
-
 // Sent notes an attempt. The endpoints of a cluster call it.
 func (n *accounting) Sent(endpoint string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.trouble.attempts++
-	n.trouble.endpoint = endpoint
+	n.attempts++
+	n.endpoint = endpoint
 }
 
 // upstreamAnswered notes that the answer is the upstream's.
 func (n *accounting) upstreamAnswered() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.trouble.answered, n.head = true, time.Now()
+	n.reached, n.head = true, time.Now()
 }
 
 // tell adds to a line and its decision what they say of a rejection or a failure. h is the header of the answer, with
@@ -44,11 +31,10 @@ func (n *accounting) upstreamAnswered() {
 func (n *accounting) tell(x *accesslog.Record, d *decisions.Decision, end accounts.End, h http.Header) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	e := &n.trouble
-	x.Attempts, x.Endpoint = e.attempts, e.endpoint
+	x.Attempts, x.Endpoint = n.attempts, n.endpoint
 	switch {
 	case x.Status == 0:
-	case e.answered && n.answered == nil:
+	case n.reached && n.answered == nil:
 		x.AnsweredBy = accesslog.ByUpstream
 	default:
 		x.AnsweredBy = accesslog.ByProxy
@@ -56,8 +42,8 @@ func (n *accounting) tell(x *accesslog.Record, d *decisions.Decision, end accoun
 	switch {
 	case end.Account == accounts.Served:
 	case end.Account == accounts.Rejected && end.Reason < accounts.MaxRequests:
-		d.Policy = e.policy
-		d.Measure(e.level, e.limit, e.refusal)
+		d.Policy = n.policy
+		d.Measure(n.level, n.limit, n.refusal)
 	case end.Account == accounts.Rejected:
 		d.Policy, x.Error = decisions.ByProxy, n.answered.text
 		d.MeasuredByProxy(n.listener.measured(end.Reason))
@@ -68,17 +54,16 @@ func (n *accounting) tell(x *accesslog.Record, d *decisions.Decision, end accoun
 
 // failed says why a request was not served in time.
 func (n *accounting) failed(end accounts.End, h http.Header) string {
-	e := &n.trouble
 	switch {
 	case n.answered == clientLeft:
 		return ""
 	case n.answered == tooSlow, n.answered == cutShort, n.answered == tooLong:
 		return n.answered.text
-	case e.err != nil:
-		return upstream.FailureOf(e.err)
+	case n.err != nil:
+		return upstream.FailureOf(n.err)
 	case n.ended && n.outcome == spillway.OutcomeServed && end.Account == accounts.Failed:
 		return "the answer broke off"
-	case e.answered:
+	case n.reached:
 		return statusOf(h)
 	case n.late:
 		return "the deadline passed while the request waited here"

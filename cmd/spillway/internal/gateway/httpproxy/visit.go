@@ -18,7 +18,6 @@ type visit struct {
 	log    *accesslog.Log // nil: there is none
 	span   *otel.Span     // nil: there is none
 	began  time.Time
-	sent   time.Time // to the upstream; zero: it was not
 	head   time.Time // of the answer; zero: there was none
 	status int
 	bytes  int64
@@ -59,15 +58,11 @@ func (v *visit) Write(p []byte) (int, error) {
 // Unwrap is for [http.ResponseController].
 func (v *visit) Unwrap() http.ResponseWriter { return v.ResponseWriter }
 
-// send notes that the request is sent on, and makes the span its parent. It does nothing on nil.
-func (v *visit) send(h http.Header) {
-	if v == nil {
-		return
+// inject makes the span the parent of the request that is sent on. It does nothing on nil.
+func (v *visit) inject(h http.Header) {
+	if v != nil {
+		v.span.Inject(h)
 	}
-	if v.sent.IsZero() {
-		v.sent = time.Now()
-	}
-	v.span.Inject(h)
 }
 
 // end writes the line and ends the span of a request. It does nothing on nil.
@@ -89,10 +84,10 @@ func (v *visit) end(n *accounting, end accounts.End) {
 	}
 	n.tell(&x, &d, end, v.Header())
 	x.Set(&d)
-	if !v.sent.IsZero() {
-		x.Wait = new(milliseconds(v.sent.Sub(v.began)))
+	if !n.left.IsZero() {
+		x.Wait = new(milliseconds(n.left.Sub(v.began)))
 		if !v.head.IsZero() {
-			x.Upstream = new(milliseconds(v.head.Sub(v.sent)))
+			x.Upstream = new(milliseconds(v.head.Sub(n.left)))
 		}
 	}
 	if logged {

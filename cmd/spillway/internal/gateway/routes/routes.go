@@ -27,8 +27,15 @@ type Table struct {
 func New(c *config.Config, l *config.Listener) *Table {
 	t := &Table{trusted: make(map[string]bool)}
 	for i := range c.Routes {
-		if r := &c.Routes[i]; Serves(l, r) {
-			t.add(l, r)
+		if !Serves(l, &c.Routes[i]) {
+			continue
+		}
+		r := newRoute(l, &c.Routes[i])
+		r.Index = len(t.routes)
+		t.routes = append(t.routes, r)
+		t.paths = t.paths || r.Config.Path != ""
+		if r.Header != "" && r.Config.Customer.Trusted {
+			t.trusted[r.Header] = true
 		}
 	}
 	return t
@@ -37,16 +44,6 @@ func New(c *config.Config, l *config.Listener) *Table {
 // Serves reports whether a route is one of the listener's.
 func Serves(l *config.Listener, r *config.Route) bool {
 	return len(r.Listeners) == 0 || slices.Contains(r.Listeners, l.Name)
-}
-
-func (t *Table) add(l *config.Listener, c *config.Route) {
-	r := newRoute(l, c)
-	r.Index = len(t.routes)
-	t.routes = append(t.routes, r)
-	t.paths = t.paths || c.Path != ""
-	if r.Header != "" && c.Customer.Trusted {
-		t.trusted[r.Header] = true
-	}
 }
 
 // All returns the routes, in their order.

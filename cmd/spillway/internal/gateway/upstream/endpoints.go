@@ -51,6 +51,8 @@ type record struct {
 	errors  atomic.Uint64 // attempts that failed
 	answers atomic.Uint64 // heads of answers
 	took    atomic.Int64  // the time of all of them
+
+	reported reading // guarded by the processor of the cluster
 }
 
 // lose is how long an endpoint is reported as failed after a failed connection attempt. While

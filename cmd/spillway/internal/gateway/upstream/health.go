@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -79,29 +78,20 @@ func (h *health) take(c *config.Health, err error) (changed bool) {
 
 // A checker checks the endpoints of a cluster until it is stopped.
 type checker struct {
-	config    *config.Health
-	cluster   string
-	logger    *slog.Logger
-	endpoints *endpoints
-	probe     func(ctx context.Context, address string) error
-	close     func() // closes connections that are idle
-	followers
+	watch
+	config *config.Health
+	probe  func(ctx context.Context, address string) error
+	close  func() // closes connections that are idle
 }
 
-func newChecker(x *config.Cluster, secured *tls.Config) *checker {
-	c := &checker{config: x.Health, cluster: x.Name}
+func newChecker(e *endpoints, x *config.Cluster, secured *tls.Config) *checker {
+	c := &checker{watch: watch{cluster: x.Name, endpoints: e}, config: x.Health}
 	c.probe, c.close = newProbe(x, secured)
 	return c
 }
 
-// start starts the checks of all endpoints.
-func (c *checker) start(ctx context.Context, logger *slog.Logger, e *endpoints) {
-	c.logger, c.endpoints = logger, e
-	c.begin(ctx, e.all, c.follow)
-}
-
 func (c *checker) stop() {
-	c.end()
+	c.watch.stop()
 	c.close()
 }
 
@@ -140,9 +130,14 @@ func (c *checker) judge(ctx context.Context, x *endpoint) bool {
 	if ctx.Err() != nil {
 		return false
 	}
-	if x.health.take(c.config, err) {
-		c.endpoints.set.SetHealthy(time.Now(), x.Endpoint, err == nil)
-		c.tell(x, err)
+	if !x.health.take(c.config, err) {
+		return true
+	}
+	c.endpoints.set.SetHealthy(time.Now(), x.Endpoint, err == nil)
+	if err != nil {
+		c.logger.Warn("an endpoint is unhealthy", "cluster", c.cluster, "endpoint", x.address, "error", err)
+	} else {
+		c.logger.Info("an endpoint is healthy", "cluster", c.cluster, "endpoint", x.address)
 	}
 	return true
 }
@@ -187,12 +182,4 @@ func (c *checker) check(ctx context.Context, address string) error {
 		return fmt.Errorf("no answer within %v", c.config.Timeout)
 	}
 	return err
-}
-
-func (c *checker) tell(x *endpoint, err error) {
-	if err != nil {
-		c.logger.Warn("an endpoint is unhealthy", "cluster", c.cluster, "endpoint", x.address, "error", err)
-		return
-	}
-	c.logger.Info("an endpoint is healthy", "cluster", c.cluster, "endpoint", x.address)
 }

@@ -56,8 +56,8 @@ func TestIntervals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.close = func() {}
-		c.start(t.Context(), slog.New(slog.DiscardHandler), e)
+		c.endpoints, c.close = e, func() {}
+		c.start(t.Context(), slog.New(slog.DiscardHandler), c.follow)
 		time.Sleep(50 * time.Second)
 		c.stop()
 		steps := make(map[time.Duration]bool)

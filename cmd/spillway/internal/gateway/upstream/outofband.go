@@ -20,39 +20,34 @@ import (
 // xds.service.orca.v3.OpenRcaService (gRFC A51). Each endpoint costs a goroutine and an HTTP/2
 // stream. An endpoint without the service is not asked again.
 type outOfBand struct {
-	endpoints *endpoints
-	every     time.Duration
+	watch
+	every time.Duration
+}
+
+// A watch has a goroutine for each endpoint of a cluster.
+type watch struct {
 	cluster   string
-	logger    *slog.Logger
-	followers
+	endpoints *endpoints
+	logger    *slog.Logger // after start
+	cancel    context.CancelFunc
+	running   sync.WaitGroup
 }
 
-// followers are goroutines, one for each endpoint. The zero value has none.
-type followers struct {
-	cancel  context.CancelFunc
-	running sync.WaitGroup
-}
-
-// begin starts a goroutine for each endpoint, which must return when its context ends.
-func (f *followers) begin(ctx context.Context, all []*endpoint, follow func(context.Context, *endpoint)) {
-	ctx, f.cancel = context.WithCancel(ctx)
-	for _, x := range all {
-		f.running.Go(func() { follow(ctx, x) })
+// start starts the goroutines, which must return when their context ends.
+func (w *watch) start(ctx context.Context, logger *slog.Logger, follow func(context.Context, *endpoint)) {
+	w.logger = logger
+	ctx, w.cancel = context.WithCancel(ctx)
+	for _, x := range w.endpoints.all {
+		w.running.Go(func() { follow(ctx, x) })
 	}
 }
 
-// end waits until all have returned.
-func (f *followers) end() {
-	if f.cancel != nil {
-		f.cancel()
+// stop waits until all goroutines have returned.
+func (w *watch) stop() {
+	if w.cancel != nil {
+		w.cancel()
 	}
-	f.running.Wait()
-}
-
-// start opens the streams to all endpoints, until end is called.
-func (o *outOfBand) start(ctx context.Context, logger *slog.Logger) {
-	o.logger = logger
-	o.begin(ctx, o.endpoints.all, o.follow)
+	w.running.Wait()
 }
 
 // The waits between streams, as gRPC has them between connections.

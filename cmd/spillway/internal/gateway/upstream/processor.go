@@ -15,12 +15,11 @@ import (
 // the report has the number of requests per second, and other clients send some of them, their part is
 // left out. It is safe for concurrent use.
 type processor struct {
-	mu      sync.Mutex
+	mu      sync.Mutex // of the last readings of endpoints, too
 	seconds float64
-	last    map[string]reading // by address
 }
 
-// A reading is what was known of an endpoint at its last report.
+// A reading is what was known of an endpoint at its last report. The zero reading is of no report.
 type reading struct {
 	at       time.Time
 	attempts uint64
@@ -40,13 +39,10 @@ func (p *processor) report(now time.Time, x *endpoint, r orca.Report) {
 	attempts := x.total.Load()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.last == nil {
-		p.last = make(map[string]reading)
-	}
-	last, known := p.last[x.address]
-	p.last[x.address] = reading{now, attempts}
-	passed := now.Sub(last.at)
-	if !known || passed <= 0 || passed > config.CostInterval || attempts < last.attempts {
+	last := x.reported
+	x.reported = reading{now, attempts}
+	passed := now.Sub(last.at) // long, if there was no report
+	if passed <= 0 || passed > config.CostInterval {
 		return
 	}
 	part, requests := 1., r.RPS*passed.Seconds()
@@ -62,7 +58,7 @@ func (p *processor) total(now time.Time, all []*endpoint) (time.Duration, error)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, x := range all {
-		last, attempts := p.last[x.address], x.total.Load()
+		last, attempts := x.reported, x.total.Load()
 		if attempts > 0 && attempts != last.attempts && now.Sub(last.at) > config.CostInterval {
 			return 0, errNoReport
 		}

@@ -45,7 +45,7 @@ func (t *throttles) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !admitted {
 		e := spillway.Rejection(err)
 		e.Time, e.Context, e.Call, e.Policy, e.Mode = start, ctx, call, "throttle", t.mode
-		t.report(e)
+		t.observer.Observe(e)
 		if t.mode == spillway.ModeEnforce {
 			if r.Body != nil {
 				_ = r.Body.Close() // as a RoundTripper must
@@ -58,28 +58,19 @@ func (t *throttles) RoundTrip(r *http.Request) (*http.Response, error) {
 	var o spillway.Outcome
 	if err != nil {
 		o = errorOf(ctx, err, start, now).Outcome
-		t.limited(err, now)
+		if by, ok := errors.AsType[*spillway.RejectedError](err); ok && by.Policy == "inflight" {
+			t.throttle.Limited(now)
+		}
 	} else {
 		o = read(resp, now).outcome
 	}
 	t.throttle.Settle(start, now, &ticket, route, o)
 	if admitted {
-		t.report(spillway.Event{Time: start, Latency: now.Sub(start), Context: ctx, Call: call, Policy: "throttle", Mode: t.mode, Outcome: o, Err: err})
+		t.observer.Observe(spillway.Event{
+			Time: start, Latency: now.Sub(start), Context: ctx, Call: call, Policy: "throttle", Mode: t.mode, Outcome: o, Err: err,
+		})
 	}
 	return resp, err
-}
-
-// limited records that the in-flight limit of the cluster has rejected a request.
-func (t *throttles) limited(err error, now time.Time) {
-	if by, ok := errors.AsType[*spillway.RejectedError](err); ok && by.Policy == "inflight" {
-		t.throttle.Limited(now)
-	}
-}
-
-func (t *throttles) report(e spillway.Event) {
-	if t.observer != nil {
-		t.observer.Observe(e)
-	}
 }
 
 // route returns the route of a request.

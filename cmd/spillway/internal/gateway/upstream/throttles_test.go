@@ -27,6 +27,9 @@ func (h *hanging) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
+// enforced has a throttle whose decisions nobody observes.
+var enforced = egress.Config{ThrottleMode: spillway.ModeEnforce, Observer: spillway.ObserverFunc(func(spillway.Event) {})}
+
 // TestKeptOpenRequests: requests that are kept open until a deadline of 20 s stay at the
 // in-flight limit. If no limit is reached, nothing explains their timeouts, and the throttle
 // admits one probe per second.
@@ -41,7 +44,7 @@ func TestKeptOpenRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				upstream := new(hanging)
-				x, err := newThrottles(&config.Cluster{Name: "web"}, egress.Config{ThrottleMode: spillway.ModeEnforce}, nil)
+				x, err := newThrottles(&config.Cluster{Name: "web"}, enforced, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -95,7 +98,7 @@ func TestRoutesOfRequests(t *testing.T) {
 	} {
 		c := &config.Cluster{Name: "web"}
 		c.Throttle.WholeCluster = row.whole
-		x, err := newThrottles(c, egress.Config{ThrottleMode: spillway.ModeEnforce}, nil)
+		x, err := newThrottles(c, enforced, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -139,10 +139,10 @@ func makeVersion(o Options) (*Version, error) {
 func (u *Version) equip(secured *tls.Config) {
 	x := u.config
 	if x.Health != nil {
-		u.checker = newChecker(x, secured)
+		u.checker = newChecker(u.endpoints, x, secured)
 	}
 	if l := x.Balance.LoadReports; l != nil && l.OutOfBandPeriod > 0 {
-		u.reports = &outOfBand{endpoints: u.endpoints, every: l.OutOfBandPeriod, cluster: x.Name}
+		u.reports = &outOfBand{watch: watch{cluster: x.Name, endpoints: u.endpoints}, every: l.OutOfBandPeriod}
 	}
 	if b := x.Batch; b != nil {
 		u.queue = turns.New(turns.Limits{Places: u.endpoints.places(), Waiting: b.Queue, MaxWait: b.MaxWait})
@@ -229,10 +229,10 @@ func (u *Version) Places(calls bool) int {
 // closed.
 func (u *Version) check(ctx context.Context, logger *slog.Logger) {
 	if u.checker != nil {
-		u.checker.start(ctx, logger, u.endpoints)
+		u.checker.start(ctx, logger, u.checker.follow)
 	}
 	if u.reports != nil {
-		u.reports.start(ctx, logger)
+		u.reports.start(ctx, logger, u.reports.follow)
 	}
 }
 
@@ -245,7 +245,7 @@ func (u *Version) Close() {
 		u.checker.stop()
 	}
 	if u.reports != nil {
-		u.reports.end()
+		u.reports.stop()
 	}
 	u.endpoints.close()
 }
