@@ -29,7 +29,7 @@ func TestReadAheadPutsBackWhatItHasRead(t *testing.T) {
 			t.Errorf("limit %d: kept as a whole: %v", limit, r.GetBody != nil)
 		}
 		a.Close()
-		if used := memory.Process.Stats().Used; used != 0 {
+		if used := memory.Process.Used(); used != 0 {
 			t.Errorf("limit %d: %d bytes are left", limit, used)
 		}
 	}

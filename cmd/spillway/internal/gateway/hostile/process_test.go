@@ -60,7 +60,7 @@ func measure() (f footprint) {
 	runtime.GC() // which also empties pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	f.Heap, f.Goroutines, f.Kept = m.HeapAlloc, runtime.NumGoroutine(), memory.Process.Stats().Used
+	f.Heap, f.Goroutines, f.Kept = m.HeapAlloc, runtime.NumGoroutine(), memory.Process.Used()
 	if files, err := os.ReadDir("/proc/self/fd"); err == nil {
 		f.Files = len(files)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httputil"
@@ -15,6 +16,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/drain"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/turns"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/spillhttp"
 )
@@ -35,6 +37,7 @@ type gate struct {
 	requests atomic.Uint64
 
 	admitted, unlabelled atomic.Uint64 // requests
+	counted              uint64        // of admitted, by the tuning of the cluster; guarded by the lock of the proxy
 }
 
 func (p *Proxy) newGate(key gateKey, x *cluster, c ingress.Config) (*gate, error) {
@@ -151,5 +154,19 @@ func (g *gate) turn(ctx context.Context, q *turns.Queue, turn turns.Request, cus
 	}
 	e.Time, e.Context, e.Call, e.Policy = now, ctx, call, "batch"
 	g.observer.Observe(e)
+	return err
+}
+
+// A cluster is where requests are sent, and the places that they have there.
+type cluster struct {
+	*upstream.Cluster
+
+	pool clients.Pool
+}
+
+// replace is Replace, and has the places follow.
+func (x *cluster) replace(ctx context.Context, logger *slog.Logger, u *upstream.Version) error {
+	err := x.Replace(ctx, logger, u)
+	x.pool.Limit(u.Places(false), u.Places(true))
 	return err
 }

@@ -20,14 +20,8 @@ type tuning struct {
 	tuner  *tuner.Tuner
 	cancel context.CancelFunc
 
-	window tuner.Window
-	last   counts // at the last reading
-}
-
-// counts are the counters of a cluster.
-type counts struct {
-	dropped  uint64 // by the limit in flight
-	admitted map[gateKey]uint64
+	window  tuner.Window
+	dropped uint64 // by the limit in flight, until the last reading
 }
 
 // tune starts and stops tunings according to the current configuration. The lock is held.
@@ -100,46 +94,34 @@ func (t *tuning) put(limit float64) error {
 
 // Read implements [tuner.Limit].
 func (t *tuning) Read(_ context.Context, now time.Time, values []float64) (used float64) {
-	m, is := t.count()
-	was := t.last
-	t.last = is
+	m, dropped, share := t.count(now)
 	waiting := m.Waiting()
 	served := t.window.Read(now, &m.Counts, t.config.Signals, values, waiting > 0)
 	switch {
 	case t.rate:
-		return served * busiest(is.admitted, was.admitted)
-	case is.dropped > was.dropped:
+		return served * share
+	case dropped:
 		return t.tuner.Limit()
 	}
 	return float64(waiting)
 }
 
-// count returns the current counts, and the meter with the others.
-func (t *tuning) count() (*upstream.Meter, counts) {
+// count returns the meter of the cluster, whether the limit in flight has dropped requests since the last
+// reading, and the share of the gate that has admitted the most requests since then, as each gate has its
+// own limit.
+func (t *tuning) count(now time.Time) (m *upstream.Meter, dropped bool, share float64) {
 	p := t.proxy
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	u := p.clusters[t.name].Current()
-	c := counts{dropped: u.Limiter().Stats(time.Now()).RejectedTotal, admitted: make(map[gateKey]uint64)}
+	total := u.Limiter().Stats(now).RejectedTotal
+	dropped, t.dropped = total > t.dropped, total
+	most, all := uint64(0), uint64(0)
 	for key, g := range p.gates {
 		if key.cluster == t.name {
-			c.admitted[key] = g.admitted.Load()
+			n := g.admitted.Load()
+			most, all, g.counted = max(most, n-g.counted), all+n-g.counted, n
 		}
 	}
-	return u.Meter(), c
-}
-
-// busiest returns the share of the gate that admitted the most requests since a time, as each
-// gate has its own limit.
-func busiest(is, was map[gateKey]uint64) float64 {
-	var most, all uint64
-	for key, n := range is {
-		if before := was[key]; n > before {
-			most, all = max(most, n-before), all+n-before
-		}
-	}
-	if all == 0 {
-		return 1
-	}
-	return float64(most) / float64(all)
+	return u.Meter(), dropped, float64(max(most, 1)) / float64(max(all, 1))
 }

@@ -15,9 +15,8 @@ const DefaultLimit = 64 << 20
 // A Budget counts bytes up to a limit. The zero Budget has the [DefaultLimit]. It is safe
 // for concurrent use.
 type Budget struct {
-	limit    atomic.Int64 // 0: the default
-	used     atomic.Int64
-	rejected atomic.Uint64
+	limit atomic.Int64 // 0: the default
+	used  atomic.Int64
 }
 
 // Process is the budget that all parts of the program share.
@@ -36,7 +35,6 @@ func (b *Budget) Take(n int) bool {
 	}
 	if used := b.used.Add(int64(n)); limit > 0 && used > limit {
 		b.used.Add(-int64(n))
-		b.rejected.Add(1)
 		return false
 	}
 	return true
@@ -45,18 +43,5 @@ func (b *Budget) Take(n int) bool {
 // Give gives back what Take has taken.
 func (b *Budget) Give(n int) { b.used.Add(-int64(n)) }
 
-// Stats says how a [Budget] stands.
-type Stats struct {
-	Used          int64  // bytes
-	Limit         int64  // bytes; negative is no limit
-	RejectedTotal uint64 // calls of Take
-}
-
-// Stats returns how b stands.
-func (b *Budget) Stats() Stats {
-	s := Stats{Used: b.used.Load(), Limit: b.limit.Load(), RejectedTotal: b.rejected.Load()}
-	if s.Limit == 0 {
-		s.Limit = DefaultLimit
-	}
-	return s
-}
+// Used returns how many bytes are taken.
+func (b *Budget) Used() int64 { return b.used.Load() }

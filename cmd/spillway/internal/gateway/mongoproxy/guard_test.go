@@ -177,7 +177,7 @@ func TestBeforeAuthentication(t *testing.T) {
 func TestFirstMessageComesBeforeTheServer(t *testing.T) {
 	s := newServer(t, fine)
 	f := newFront(t, func(m *config.Mongo) { m.HandshakeTimeout = 5 * time.Second }, s)
-	kept := memory.Process.Stats().Used
+	kept := memory.Process.Used()
 	before := heap()
 	var all []*peer
 	for range 500 {
@@ -203,7 +203,7 @@ func TestFirstMessageComesBeforeTheServer(t *testing.T) {
 	for _, p := range all {
 		p.ended()
 	}
-	eventually(t, "given back", func() bool { return memory.Process.Stats().Used == kept })
+	eventually(t, "given back", func() bool { return memory.Process.Used() == kept })
 	eventually(t, "closed as stalled", func() bool { return f.stats().Closed[Stalled] == 500 })
 }
 
@@ -254,17 +254,17 @@ func TestMemoryOfRetriesGrowsWithWhatArrives(t *testing.T) {
 	}))
 	p := f.dial()
 	p.ask(hello(false))
-	kept := memory.Process.Stats().Used
+	kept := memory.Process.Used()
 	p.send(command[:100<<10])
-	eventually(t, "arrived", func() bool { return memory.Process.Stats().Used > kept })
-	if used := memory.Process.Stats().Used - kept; used > 512<<10 {
+	eventually(t, "arrived", func() bool { return memory.Process.Used() > kept })
+	if used := memory.Process.Used() - kept; used > 512<<10 {
 		t.Errorf("%d KB are taken for 100 that have come", used>>10)
 	}
 	p.send(command[100<<10:])
 	if _, d := p.receive(); !isOK(d) || tries.Load() != 2 {
 		t.Errorf("not sent again: %d", tries.Load())
 	}
-	eventually(t, "given back", func() bool { return memory.Process.Stats().Used == kept })
+	eventually(t, "given back", func() bool { return memory.Process.Used() == kept })
 
 	memory.Process.SetLimit(kept + 1)
 	defer memory.Process.SetLimit(0)
