@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
@@ -135,39 +134,33 @@ func (b *bookkeeper) Observe(e spillway.Event) {
 	case n != nil:
 		n.take(&e)
 	case e.Rejected && e.Mode == spillway.ModeEnforce:
-		end := accounts.End{
-			Account: accounts.Rejected, Reason: accounts.Reason(e.Reason), Criticality: e.Call.Criticality, At: b.proxy.book.At(placeOf(b.listener, e.Call.Key)),
-		}
-		b.proxy.book.Begin()
-		b.proxy.book.End(end)
-		e.Context = b.sourced(e.Context)
-		b.log(&e, end)
+		b.early(&e)
 	}
 	b.proxy.observer.Observe(e)
 }
 
-// log writes the line of a rejection that was made when the request headers arrived.
-func (b *bookkeeper) log(e *spillway.Event, end accounts.End) {
-	log := b.proxy.access.Load()
-	if log == nil || e.Context == nil {
+// early counts a rejection that was made when the request headers arrived. If the head of the request is
+// known, it gives the request an id, adds the source to the event, and writes the line.
+func (b *bookkeeper) early(e *spillway.Event) {
+	end := accounts.End{
+		Account: accounts.Rejected, Reason: accounts.Reason(e.Reason), Criticality: e.Call.Criticality, At: b.proxy.book.At(placeOf(b.listener, e.Call.Key)),
+	}
+	b.proxy.book.Begin()
+	b.proxy.book.End(end)
+	if e.Context == nil {
 		return
 	}
-	source, ok := e.Context.Value(decisions.SourceKey{}).(head)
-	if !ok || !log.Samples(e.Time, end.Account) {
+	h, ok := e.Context.Value(claims.HeadKey{}).(*claims.Head)
+	if !ok {
 		return
 	}
-	var d decisions.Decision
-	source.Describe(&d)
-	d.Cluster, d.Route = decisions.Split(e.Call.Key)
-	d.Customer, d.Policy = decisions.Clean(e.Call.Customer), e.Policy
-	d.Measure(e.Level, e.Limit, e.Err)
-	x := lineOf(source.Request, end)
-	x.Set(&d)
-	x.Time, x.Status, x.AnsweredBy, x.Bytes = e.Time, http.StatusServiceUnavailable, accesslog.ByProxy, source.bytes(e.Reason)
-	if e.Reason == spillway.ReasonQuota {
-		x.Status = http.StatusTooManyRequests
+	h.ID = headers.IDOf(h.Request.Header, b.trusted)
+	source := head{h, b.listener}
+	e.Context = context.WithValue(e.Context, decisions.SourceKey{}, source)
+	if log := b.proxy.access.Load(); log != nil && log.Samples(e.Time, end.Account) {
+		x := source.line(e, end)
+		log.Write(&x)
 	}
-	log.Write(&x)
 }
 
 // placeOf returns the place of the requests of a listener with a limit key; no route matches
@@ -178,20 +171,6 @@ func placeOf(listener, limitKey string) accounts.Place {
 	}
 	cluster, route := decisions.Split(limitKey)
 	return accounts.Place{Listener: listener, Cluster: cluster, Route: route}
-}
-
-// sourced returns the context of a rejection with its source, and gives the request an id, if the head of
-// the request is known.
-func (b *bookkeeper) sourced(ctx context.Context) context.Context {
-	if ctx == nil {
-		return nil
-	}
-	h, ok := ctx.Value(claims.HeadKey{}).(*claims.Head)
-	if !ok {
-		return ctx
-	}
-	h.ID = headers.IDOf(h.Request.Header, b.trusted)
-	return context.WithValue(ctx, decisions.SourceKey{}, head{h, b.listener})
 }
 
 // observerOf returns what observes the gates of a listener, or with nil, the policies of clusters.

@@ -126,7 +126,7 @@ func (l *listener) serve() {
 	c := s.config
 	var ctx context.Context
 	ctx, l.cancel = context.WithCancel(p.base)
-	l.resets = resets.New(p.logger, c.Name)
+	l.resets = resets.New(p.logger, c.Name, false)
 	l.clients = clients.New(c.MaxRequests, c.IdleTimeout)
 	l.clients.SetCosts(c.HandshakeCost, c.IdleCost)
 	l.server = &http.Server{

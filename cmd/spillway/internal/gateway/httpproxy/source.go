@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/internal/claims"
@@ -62,6 +63,22 @@ func (h head) bytes(reason spillway.Reason) int64 {
 		return 0
 	}
 	return int64(h.BodyLength(reason))
+}
+
+// line returns the line of the access log for the rejection.
+func (h head) line(e *spillway.Event, end accounts.End) accesslog.Record {
+	var d decisions.Decision
+	h.Describe(&d)
+	d.Cluster, d.Route = decisions.Split(e.Call.Key)
+	d.Customer, d.Policy = decisions.Clean(e.Call.Customer), e.Policy
+	d.Measure(e.Level, e.Limit, e.Err)
+	x := lineOf(h.Request, end)
+	x.Set(&d)
+	x.Time, x.Status, x.AnsweredBy, x.Bytes = e.Time, http.StatusServiceUnavailable, accesslog.ByProxy, h.bytes(e.Reason)
+	if e.Reason == spillway.ReasonQuota {
+		x.Status = http.StatusTooManyRequests
+	}
+	return x
 }
 
 // Describe implements [decisions.Source].

@@ -106,7 +106,7 @@ const logRate = 10
 func (p *Proxy) newListener(s *settings) (*listener, error) {
 	l := &listener{
 		endpoints: servers.New(), observer: p.observer, quotas: p.quotas, book: p.book, decided: p.decided, logger: p.logger,
-		conns: make(map[*conn]struct{}), resets: resets.NewMongo(p.logger, s.config.Name),
+		conns: make(map[*conn]struct{}), resets: resets.New(p.logger, s.config.Name, true),
 	}
 	l.settings.Store(s)
 	l.endpoints.Update(s.config.Endpoints)

@@ -67,8 +67,7 @@ func (c Counts) Each(f func(reason string, n uint64)) {
 	}
 }
 
-// A Log has the connections that one listener resets. It is safe for concurrent use; make one with
-// [New].
+// A Log has the connections that one listener resets. It is safe for concurrent use; make one with [New].
 type Log struct {
 	logger   *slog.Logger
 	listener string
@@ -77,14 +76,13 @@ type Log struct {
 	lines    [Reasons]*loglimit.Rate // at most one per second of each reason, so that one does not hide another
 }
 
-// New returns the Log of an HTTP listener with this name.
-func New(logger *slog.Logger, listener string) *Log {
-	return newLog(logger, listener, settingsOf(listener, false))
-}
-
-// NewMongo returns the Log of a MongoDB listener with this name.
-func NewMongo(logger *slog.Logger, listener string) *Log {
-	return newLog(logger, listener, settingsOf(listener, true))
+// New returns the Log of the HTTP or MongoDB listener with this name.
+func New(logger *slog.Logger, listener string, mongo bool) *Log {
+	l := &Log{logger: logger, listener: listener, settings: settingsOf(listener, mongo)}
+	for i := range l.lines {
+		l.lines[i], _ = loglimit.NewRate(1) // it is in range
+	}
+	return l
 }
 
 // settingsOf returns the fields of the configuration that connections of a listener are reset for.
@@ -95,14 +93,6 @@ func settingsOf(listener string, mongo bool) [Reasons]string {
 	}
 	at := "listeners[" + listener + "]."
 	return [Reasons]string{at + "connection_rate", at + "max_connections", at + "peers", "mode"}
-}
-
-func newLog(logger *slog.Logger, listener string, settings [Reasons]string) *Log {
-	l := &Log{logger: logger, listener: listener, settings: settings}
-	for i := range l.lines {
-		l.lines[i], _ = loglimit.NewRate(1) // it is in range
-	}
-	return l
 }
 
 var byLimit = [...]Reason{connlimit.LimitRate: ConnectionRate, connlimit.LimitOpen: MaxConnections, connlimit.LimitOverload: Overload}

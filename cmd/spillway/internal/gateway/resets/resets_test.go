@@ -17,19 +17,19 @@ import (
 // the client and the setting, and how many there were before: a flood of one reason hides no other.
 func TestLog(t *testing.T) {
 	for name, row := range map[string]struct {
-		of       func(*slog.Logger, string) *Log
+		mongo    bool
 		settings map[string]string
 	}{
-		"http": {New, map[string]string{
+		"http": {false, map[string]string{
 			"connection_rate": "listeners[main].connection_rate", "max_connections": "listeners[main].max_connections", "peers": "listeners[main].peers", "overload": "mode",
 		}},
-		"mongo": {NewMongo, map[string]string{
+		"mongo": {true, map[string]string{
 			"connection_rate": "mongo[main].parameters.ingressConnectionEstablishmentRatePerSec", "max_connections": "mongo[main].max_connections",
 		}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var text bytes.Buffer
-			l := row.of(slog.New(slog.NewJSONHandler(&text, nil)), "main")
+			l := New(slog.New(slog.NewJSONHandler(&text, nil)), "main", row.mongo)
 			client := &net.TCPAddr{IP: net.ParseIP("192.0.2.7"), Port: 40_000}
 			for range 30 { // 3 s
 				for range 100 {

@@ -41,29 +41,24 @@ func (x *Cluster) RoundTrip(r *http.Request) (*http.Response, error) {
 // Replace replaces the version in use by u, and checks its endpoints until ctx ends. Requests
 // that wait continue to wait, and the state of endpoints is kept. It is not for concurrent
 // use.
-func (x *Cluster) Replace(ctx context.Context, logger *slog.Logger, u *Version) error {
-	err := x.take(u)
-	u.check(ctx, logger)
-	return err
-}
-
-func (x *Cluster) take(u *Version) error {
+func (x *Cluster) Replace(ctx context.Context, logger *slog.Logger, u *Version) (err error) {
 	u.endpoints.work = &x.work
 	old := x.current.Load()
-	if old == nil {
-		x.current.Store(u)
-		return nil
+	if old != nil {
+		if old.queue != nil && u.queue != nil {
+			old.queue.Update(u.queue.Limits())
+			u.queue = old.queue
+		}
+		if old.checker != nil {
+			old.checker.stop() // so that nothing changes while it is taken over
+		}
+		err = u.endpoints.inherit(old.endpoints, u.config.Health != nil && old.config.Health != nil)
 	}
-	if old.queue != nil && u.queue != nil {
-		old.queue.Update(u.queue.Limits())
-		u.queue = old.queue
-	}
-	if old.checker != nil {
-		old.checker.stop() // so that nothing changes while it is taken over
-	}
-	err := u.endpoints.inherit(old.endpoints, u.config.Health != nil && old.config.Health != nil)
 	x.current.Store(u)
-	old.Close()
+	if old != nil {
+		old.Close()
+	}
+	u.check(ctx, logger)
 	return err
 }
 

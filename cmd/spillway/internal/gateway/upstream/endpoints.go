@@ -31,17 +31,13 @@ type endpoints struct {
 	work   *processor      // of the cluster
 }
 
-// An endpoint is one address.
+// An endpoint is one address, and what requests and checks have shown of it. It outlives changes of the
+// configuration.
 type endpoint struct {
 	*balance.Endpoint
 	address string
 	health  health
-	*record
-}
 
-// A record is what requests have shown of an endpoint. Endpoints of the same address in successive
-// configurations share it.
-type record struct {
 	total   atomic.Uint64
 	asked   atomic.Int64 // when the last attempt was sent, since the start of the set
 	served  atomic.Int64 // when it last served one, likewise; 0: never
@@ -62,7 +58,7 @@ const lose = 10 * time.Second
 func newEndpoints(x *config.Cluster, secured *tls.Config) (*endpoints, error) {
 	e := &endpoints{scheme: "http", each: x.MaxConnections, always: x.Protocol == "http2", policy: x.Balancing(), work: new(processor)}
 	for _, address := range x.Subset() {
-		e.all = append(e.all, &endpoint{Endpoint: balance.NewEndpoint(), address: address, health: health{wake: make(chan struct{}, 1)}, record: new(record)})
+		e.all = append(e.all, &endpoint{Endpoint: balance.NewEndpoint(), address: address, health: health{wake: make(chan struct{}, 1)}})
 	}
 	second := x.MaxConnections
 	if x.Batch != nil {
@@ -250,26 +246,25 @@ func (e *endpoints) aim(r *http.Request, x *endpoint) *http.Request {
 	return &aimed.request
 }
 
-// inherit takes over the state of endpoints that existed before, and starts new endpoints
-// slowly. e must not be in use yet, and the health checks of the old endpoints must have
-// stopped.
+// inherit takes over the endpoints that existed before, with their health if both versions check it, and
+// starts new endpoints slowly. e must not be in use yet, and the health checks of the old endpoints must
+// have stopped.
 func (e *endpoints) inherit(old *endpoints, health bool) error {
 	known := make(map[string]*endpoint, len(old.all))
 	for _, o := range old.all {
 		known[o.address] = o
 	}
 	var fresh []*balance.Endpoint
-	for _, x := range e.all {
+	for i, x := range e.all {
 		o := known[x.address]
 		if o == nil {
 			fresh = append(fresh, x.Endpoint)
 			continue
 		}
-		x.Endpoint, x.record = o.Endpoint, o.record
-		if health {
-			x.health.state.Store(o.health.state.Load())
-		} else {
-			old.set.SetHealthy(time.Now(), x.Endpoint, true)
+		e.all[i], o.health.row = o, 0
+		if !health {
+			o.health.state.Store(uint32(Unchecked))
+			old.set.SetHealthy(time.Now(), o.Endpoint, true)
 		}
 	}
 	if err := e.assemble(old.set.Start()); err != nil {
