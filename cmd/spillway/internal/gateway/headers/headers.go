@@ -3,6 +3,8 @@
 package headers
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"net/http"
 	"strings"
 )
@@ -60,4 +62,53 @@ func DropMember(h http.Header, name string) {
 	if h.Del("Baggage"); len(kept) > 0 {
 		h.Set("Baggage", strings.TrimSpace(strings.Join(kept, ",")))
 	}
+}
+
+// RequestID is the header with the id of a request.
+const RequestID = "X-Request-Id"
+
+// maxID is the longest id that is kept, in bytes. An id is in each line about its request.
+const maxID = 128
+
+// Identify gives a request an id and returns it, as the values of the header.
+func Identify(h http.Header, trusted bool) []string {
+	id := IDOf(h, trusted)
+	came := h[RequestID]
+	if len(came) > 0 && came[0] == id { // others could read another one of several
+		came = came[:1:1]
+	} else {
+		came = []string{id}
+	}
+	h[RequestID] = came
+	return came
+}
+
+// IDOf returns the id that Identify gives a request, and leaves its header as it is: the id that came
+// with the request if the client is trusted, and it is a word of printable ASCII; else a new UUID.
+func IDOf(h http.Header, trusted bool) string {
+	if came := h[RequestID]; trusted && len(came) > 0 && word(came[0]) {
+		return came[0]
+	}
+	return newID()
+}
+
+func word(id string) bool {
+	for i := range len(id) {
+		if id[i] <= ' ' || id[i] > '~' {
+			return false
+		}
+	}
+	return id != "" && len(id) <= maxID
+}
+
+// newID returns a UUID of version 4: RFC 9562, section 5.4.
+func newID() string {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // it never fails
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
+	text := hex.AppendEncode(make([]byte, 0, 36), id[:4])
+	for _, group := range [...][]byte{id[4:6], id[6:8], id[8:10], id[10:]} {
+		text = hex.AppendEncode(append(text, '-'), group)
+	}
+	return string(text)
 }

@@ -194,3 +194,18 @@ func (n *accounting) markSent() {
 	defer n.mu.Unlock()
 	n.sent, n.left = true, time.Now()
 }
+
+// Sent notes an attempt. The endpoints of a cluster call it.
+func (n *accounting) Sent(endpoint string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.attempts++
+	n.endpoint = endpoint
+}
+
+// upstreamAnswered notes that the answer is the upstream's.
+func (n *accounting) upstreamAnswered() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.reached, n.head = true, time.Now()
+}

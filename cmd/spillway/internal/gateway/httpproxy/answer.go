@@ -3,14 +3,15 @@ package httpproxy
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/body"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
@@ -213,6 +214,24 @@ func (s *settings) conceal(resp *http.Response) {
 		h["Grpc-Message"] = []string{message}
 	}
 	if resp.StatusCode == http.StatusServiceUnavailable || resp.StatusCode == http.StatusTooManyRequests {
-		body.Replace(resp, line)
+		replaceBody(resp, line)
+	}
+}
+
+// unread is how much of a body that is replaced is read, so that its connection can be used again.
+// The bodies of rejections are shorter.
+const unread = 512
+
+// replaceBody replaces the body of an answer.
+func replaceBody(resp *http.Response, text string) {
+	_, _ = io.CopyN(io.Discard, resp.Body, unread) // an error costs the connection
+	_ = resp.Body.Close()                          // it is replaced
+	resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
+	resp.TransferEncoding, resp.Trailer = nil, nil
+	resp.Header.Set("Content-Length", strconv.Itoa(len(text)))
+	resp.Header.Set("Content-Type", "text/plain; charset=utf-8")
+	delete(resp.Header, "Content-Encoding")
+	if resp.Request.Method == http.MethodHead {
+		resp.Body = http.NoBody
 	}
 }

@@ -20,12 +20,10 @@
 //
 // # Clients
 //
-// A [clients.Exchange] is one request and its answer. It measures how long the proxy waits for
-// the client in excess of the bytes that moved, and ends when that exceeds its bounds. Meanwhile
-// package spillhttp suspends the request, so that it is not load. Short bodies are read before
-// the gate, within one byte budget of the process (package body). The connections of a listener
-// have caps that no client can use up: near a cap, exchanges and connections that wait for their
-// client are evicted (package clients). The caps follow the limit on open files.
+// Package clients measures how long the proxy waits for the client of a request, in excess of the bytes
+// that moved, and ends what exceeds its bounds. Meanwhile package spillhttp suspends the request, so that
+// it is not load. Short bodies are read before the gate, within one byte budget of the process (package
+// body). The caps of a listener follow the limit on open files.
 //
 // # Retries
 //
@@ -51,10 +49,8 @@
 //
 // # Reporting
 //
-// [Proxy.Stats] returns the levels of all policies, and an observer receives all decisions.
-// Rejections are logged at a bounded rate, with a count of those left out
-// (package decisions). Trace context and all other end-to-end headers are passed through
-// unchanged.
+// [Proxy.Stats] returns the levels of all policies, and an observer receives all decisions. Trace context
+// and all other end-to-end headers are passed through unchanged.
 //
 // # Adaptive limits
 //
@@ -75,9 +71,4 @@
 // otherwise throttle, budget and connections start afresh. In-flight requests end with the
 // settings that they began with. A listener whose own settings have changed is replaced on the
 // same socket, so no connection is refused meanwhile.
-//
-// # Explanations
-//
-// [Rehearse] lets package explain send a request through this code, with a server in memory
-// instead of the endpoints.
 package httpproxy

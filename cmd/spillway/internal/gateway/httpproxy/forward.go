@@ -74,14 +74,14 @@ func (g *gate) rewrite(r *httputil.ProxyRequest) {
 // switches returns an error if an upstream switches protocols without a request to do so, or
 // to another protocol than the requested one. The connection is then closed.
 func switches(resp *http.Response) error {
-	asked := resp.Request.Header.Get("Upgrade")
-	if resp.StatusCode == http.StatusSwitchingProtocols && (asked == "" || !strings.EqualFold(resp.Header.Get("Upgrade"), asked)) {
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		return nil
+	}
+	if asked := resp.Request.Header.Get("Upgrade"); asked == "" || !strings.EqualFold(resp.Header.Get("Upgrade"), asked) {
 		return errors.New("the upstream has changed the protocol unasked")
 	}
-	if resp.StatusCode == http.StatusSwitchingProtocols { // after a POST net/http would give it a length: RFC 9110, section 8.6
-		asked := *resp.Request
-		asked.Method, resp.Request = http.MethodGet, &asked
-	}
+	asked := *resp.Request // after a POST net/http would give the answer a length: RFC 9110, section 8.6
+	asked.Method, resp.Request = http.MethodGet, &asked
 	return nil
 }
 

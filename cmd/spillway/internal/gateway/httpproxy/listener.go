@@ -93,31 +93,19 @@ type listener struct {
 // listen opens a listener. If another listener has the address already, its socket is shared,
 // so that connections in the accept queue are not lost. The port 0 is a different port for
 // each name.
-func (p *Proxy) listen(l *config.Listener) (*listener, error) {
+func (p *Proxy) listen(l *config.Listener) (net.Listener, error) {
 	for name, old := range p.listeners {
-		if old.settings.Load().config.Address == l.Address && (name == l.Name || !strings.HasSuffix(l.Address, ":0")) {
-			s, err := sameSocket(old.socket)
-			return &listener{proxy: p, socket: s}, err
+		if old.settings.Load().config.Address != l.Address || name != l.Name && strings.HasSuffix(l.Address, ":0") {
+			continue
 		}
+		f, err := old.socket.File()
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return net.FileListener(f)
 	}
-	s, err := (&net.ListenConfig{}).Listen(p.base, "tcp", l.Address)
-	if err != nil {
-		return nil, err
-	}
-	return &listener{proxy: p, socket: s.(*net.TCPListener)}, nil
-}
-
-func sameSocket(old *net.TCPListener) (*net.TCPListener, error) {
-	f, err := old.File()
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	s, err := net.FileListener(f)
-	if err != nil {
-		return nil, err
-	}
-	return s.(*net.TCPListener), nil
+	return (&net.ListenConfig{}).Listen(p.base, "tcp", l.Address)
 }
 
 // serve starts the listener, whose settings have been stored.

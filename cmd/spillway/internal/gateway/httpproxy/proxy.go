@@ -46,6 +46,10 @@ type Config struct {
 	Quotas *quotas.Set
 }
 
+// Connect connects to a control plane in the background. An unreachable control plane is no
+// error.
+type Connect func(x *config.XDS, logger *slog.Logger) (upstream.ControlPlane, error)
+
 // A Proxy is a running proxy. It is safe for concurrent use; create one with [New].
 type Proxy struct {
 	logger   *slog.Logger

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -132,12 +134,12 @@ func (n *Change) makeListener(l *config.Listener) error {
 		n.listeners[l.Name] = kept
 		return nil
 	}
-	fresh, err := n.proxy.listen(l)
+	socket, err := n.proxy.listen(l)
 	if err != nil {
 		return err
 	}
-	n.listeners[l.Name] = fresh
-	n.made = append(n.made, func() { _ = fresh.socket.Close() }) // nobody has used it
+	n.listeners[l.Name] = &listener{proxy: n.proxy, socket: socket.(*net.TCPListener)}
+	n.made = append(n.made, func() { _ = socket.Close() }) // nobody has used it
 	return nil
 }
 
@@ -260,3 +262,34 @@ func (p *Proxy) retire(g *gate) {
 
 // wrap adds the part of the configuration that an error was found in.
 func wrap(part, name string, err error) error { return fmt.Errorf("%s %s: %w", part, name, err) }
+
+// errNoPlane is returned if a configuration names a control plane and [Config].Connect is nil.
+var errNoPlane = errors.New("xds: there is no way to connect to a control plane")
+
+// makePlane connects to the control plane, unless it is connected already.
+func (n *Change) makePlane() (err error) {
+	p, x := n.proxy, n.config.XDS
+	switch {
+	case x == nil:
+		return nil
+	case p.plane != nil && reflect.DeepEqual(p.config.XDS, x):
+		n.plane = p.plane
+		return nil
+	case p.connect == nil:
+		return errNoPlane
+	}
+	if n.plane, err = p.connect(x, p.logger); err == nil {
+		n.made = append(n.made, func() { p.leave(n.plane) })
+	}
+	return err
+}
+
+// leave ends a control plane, if there is one.
+func (p *Proxy) leave(plane upstream.ControlPlane) {
+	if plane == nil {
+		return
+	}
+	if err := plane.Close(); err != nil {
+		p.logger.Warn("leaving the control plane", "error", err)
+	}
+}

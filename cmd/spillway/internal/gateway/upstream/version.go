@@ -53,17 +53,12 @@ type Options struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// plane returns the control plane that sets limits of the cluster, or nil.
-func (o *Options) plane() ControlPlane {
-	if o.Cluster.XDS == nil {
-		return nil
-	}
-	return o.Plane
-}
-
 // Make returns a version for Replace, or the one in use if that would be equal. A caller that does not
 // pass a new one to [Cluster.Replace] must close it.
 func (x *Cluster) Make(o Options) (*Version, error) {
+	if o.Cluster.XDS == nil {
+		o.Plane = nil
+	}
 	old := x.Current()
 	if old != nil && old.same(o) {
 		return old, nil
@@ -110,7 +105,7 @@ func makeVersion(o Options) (*Version, error) {
 		return nil, err
 	}
 	policies.Observer = o.Observer
-	u := &Version{config: x, mode: c.Mode, secrets: o.Secrets.Text, plane: o.plane()}
+	u := &Version{config: x, mode: c.Mode, secrets: o.Secrets.Text, plane: o.Plane}
 	if u.endpoints, err = newEndpoints(x, o.Secrets.Config); err != nil {
 		return nil, err
 	}
@@ -179,7 +174,7 @@ func (u *Version) apply(policies egress.Config) (t *spillhttp.Transport, err err
 
 // same reports whether a version with o would be equal.
 func (u *Version) same(o Options) bool {
-	return u.secrets == o.Secrets.Text && u.mode == o.Config.Mode && u.plane == o.plane() && reflect.DeepEqual(u.config, o.Cluster)
+	return u.secrets == o.Secrets.Text && u.mode == o.Config.Mode && u.plane == o.Plane && reflect.DeepEqual(u.config, o.Cluster)
 }
 
 // Config returns the configuration of the cluster.
