@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
@@ -219,7 +218,11 @@ func (p *Proxy) end(n *state) {
 			p.former.Add(1)
 			former.Go(func() {
 				defer p.former.Done()
-				p.endListener(l, n.config.DrainTimeout)
+				ctx, cancel := context.WithTimeout(p.base, n.config.DrainTimeout)
+				defer cancel()
+				if err := l.drain(ctx); err != nil {
+					p.logger.Warn("requests of a former listener were cut off", "error", err)
+				}
 			})
 		}
 	}
@@ -240,14 +243,6 @@ func (p *Proxy) end(n *state) {
 			p.leave(plane)
 		}
 	})
-}
-
-func (p *Proxy) endListener(l *listener, timeout time.Duration) {
-	ctx, cancel := context.WithTimeout(p.base, timeout)
-	defer cancel()
-	if err := l.drain(ctx); err != nil {
-		p.logger.Warn("requests of a former listener were cut off", "error", err)
-	}
 }
 
 // retire closes a gate when the last request in it has ended.

@@ -27,10 +27,8 @@ type Queue struct {
 	bytes  atomic.Int64
 	done   chan struct{} // closed when all is written
 
-	lost  atomic.Uint64
-	state sync.Mutex
-	err   error  // of the last write
-	since uint64 // lines lost since a line was written
+	state sync.Mutex // of what follows
+	stats Stats
 }
 
 // New returns a Queue whose lines are written by write, in the order of Add and by one goroutine,
@@ -44,11 +42,11 @@ func New(write func(line []byte) error, end func()) *Queue {
 // Add queues a line and reports whether it did; otherwise the line is lost. It does not wait. The
 // Queue owns line from then on.
 func (q *Queue) Add(line []byte) bool {
-	if q.enqueue(line) {
-		return true
+	queued := q.enqueue(line)
+	if !queued {
+		q.lose()
 	}
-	q.lose()
-	return false
+	return queued
 }
 
 func (q *Queue) enqueue(line []byte) bool {
@@ -69,10 +67,10 @@ func (q *Queue) enqueue(line []byte) bool {
 }
 
 func (q *Queue) lose() {
-	q.lost.Add(1)
 	q.state.Lock()
 	defer q.state.Unlock()
-	q.since++
+	q.stats.LostTotal++
+	q.stats.LostNow++
 }
 
 func (q *Queue) run(write func([]byte) error, end func()) {
@@ -93,8 +91,8 @@ func (q *Queue) wrote(err error) {
 	}
 	q.state.Lock()
 	defer q.state.Unlock()
-	if q.err = err; err == nil {
-		q.since = 0
+	if q.stats.Err = err; err == nil {
+		q.stats.LostNow = 0
 	}
 }
 
@@ -116,7 +114,7 @@ func (q *Queue) Stats() Stats {
 	}
 	q.state.Lock()
 	defer q.state.Unlock()
-	return Stats{q.lost.Load(), q.since, q.err}
+	return q.stats
 }
 
 // Close writes what is queued, for two seconds at most; a write that hangs longer is left behind.

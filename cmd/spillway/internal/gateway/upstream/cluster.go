@@ -124,19 +124,13 @@ func (e *endpoints) stats(now time.Time) []EndpointStats {
 	all := make([]EndpointStats, 0, len(e.all))
 	at := int64(now.Sub(e.set.Start()))
 	for i, x := range e.all {
-		s := EndpointStats{
+		all = append(all, EndpointStats{
 			Address: x.address, Busy: x.Busy(), Total: x.total.Load(),
 			Errors: x.errors.Load(), Answers: x.answers.Load(), Took: time.Duration(x.took.Load()), State: e.set.State(now, x.Endpoint), Weight: e.set.Weight(i),
-			Failed: x.lost.Load() && x.failed.Load() >= at-int64(lose),
+			Failed: x.lost.Load() && x.failed.Load() >= at-int64(lose), Trouble: *cmp.Or(x.trouble.Load(), new(string)),
 			Health: x.health.is(), ChecksTotal: x.health.checks.Load(), SkippedTotal: x.health.skipped.Load(),
-		}
-		if trouble := x.trouble.Load(); trouble != nil {
-			s.Trouble = *trouble
-		}
-		if reason := x.health.reason.Load(); reason != nil {
-			s.Reason = *reason
-		}
-		all = append(all, s)
+			Reason: *cmp.Or(x.health.reason.Load(), new(string)),
+		})
 	}
 	return all
 }
