@@ -49,7 +49,8 @@ type turn struct {
 	class int
 	line  *line
 	place *list.Element // in the line
-	done  chan error    // receives one value when it is let go; nil: it may run
+	began time.Time
+	done  chan error // receives one value when it is let go; nil: it may run
 }
 
 // enter waits for a slot for a request that has waited before. If it returns nil, leave must
@@ -78,12 +79,10 @@ func (q *queue) join(class int, customer string) (t *turn, most time.Duration, e
 }
 
 func (q *queue) wait(ctx context.Context, t *turn, most time.Duration) error {
-	began := time.Now()
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
 	case err := <-t.done:
-		q.took(err, time.Since(began))
 		return err
 	case <-timer.C:
 	case <-ctx.Done():
@@ -106,17 +105,6 @@ func (q *queue) wait(ctx context.Context, t *turn, most time.Duration) error {
 	return q.late
 }
 
-// took counts a turn that was waited for.
-func (q *queue) took(err error, wait time.Duration) {
-	if err != nil {
-		return
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.turns++
-	q.waited += wait
-}
-
 // leave frees a slot.
 func (q *queue) leave() {
 	q.mu.Lock()
@@ -135,6 +123,8 @@ func (q *queue) fill() {
 	for q.busy < q.limits.Places && q.waiting > 0 {
 		t := q.first()
 		q.busy++
+		q.turns++
+		q.waited += time.Since(t.began)
 		q.release(t, nil)
 	}
 }
@@ -205,7 +195,7 @@ func (t *customers) line(customer string) *line {
 func (q *queue) add(class int, customer string) *turn {
 	c := &q.classes[class]
 	l := c.line(customer)
-	t := &turn{class: class, line: l, done: make(chan error, 1)}
+	t := &turn{class: class, line: l, began: time.Now(), done: make(chan error, 1)}
 	t.place = l.waiters.PushBack(t)
 	heap.Fix(&c.greedy, l.index)
 	q.waiting++

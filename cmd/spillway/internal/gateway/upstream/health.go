@@ -164,7 +164,7 @@ func (h *health) rouse() {
 	if h.rare.Load() && h.rare.CompareAndSwap(true, false) {
 		select {
 		case h.wake <- struct{}{}:
-		default: // it was told already
+		default: // there is a message already
 		}
 	}
 }

@@ -49,7 +49,7 @@ func (k *keeper) send(r *http.Request) (*http.Response, error) {
 	}
 	if kept.GetBody != nil && kept.Header["Expect"] != nil {
 		kept.Header = kept.Header.Clone()
-		kept.Header.Del("Expect") // the client was told to go on, and has
+		kept.Header.Del("Expect") // the client was asked to go on, and has
 	}
 	if kept.ContentLength > k.most {
 		kept.GetBody = nil // it is here, but is not to be sent again

@@ -27,7 +27,7 @@ func (h *hanging) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// enforced has a throttle whose decisions nobody observes.
+// enforced has a throttle without an observer of its decisions.
 var enforced = egress.Config{ThrottleMode: spillway.ModeEnforce, Observer: spillway.ObserverFunc(func(spillway.Event) {})}
 
 // TestKeptOpenRequests: requests that are kept open until a deadline of 20 s stay at the

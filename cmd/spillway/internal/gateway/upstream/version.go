@@ -30,7 +30,7 @@ type Version struct {
 	endpoints *endpoints
 	policies  *spillhttp.Transport
 	throttles *throttles
-	queue     *turns.Queue // nil: nobody waits for a turn
+	queue     *turns.Queue // nil: requests wait for no turn
 	checker   *checker     // nil: there are no checks
 	reports   *outOfBand   // nil: endpoints are not asked for load reports
 	retries   *config.Retries
