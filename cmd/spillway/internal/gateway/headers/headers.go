@@ -37,13 +37,6 @@ func internal(name string) bool {
 	return false
 }
 
-// Keep copies a header to h unchanged, if the request has it.
-func Keep(h, came http.Header, name string) {
-	if values := came[name]; len(values) > 0 {
-		h[name] = values
-	}
-}
-
 // DropMember removes a member from the baggage: W3C Baggage, section 3.3.
 func DropMember(h http.Header, name string) {
 	values := h["Baggage"]

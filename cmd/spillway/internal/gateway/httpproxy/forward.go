@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/loglimit"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
@@ -60,8 +59,11 @@ func (g *gate) rewrite(r *httputil.ProxyRequest) {
 	a.visit.inject(h)
 	r.SetXForwarded()
 	if internal { // the hop before has said how the client came
-		headers.Keep(h, r.In.Header, "X-Forwarded-Host")
-		headers.Keep(h, r.In.Header, "X-Forwarded-Proto")
+		for _, name := range [...]string{"X-Forwarded-Host", "X-Forwarded-Proto"} {
+			if values := r.In.Header[name]; len(values) > 0 {
+				h[name] = values
+			}
+		}
 	}
 	if h["Grpc-Timeout"] != nil {
 		if deadline, ok := r.In.Context().Deadline(); ok {
@@ -108,20 +110,15 @@ const maxCost = 1e6
 // charge charges what the route of a request costs in place of the cost of the quota.
 func (g *gate) charge(r *http.Request) {
 	a := accountingOf(r.Context())
-	a.cost = admissionCost(g.cluster.Current().Config().Quota)
+	a.cost = 1
+	if q := g.cluster.Current().Config().Quota; q != nil && q.Cost != 0 {
+		a.cost = max(q.Cost, 0)
+	}
 	if of := a.to.Config.Cost; of != 0 {
 		cost := max(of, 0)
 		spillhttp.Charge(r.Context(), cost-a.cost)
 		a.cost = cost
 	}
-}
-
-// admissionCost returns what the quota charges when it admits a request.
-func admissionCost(q *config.Quota) float64 {
-	if q == nil || q.Cost == 0 {
-		return 1
-	}
-	return max(q.Cost, 0)
 }
 
 // received takes the report of the cost out of an answer, and charges it where the cluster may

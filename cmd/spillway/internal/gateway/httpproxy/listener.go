@@ -337,22 +337,17 @@ func (l *listener) enter(r *http.Request) *target {
 	}
 }
 
-// finish stops accepting, and waits until all connections of HTTP/1.1 have ended. For
-// [http.Server.Shutdown] one is idle until the whole head of a request has arrived, and it closes
-// it: requests that were sent would be lost.
-func (l *listener) finish(ctx context.Context) {
-	_ = l.socket.Close() // an error says that it is closed already
-	<-l.served
-	s := l.settings.Load()
-	s.draining.Store(true)
-	l.clients.Drain(ctx, s.config.HeaderTimeout)
-}
-
 // drain stops accepting and waits for requests to end until ctx is done. It then cuts off the
 // remaining requests and returns an error.
 func (l *listener) drain(ctx context.Context) error {
 	defer l.cancel()
-	l.finish(ctx)
+	_ = l.socket.Close() // an error says that it is closed already
+	<-l.served
+	s := l.settings.Load()
+	s.draining.Store(true)
+	// For Shutdown, a connection of HTTP/1.1 is idle until the whole head of a request has arrived, and it
+	// closes it: requests that were sent would be lost. So all of them must have ended before.
+	l.clients.Drain(ctx, s.config.HeaderTimeout)
 	err := l.server.Shutdown(ctx)
 	none := l.users.Retire()
 	if err == nil {
