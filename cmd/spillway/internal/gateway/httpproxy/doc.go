@@ -20,10 +20,9 @@
 //
 // # Clients
 //
-// Package clients measures how long the proxy waits for the client of a request, in excess of the bytes
-// that moved, and ends what exceeds its bounds. Meanwhile package spillhttp suspends the request, so that
-// it is not load. Short bodies are read before the gate, within one byte budget of the process (package
-// body). The caps of a listener follow the limit on open files.
+// Package clients bounds how long the proxy waits for the client of a request. Meanwhile package spillhttp
+// suspends the request, so that it is not load. Short bodies are read before the gate, within one byte
+// budget of the process (package body).
 //
 // # Retries
 //
@@ -43,14 +42,9 @@
 // Package balance chooses the endpoint of each attempt. After a rejection that is about the
 // endpoint (package upstream), the next attempt is made at once if another endpoint is available
 // for it, paid for by the retry budget. If no endpoint is left, the answer goes to the client,
-// with its retry hint. The throttle of a cluster is asked once for each request, not for each
-// attempt (package upstream). In front of a batch cluster requests wait for their turn (package
-// turns): each slot has a separate connection to an endpoint.
-//
-// # Reporting
-//
-// [Proxy.Stats] returns the levels of all policies, and an observer receives all decisions. Trace context
-// and all other end-to-end headers are passed through unchanged.
+// with its retry hint. In front of a batch cluster requests wait for their turn (package turns): each
+// slot has a separate connection to an endpoint. Trace context and all other end-to-end headers are
+// passed through unchanged.
 //
 // # Adaptive limits
 //

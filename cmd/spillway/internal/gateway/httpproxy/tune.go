@@ -1,6 +1,7 @@
 package httpproxy
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 	"time"
@@ -16,7 +17,7 @@ type tuning struct {
 	proxy  *Proxy
 	name   string // of the cluster
 	config tune.Config
-	rate   bool // it is that of requests, else that in flight
+	limit  string // config.TuneRate or config.TuneInFlight
 	tuner  *tuner.Tuner
 	cancel context.CancelFunc
 
@@ -34,9 +35,9 @@ func (p *Proxy) tune() {
 		if !ok {
 			continue
 		}
-		t := former[x.Name]
-		if rate := x.Tune.Limit != config.TuneInFlight; t == nil || t.rate != rate || !reflect.DeepEqual(t.config, c) {
-			t = p.newTuning(x.Name, c, rate)
+		t, limit := former[x.Name], cmp.Or(x.Tune.Limit, config.TuneRate)
+		if t == nil || t.limit != limit || !reflect.DeepEqual(t.config, c) {
+			t = p.newTuning(x.Name, c, limit)
 		}
 		p.tunings[x.Name] = t
 		p.impossible(t.put(t.tuner.Limit())) // the configuration has put it back
@@ -48,12 +49,8 @@ func (p *Proxy) tune() {
 	}
 }
 
-func (p *Proxy) newTuning(name string, c tune.Config, rate bool) *tuning {
-	t := &tuning{proxy: p, name: name, config: c, rate: rate}
-	limit := config.TuneInFlight
-	if rate {
-		limit = config.TuneRate
-	}
+func (p *Proxy) newTuning(name string, c tune.Config, limit string) *tuning {
+	t := &tuning{proxy: p, name: name, config: c, limit: limit}
 	var err error
 	t.tuner, err = tuner.New(tuner.Config{Name: name + " " + limit, Tune: c, Limit: t, Logger: p.logger})
 	p.impossible(err) // it was checked
@@ -76,7 +73,7 @@ func (t *tuning) Set(ctx context.Context, limit float64) error {
 // put puts a limit in force. The lock is held.
 func (t *tuning) put(limit float64) error {
 	p := t.proxy
-	if !t.rate {
+	if t.limit == config.TuneInFlight {
 		p.clusters[t.name].Current().Limiter().SetMaxRequests(uint32(limit))
 		return nil
 	}
@@ -98,7 +95,7 @@ func (t *tuning) Read(_ context.Context, now time.Time, values []float64) (used 
 	waiting := m.Waiting()
 	served := t.window.Read(now, &m.Counts, t.config.Signals, values, waiting > 0)
 	switch {
-	case t.rate:
+	case t.limit == config.TuneRate:
 		return served * share
 	case dropped:
 		return t.tuner.Limit()

@@ -66,9 +66,8 @@ func (p *processor) total(now time.Time, all []*endpoint) (time.Duration, error)
 	return time.Duration(min(p.seconds*float64(time.Second), math.MaxInt64/2)), nil
 }
 
-// Processor returns how long the processors of the endpoints have worked for the requests of this
-// proxy, by their load reports. It returns an error while an endpoint sends none. Only differences
-// between two values mean something.
+// Processor returns the time that the processors of the endpoints have worked for this proxy, or an error
+// while an endpoint sends no reports. Only differences between two values mean something.
 func (x *Cluster) Processor() (time.Duration, error) {
 	return x.work.total(time.Now(), x.current.Load().endpoints.all)
 }
