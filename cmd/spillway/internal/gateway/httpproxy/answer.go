@@ -196,8 +196,7 @@ func disclosed(r *http.Request, a *own, err error) string {
 // that: from the header, from the message of gRPC and from the body.
 func (s *settings) conceal(resp *http.Response) {
 	h := resp.Header
-	values := h[reasonHeader]
-	if values == nil || s.discloses == ingress.ReasonsFull {
+	if h[reasonHeader] == nil || s.discloses == ingress.ReasonsFull {
 		return
 	}
 	reason, message := coarse, tooBusy.text

@@ -73,7 +73,7 @@ var scopeTaskValue = []string{"task"}
 // are overloaded, too.
 func scopeOf(h http.Header) fault.Scope {
 	for _, name := range []string{"X-Should-Retry", "Stripe-Should-Retry"} {
-		if v := h[name]; len(v) > 0 && strings.EqualFold(strings.TrimSpace(v[0]), "false") {
+		if strings.EqualFold(strings.TrimSpace(h.Get(name)), "false") {
 			return fault.ScopeService
 		}
 	}
@@ -82,19 +82,14 @@ func scopeOf(h http.Header) fault.Scope {
 			return fault.ScopeService
 		}
 	}
-	if v := h[scopeHeader]; len(v) > 0 {
-		return fault.ParseScope(strings.TrimSpace(v[0]))
-	}
-	return fault.ScopeUnknown
+	return fault.ParseScope(strings.TrimSpace(h.Get(scopeHeader)))
 }
 
 // hintOf returns the retry hint of a rejection; zero without one.
 func hintOf(h http.Header, now time.Time) time.Duration {
 	for _, name := range []string{"Retry-After-Ms", "Grpc-Retry-Pushback-Ms"} {
-		if v := h[name]; len(v) > 0 {
-			if d, ok := hints.Units(v[0], time.Millisecond); ok {
-				return d
-			}
+		if d, ok := hints.Units(h.Get(name), time.Millisecond); ok {
+			return d
 		}
 	}
 	d, _ := hints.RetryAfter(h.Get("Retry-After"), now)
