@@ -99,19 +99,14 @@ func (p *Proxy) Update(c *config.Config) error {
 	}
 	m, err := p.mongo.Prepare(c)
 	if err != nil {
-		q.Abandon()
-		return err
+		return abandon(err, q)
 	}
 	h, err := p.http.Prepare(c)
 	if err != nil {
-		m.Abandon()
-		q.Abandon()
-		return err
+		return abandon(err, m, q)
 	}
 	if err := p.log(c.Log.Access); err != nil {
-		m.Abandon()
-		h.Abandon()
-		return err
+		return abandon(err, h, m, q)
 	}
 	memory.Process.SetLimit(c.MaxBuffered)
 	m.Commit()
@@ -120,6 +115,14 @@ func (p *Proxy) Update(c *config.Config) error {
 	p.tell(c)
 	p.config = c
 	return p.decisions.SetRate(c.Log.Rejections)
+}
+
+// abandon discards prepared changes, and returns the reason.
+func abandon(why error, changes ...interface{ Abandon() }) error {
+	for _, x := range changes {
+		x.Abandon()
+	}
+	return why
 }
 
 // log opens another access log, if it has changed.

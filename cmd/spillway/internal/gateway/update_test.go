@@ -1,0 +1,36 @@
+package gateway
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+)
+
+// TestUpdateAfterABadAccessLog: an access log that cannot be opened rejects the configuration and leaves
+// nothing locked. The next configuration is applied.
+func TestUpdateAfterABadAccessLog(t *testing.T) {
+	p, err := Start(t.Context(), Config{Config: config.ForUpstream("127.0.0.1:0", "127.0.0.1:1")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := config.ForUpstream("127.0.0.1:0", "127.0.0.1:1")
+	bad.Log.Access = &config.Access{File: filepath.Join(t.TempDir(), "missing", "access.log")}
+	if err := p.Update(bad); err == nil {
+		t.Error("an access log in a directory that does not exist is no error")
+	}
+	updated := make(chan error, 1)
+	go func() { updated <- p.Update(config.ForUpstream("127.0.0.1:0", "127.0.0.1:1")) }()
+	select {
+	case err := <-updated:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the next update hangs")
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+}
