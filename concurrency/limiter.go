@@ -200,7 +200,7 @@ func (l *Limiter) enter(slot int, class spillway.Criticality) spillway.Ticket {
 	k.held++
 	k.used = l.at
 	t := spillway.Ticket{By: l, Criticality: class, Epoch: uint64(l.at), State: pack(slot, k.working, l.shared.working)}
-	k.flight.fresh++
+	k.flight.add(l.at, 1)
 	l.count(k)
 	return t
 }
