@@ -194,7 +194,7 @@ func (x *head) say(fields []byte) {
 		x.said[claimGRPCTimeout], x.said[claimGRPCAttempts] = nil, nil
 	}
 	x.claims = ingress.Claims{}
-	x.said.read(&x.claims, true)
+	x.said.read(&x.claims)
 }
 
 // textOf returns b as a text. That of the request before, and common ones, need no memory.

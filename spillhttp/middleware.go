@@ -27,10 +27,5 @@ func (h *Handler) with(next http.Handler) http.Handler {
 	if next == nil {
 		next = http.DefaultServeMux
 	}
-	other := &Handler{
-		next: next, ingress: h.ingress, classify: h.classify, key: h.key, identity: h.identity, exempt: h.exempt,
-		health: h.health, closer: h.closer, plain: h.plain,
-	}
-	other.route()
-	return other
+	return (&Handler{config: h.config, ingress: h.ingress, closer: h.closer}).before(next)
 }

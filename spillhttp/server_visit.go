@@ -37,11 +37,10 @@ type sending struct {
 	passage ingress.Passage
 }
 
-// visitOf returns what the answer to r is written to, and the request to serve. Its
-// context carries the deadline of the call, its class if labelled, its level of
-// degradation, and the mark that outgoing calls set. It takes over the passage if it
-// returns another one.
-func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p *ingress.Passage) (*response1, *http.Request, *ingress.Passage) {
+// visitOf returns what a request is served with: its context carries the deadline of the call, its
+// class if labelled, its level of degradation, and the mark that outgoing calls set. It takes over
+// the passage if it has another one.
+func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p *ingress.Passage) *heir {
 	var x *heir
 	if incomplete(r) {
 		s := &sending{body: requestBody{ReadCloser: r.Body}, passage: *p} // nobody else knows of it yet
@@ -63,13 +62,12 @@ func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p 
 	x.response.ResponseWriter, x.response.pausing = w, pausing{p, &h.clock}
 	x.response.final.Repeated = a.call.Attempt > 0
 	x.passage = p
-	return &x.response, &x.request, p
+	return x
 }
 
-// leave ends the visit that r is, which was served as next, at the time now, and
-// returns the error that its context had by then. In r, net/http finds the files of a
-// form, to remove them, and others find the route.
-func leave(now time.Time, r, next *http.Request) error {
-	r.MultipartForm, r.Pattern = next.MultipartForm, next.Pattern
-	return next.Context().(*heir).end(now)
+// leave ends the visit of r at the time now, and returns the error that its context had by then. In r,
+// net/http finds the files of a form, to remove them, and others find the route.
+func (h *heir) leave(now time.Time, r *http.Request) error {
+	r.MultipartForm, r.Pattern = h.request.MultipartForm, h.request.Pattern
+	return h.end(now)
 }
