@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
@@ -230,20 +229,20 @@ func (x *head) refusal(why *ingress.Rejection, text *wording, method []byte) []b
 	b := x.answer[:0]
 	switch {
 	case why.Outcome == spillway.OutcomeOverQuota:
-		b = append(append(append(b, overQuota...), text.fields...), quotaUsed...)
-		b = append(append(b, seconds(why.RetryAfter)...), crlf...)
-		b = appendRetryAfter(b, why.RetryAfter)
+		b = appendAll(b, overQuota, text.fields, quotaUsed, seconds(why.RetryAfter), crlf)
 	case why.DontRetry:
-		b = append(append(append(b, overloaded...), text.fields...), headerScope+": service\r\n"+headerShouldRetry+": false\r\n"...)
+		b = appendAll(b, overloaded, text.fields, headerScope+": service\r\n"+headerShouldRetry+": false\r\n")
 	default:
-		b = append(append(append(b, overloaded...), text.fields...), headerScope+": task\r\n"...)
-		b = appendRetryAfter(b, why.RetryAfter)
+		b = appendAll(b, overloaded, text.fields, headerScope+": task\r\n")
+	}
+	if why.Outcome == spillway.OutcomeOverQuota || !why.DontRetry {
+		b = appendAll(b, headerRetryAfter+": ", seconds(why.RetryAfter), crlf+headerRetryAfterMs+": ", milliseconds(why.RetryAfter), crlf)
 	}
 	if why.AcceptRatio != "" {
-		b = append(append(append(b, headerAcceptRatio+": "...), why.AcceptRatio...), crlf...)
+		b = appendAll(b, headerAcceptRatio+": ", why.AcceptRatio, crlf)
 	}
 	if id := x.context.head.ID; id != "" {
-		b = append(append(append(b, headerRequestID+": "...), id...), crlf...)
+		b = appendAll(b, headerRequestID+": ", id, crlf)
 	}
 	b = append(b, crlf...)
 	if string(method) != http.MethodHead {
@@ -259,8 +258,9 @@ const (
 	quotaUsed  = headerRateLimit + `: "quota";r=0;t=`
 )
 
-func appendRetryAfter(b []byte, d time.Duration) []byte {
-	b = append(append(b, headerRetryAfter+": "...), seconds(d)...)
-	b = append(append(b, "\r\n"+headerRetryAfterMs+": "...), milliseconds(d)...)
-	return append(b, crlf...)
+func appendAll(b []byte, parts ...string) []byte {
+	for _, part := range parts {
+		b = append(b, part...)
+	}
+	return b
 }

@@ -242,6 +242,18 @@ func (h *Handler) busy() {
 	}
 }
 
+// early decides on a request when only its head has come. Ctx is for the event.
+func (h *Handler) early(ctx *headContext, now time.Time, a *arrival) ingress.Rejection {
+	ctx.head.BodyLength = h.bodyLength
+	refusal := h.ingress.RejectAt(ctx, now, &a.call, &a.caller)
+	if refusal.Outcome == spillway.OutcomeOverloaded {
+		h.busy()
+	} else {
+		h.looks.Add(-1)
+	}
+	return refusal
+}
+
 // isHealth is unseen for a Handler that is plain.
 func (h *Handler) isHealth(path []byte, trust *ingress.Trust) bool {
 	if slices.ContainsFunc(h.config.HealthPaths, func(health string) bool { return health == string(path) }) {
