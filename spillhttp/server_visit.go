@@ -1,10 +1,12 @@
 package spillhttp
 
 import (
+	"maps"
 	"net/http"
 	"time"
 
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/final"
 )
 
@@ -70,4 +72,20 @@ func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p 
 func (h *heir) leave(now time.Time, r *http.Request) error {
 	r.MultipartForm, r.Pattern = h.request.MultipartForm, h.request.Pattern
 	return h.end(now)
+}
+
+// restated returns the header with which r is to be served, whose baggage says what
+// was believed, or nil if it already does. A member criticality that was not believed must not
+// be passed on to services that would believe it, by handlers that pass on all baggage.
+func restated(r *http.Request, a *arrival) http.Header {
+	if len(a.baggage) == 0 || !claims.HasBaggage(a.baggage) {
+		return nil
+	}
+	believed, changed := claims.ReplaceBaggage(a.baggage, a.call.Criticality, a.labelled)
+	if !changed {
+		return nil
+	}
+	h := maps.Clone(r.Header)
+	claims.PutBaggage(h, headerBaggage, believed)
+	return h
 }
