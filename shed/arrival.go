@@ -17,7 +17,7 @@ type arrival struct {
 	pace     spillway.Pace
 	queue    *queue
 	patience time.Duration
-	by       bound         // of patience
+	by       cause         // if it waits for longer
 	longest  time.Duration // how long it may wait while no processor is free
 	bears    time.Duration // how long it may wait behind the limit
 	behind   bool          // a waiter must run first
@@ -30,7 +30,7 @@ type arrival struct {
 func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow uint64, state *State, c *Config) {
 	s.advance(now)
 	s.processors = state.processors()
-	s.measure(state.Utilization, c)
+	s.levels.set(state.Utilization, &c.Thresholds)
 	a.class, a.state = call.Criticality.Index(), *state
 	if c.Limit != nil {
 		a.pace = c.Limit.Ask(now, call.Key)
@@ -38,7 +38,12 @@ func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow u
 		a.pace = spillway.Pace{Free: true, Left: math.Inf(1)}
 	}
 	a.queue = s.queue(a.pace.Scope)
-	s.place(a, flow)
+	// A rank above the rest of the class is for known callers within their share, while it is rejected.
+	within, pass := a.queue.callers[a.class].judge(flow, s.at)
+	a.rank, a.flow, a.pass = 2*a.class, flow, pass
+	if within {
+		a.rank++
+	}
 	a.time(now, call, c.MaxWait)
 	a.queue.overload(&a.pace, a.patience)
 	if a.pace.Free && (a.queue.keeps(a.rank, s.at, c.MaxWait, a.pace.Left) || a.queue.yields(a.rank, &a.pace) || delays(&a.pace, a.bears)) {
@@ -85,22 +90,4 @@ func (a *arrival) time(now time.Time, call *spillway.Call, most time.Duration) {
 // and recent requests there waited for more than 5 ms plus a quarter of their latency.
 func (a *arrival) delayed() bool {
 	return a.pace.Saturated && a.pace.Wait.Seconds() > brief.Seconds()+float64(a.pace.Latency/4)
-}
-
-// measure takes in a utilization, which is the same for many requests in a row.
-func (s *Shedder) measure(utilization float64, c *Config) {
-	if utilization != s.measured || c != s.by {
-		s.levels.set(utilization, &c.Thresholds)
-		s.measured, s.by = utilization, c
-	}
-}
-
-// place finds out which rank a caller has in its class. In all of a class that is not
-// rejected, and where the caller is unknown, it is the lower one.
-func (s *Shedder) place(a *arrival, flow uint64) {
-	modest, pass := a.queue.callers[a.class].judge(flow, s.at)
-	a.rank, a.flow, a.pass = 2*a.class, flow, pass
-	if modest {
-		a.rank++
-	}
 }
