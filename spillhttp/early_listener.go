@@ -2,6 +2,7 @@ package spillhttp
 
 import (
 	"bytes"
+	"context"
 	"net"
 	"net/http"
 	"net/netip"
@@ -270,7 +271,11 @@ func (c *conn) refuse(b []byte, x *head) (refused bool, err error) {
 	if !c.judge(now, x, b, &a) || x.pending.wanted {
 		return false, nil
 	}
-	why := c.handler.early(&x.context, now, &a)
+	ctx := context.Background()
+	if x.told.Request != nil {
+		ctx = x.context
+	}
+	why := c.handler.early(ctx, now, &a)
 	if !why.Rejected() {
 		return false, nil
 	}
@@ -288,7 +293,7 @@ func (c *conn) refuse(b []byte, x *head) (refused bool, err error) {
 func (c *conn) judge(now time.Time, x *head, b []byte, a *arrival) bool {
 	h := c.handler
 	trust := h.ingress.Trust()
-	x.context.head, x.pending = claims.Head{}, pendingBody{}
+	x.told, x.pending = claims.Head{}, pendingBody{}
 	var identity string
 	if path, ok := x.glance(b); h.plain && ok {
 		if h.isHealth(path, trust) {
@@ -299,7 +304,7 @@ func (c *conn) judge(now time.Time, x *head, b []byte, a *arrival) bool {
 		if !x.read(b, c.peer) || h.unseen(r) {
 			return false
 		}
-		x.context.head.Request = r
+		x.told = claims.Head{Request: r, BodyLength: h.bodyLength}
 		if x.repeats {
 			h.judge(now, r, a)
 			return true

@@ -61,20 +61,11 @@ type HandlerConfig struct {
 // /livez, /readyz, or the health service of gRPC. Metrics are not exempt: they cost more
 // than most requests.
 func DefaultExempt(r *http.Request) bool {
-	return r.URL.RawPath == "" && isHealth(r.URL.Path)
+	return r.URL.RawPath == "" && slices.Contains(healthPaths, r.URL.Path)
 }
 
-func isHealth(path string) bool {
-	switch path {
-	case "/healthz", "/livez", "/readyz", "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch":
-		return true
-	default:
-		return false
-	}
-}
-
-// longestHealth is the length of the longest of these. So short a text needs no memory.
-const longestHealth = len("/grpc.health.v1.Health/Check")
+// healthPaths are the paths of health checks.
+var healthPaths = []string{"/healthz", "/livez", "/readyz", "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch"}
 
 // A Handler is an [http.Handler] that protects another one from more requests
 // than it can serve. It is safe for concurrent use; make one with [NewHandler].
@@ -121,6 +112,31 @@ func NewHandler(next http.Handler, c HandlerConfig) (*Handler, error) {
 	return h.before(next), nil
 }
 
+// Middleware returns [NewHandler] in the form that routers take: a func that puts a
+// [Handler] in front of another handler. All handlers that it makes share one
+// [ingress.Server], that of c or one with the zero [ingress.Config], which is never closed:
+// set HandlerConfig.Ingress where it must be. It returns an error that names the field of c
+// that is wrong.
+//
+// Put it outside of all other middleware but panic recovery and request logging, so that a
+// rejected request costs nothing else. A nil next handler means [http.DefaultServeMux], as in
+// an [http.Server].
+//
+// A [Listener] needs a [Handler]: use NewHandler for early rejections.
+func Middleware(c HandlerConfig) (func(next http.Handler) http.Handler, error) {
+	first, err := NewHandler(http.NotFoundHandler(), c) // so that none fails below
+	if err != nil {
+		return nil, err
+	}
+	// A Handler is cheap, as some routers make one for each request. It has what first has learnt.
+	return func(next http.Handler) http.Handler {
+		if next == nil {
+			next = http.DefaultServeMux
+		}
+		return (&Handler{config: first.config, ingress: first.ingress, closer: first.closer}).before(next)
+	}, nil
+}
+
 // before puts h in front of next, and returns h.
 func (h *Handler) before(next http.Handler) *Handler {
 	h.next = next
@@ -140,7 +156,7 @@ func (h *Handler) unseen(r *http.Request) bool {
 	if h.config.Exempt != nil {
 		return h.config.Exempt(r)
 	}
-	return DefaultExempt(r) && h.ingress.Trust().Boundary == ingress.Internal
+	return h.ingress.Trust().Boundary == ingress.Internal && DefaultExempt(r)
 }
 
 // Close closes the ingress.Server that [NewHandler] has made. Call it when the last request
@@ -243,8 +259,7 @@ func (h *Handler) busy() {
 }
 
 // early decides on a request when only its head has come. Ctx is for the event.
-func (h *Handler) early(ctx *headContext, now time.Time, a *arrival) ingress.Rejection {
-	ctx.head.BodyLength = h.bodyLength
+func (h *Handler) early(ctx context.Context, now time.Time, a *arrival) ingress.Rejection {
 	refusal := h.ingress.RejectAt(ctx, now, &a.call, &a.caller)
 	if refusal.Outcome == spillway.OutcomeOverloaded {
 		h.busy()
@@ -256,10 +271,8 @@ func (h *Handler) early(ctx *headContext, now time.Time, a *arrival) ingress.Rej
 
 // isHealth is unseen for a Handler that is plain.
 func (h *Handler) isHealth(path []byte, trust *ingress.Trust) bool {
-	if slices.ContainsFunc(h.config.HealthPaths, func(health string) bool { return health == string(path) }) {
-		return true
-	}
-	return trust.Boundary == ingress.Internal && len(path) <= longestHealth && isHealth(string(path))
+	same := func(health string) bool { return health == string(path) }
+	return slices.ContainsFunc(h.config.HealthPaths, same) || trust.Boundary == ingress.Internal && slices.ContainsFunc(healthPaths, same)
 }
 
 // outcomeOf returns the outcome of a request from the status of its answer and the error

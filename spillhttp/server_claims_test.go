@@ -65,7 +65,7 @@ func judged(h *Handler, now time.Time, r *http.Request) (spillway.Call, ratelimi
 func early(h *Handler, now time.Time, r *http.Request) ingress.Rejection {
 	var a arrival
 	h.judge(now, r, &a)
-	return h.early(&headContext{Context: r.Context()}, now, &a)
+	return h.early(r.Context(), now, &a)
 }
 
 // TestTrust: the same claims at an edge and inside.

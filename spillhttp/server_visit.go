@@ -1,6 +1,7 @@
 package spillhttp
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"time"
@@ -31,6 +32,23 @@ func (h *heir) Value(key any) any {
 	return h.inherited.Value(key)
 }
 
+// chargeKey is the key by which a context finds the request that it belongs to.
+type chargeKey struct{}
+
+// Charge adds cost to what the request of ctx costs the quota of its customer, or gives it
+// back where cost is negative. Call it when the handler knows what the request costs. The
+// request itself costs quota.Config.Cost, 1 by default, when it is admitted; cost is what
+// comes on top. The unit is that of the rates of the quota.
+//
+// ctx is the context of the request, or one derived from it. Several charges add up. Charge does nothing
+// once the handler has returned, for a request that is exempt, without a quota, and for a cost that
+// is not finite. It allocates nothing and is safe for concurrent use.
+func Charge(ctx context.Context, cost float64) {
+	if h, ok := ctx.Value(chargeKey{}).(*heir); ok && h.charging.Begin() {
+		h.passage.Charge(h.response.clock.Now(), cost)
+	}
+}
+
 // A sending is what a request with a body is served as. Its passage is its own, as the
 // body may still be read when the handler has returned.
 type sending struct {
@@ -44,17 +62,17 @@ type sending struct {
 // the passage if it has another one.
 func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p *ingress.Passage) *heir {
 	var x *heir
+	body := r.Body
 	if incomplete(r) {
-		s := &sending{body: requestBody{ReadCloser: r.Body}, passage: *p} // nobody else knows of it yet
+		s := &sending{passage: *p} // nobody else knows of it yet
 		*p = ingress.Passage{}
-		p, x = &s.passage, &s.heir
-		s.body.pausing = pausing{p, &h.clock}
-		x.request = *r.WithContext(x)
-		x.request.Body = &s.body
+		s.body = requestBody{r.Body, pausing{&s.passage, &h.clock}}
+		p, x, body = &s.passage, &s.heir, &s.body
 	} else {
 		x = new(heir)
-		x.request = *r.WithContext(x)
 	}
+	x.request = *r.WithContext(x)
+	x.request.Body = body
 	if header := restated(r, a); header != nil {
 		x.request.Header = header
 	}

@@ -2,6 +2,7 @@ package spillhttp
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -96,8 +97,7 @@ const (
 var entries = func() string {
 	var b strings.Builder
 	for n := 100; n < 1000; n++ {
-		b.Write([]byte{'0' + byte(n/100), '0' + byte(n/10%10), '0' + byte(n%10)})
-		b.WriteString("000000")
+		b.WriteString(strconv.Itoa(n) + "000000")
 	}
 	return b.String()
 }()
