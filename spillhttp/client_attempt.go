@@ -73,7 +73,7 @@ func (x *exchange) headers(a *egress.Attempt) (o own) {
 	return o
 }
 
-// setHeaders gives t a copy of the header with the values in wants. All other values are shared.
+// setHeaders gives t a copy of the header with the given own values. All other values are shared.
 func (x *exchange) setHeaders(t *attempt, wants *own) {
 	more := 1 // the baggage
 	for _, want := range wants {
@@ -84,7 +84,7 @@ func (x *exchange) setHeaders(t *attempt, wants *own) {
 	h := copyOf(t.request.Header, more)
 	t.request.Header = h
 	for i, want := range wants {
-		if want == "" {
+		if want == "" && x.own[i] != "" {
 			delete(h, ownHeaders[i])
 		}
 	}

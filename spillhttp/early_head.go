@@ -15,8 +15,8 @@ import (
 	"github.com/seed90641741/spillway/internal/claims"
 )
 
-// A head is a request of which the body is not read, and a buffer for the answer. It is used again for
-// other requests.
+// A head is a request without its body, and a buffer for the answer. It is used again for other
+// requests.
 type head struct {
 	framing
 
@@ -52,7 +52,7 @@ func newHead() *head {
 	return x
 }
 
-// A pendingBody is the body of a request that is decided on before it is read. It says whether somebody tried.
+// A pendingBody is the body of a request that is decided on before it is read. It says whether its Read was called.
 type pendingBody struct{ wanted bool }
 
 var errPending = errors.New("spillhttp: the body is not read before the request is admitted")

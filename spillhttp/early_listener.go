@@ -117,7 +117,7 @@ type conn struct {
 	// come. It counts what was read: whatever else is read (the next request,
 	// pipelined, or another protocol) makes the connection untracked.
 	owed   atomic.Int64
-	head   []byte    // what has come of a head that came in pieces
+	head   []byte    // the pieces of a head so far
 	began  time.Time // the streak
 	streak *head     // of the requests in it; nil outside
 	body   int64     // bytes to drop, of the last of them

@@ -137,8 +137,8 @@ var claimHeaders = [claimKinds]string{
 // POST requests.
 type claimFields [claimKinds][]string
 
-// fieldsOf returns the fields of r, and those of the attempt only if it counts. It looks up each by
-// its name: a table of them costs more than the lookups.
+// fieldsOf returns the fields of r, without the fields of the attempt if it does not count. It looks up
+// each by its name: a table of them costs more than the lookups.
 func fieldsOf(r *http.Request, attempts bool) (f claimFields) {
 	h := r.Header
 	f[claimCriticality], f[claimBaggage], f[claimDeadline] = h[headerCriticality], h[headerBaggage], h[headerDeadline]

@@ -9,15 +9,15 @@ import (
 
 // A wording says why a request is rejected, in each form that an answer has. It is made once.
 type wording struct {
-	reason  []string // the header; nil: no reason is told
+	reason  []string // the header; nil: the client learns no reason
 	message []string // of gRPC
 	length  []string // of the body
 	body    []byte   // one line
 	fields  string   // of the header of HTTP/1.1: reason, type and length of the body
 }
 
-// wordings are those of one outcome: by reason, of which spillway.ReasonNone has the coarse one, and
-// without any.
+// wordings are the texts of one outcome: by reason, with the coarse reason at spillway.ReasonNone, and
+// without a reason.
 type wordings [noReason + 1]wording
 
 const (

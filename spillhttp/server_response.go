@@ -56,7 +56,6 @@ func dontRetry(h http.Header, status int) {
 
 // Write implements [http.ResponseWriter].
 func (r *response) Write(p []byte) (int, error) {
-	r.begin()
 	if r.blocks(len(p)) {
 		r.suspend()
 		defer r.resume()
@@ -66,7 +65,6 @@ func (r *response) Write(p []byte) (int, error) {
 
 // WriteString implements [io.StringWriter].
 func (r *response) WriteString(s string) (int, error) {
-	r.begin()
 	if r.blocks(len(s)) {
 		r.suspend()
 		defer r.resume()

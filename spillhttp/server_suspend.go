@@ -99,6 +99,7 @@ const unblocked = 2048
 // blocks takes in that n bytes are written, and reports whether that may wait for the
 // client.
 func (r *response) blocks(n int) bool {
+	r.begin()
 	r.unsent = int32(min(int(r.unsent)+n, unblocked+1))
 	return r.unsent > unblocked
 }
