@@ -150,7 +150,6 @@ func (s *Shedder) Expire(w *Waiter) bool {
 	if !w.waiting {
 		return false
 	}
-	s.expired++
 	s.drop(w, w.by, w.maxWait.Seconds()*1000)
 	return true
 }

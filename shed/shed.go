@@ -35,8 +35,6 @@ type Shedder struct {
 	stall      stall
 	counts     [spillway.Criticalities]ClassStats
 	accounts   accounts
-	evicted    uint64
-	expired    uint64
 }
 
 // New returns a Shedder that knows nothing of its load yet, or an error that
@@ -291,7 +289,6 @@ func (s *Shedder) run(now time.Time, call *spillway.Call, from *start) (t spillw
 
 // evict rejects a waiter because the queue is full.
 func (s *Shedder) evict(w *Waiter) {
-	s.evicted++
 	s.drop(w, crowded, float64(w.queue.n))
 }
 
