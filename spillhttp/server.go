@@ -128,7 +128,7 @@ func Middleware(c HandlerConfig) (func(next http.Handler) http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A Handler is cheap, as some routers make one for each request. It has what first has learnt.
+	// Some routers make a Handler for each request, so this must be cheap.
 	return func(next http.Handler) http.Handler {
 		if next == nil {
 			next = http.DefaultServeMux
