@@ -38,12 +38,7 @@ func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow u
 		a.pace = spillway.Pace{Free: true, Left: math.Inf(1)}
 	}
 	a.queue = s.queue(a.pace.Scope)
-	// A rank above the rest of the class is for known callers within their share, while it is rejected.
-	within, pass := a.queue.callers[a.class].judge(flow, s.at)
-	a.rank, a.flow, a.pass = 2*a.class, flow, pass
-	if within {
-		a.rank++
-	}
+	s.place(a, flow)
 	a.time(now, call, c.MaxWait)
 	a.queue.overload(&a.pace, a.patience)
 	if a.pace.Free && (a.queue.keeps(a.rank, s.at, c.MaxWait, a.pace.Left) || a.queue.yields(a.rank, &a.pace) || delays(&a.pace, a.bears)) {
@@ -90,4 +85,14 @@ func (a *arrival) time(now time.Time, call *spillway.Call, most time.Duration) {
 // and recent requests there waited for more than 5 ms plus a quarter of their latency.
 func (a *arrival) delayed() bool {
 	return a.pace.Saturated && a.pace.Wait.Seconds() > brief.Seconds()+float64(a.pace.Latency/4)
+}
+
+// place finds out which rank a caller has in its class. In all of a class that is not
+// rejected, and where the caller is unknown, it is the lower one.
+func (s *Shedder) place(a *arrival, flow uint64) {
+	within, pass := a.queue.callers[a.class].judge(flow, s.at)
+	a.rank, a.flow, a.pass = 2*a.class, flow, pass
+	if within {
+		a.rank++
+	}
 }
