@@ -30,7 +30,7 @@ type arrival struct {
 func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow uint64, state *State, c *Config) {
 	s.advance(now)
 	s.processors = state.processors()
-	s.levels.set(state.Utilization, &c.Thresholds)
+	s.measure(state.Utilization, c)
 	a.class, a.state = call.Criticality.Index(), *state
 	if c.Limit != nil {
 		a.pace = c.Limit.Ask(now, call.Key)
@@ -85,6 +85,14 @@ func (a *arrival) time(now time.Time, call *spillway.Call, most time.Duration) {
 // and recent requests there waited for more than 5 ms plus a quarter of their latency.
 func (a *arrival) delayed() bool {
 	return a.pace.Saturated && a.pace.Wait.Seconds() > brief.Seconds()+float64(a.pace.Latency/4)
+}
+
+// measure takes in a utilization, which is the same for many requests in a row.
+func (s *Shedder) measure(utilization float64, c *Config) {
+	if utilization != s.measured || c != s.by {
+		s.levels.set(utilization, &c.Thresholds)
+		s.measured, s.by = utilization, c
+	}
 }
 
 // place finds out which rank a caller has in its class. In all of a class that is not

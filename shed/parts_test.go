@@ -134,6 +134,20 @@ func TestCascadeAtItsBounds(t *testing.T) {
 	}
 }
 
+// Another configuration counts at once, also if the utilization stays the same.
+func TestMeasureAfterAnUpdate(t *testing.T) {
+	s, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	low := Config{Thresholds: [...]float64{0.1, 0.2, 0.3, 0.4}}
+	s.measure(0.5, s.config.Load())
+	s.measure(0.5, &low)
+	if s.levels != (levels{1, 1, 1, 1}) {
+		t.Errorf("levels %v at 0.5 with thresholds of 0.4 and less", s.levels)
+	}
+}
+
 // What a queue has served is remembered while no throughput is known.
 func TestServedWithoutAThroughput(t *testing.T) {
 	s, err := New(Config{})

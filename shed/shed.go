@@ -28,6 +28,8 @@ type Shedder struct {
 	arrived    uint64
 	depth      depth
 	levels     levels
+	measured   float64       // utilization that levels are for,
+	by         *Config       // and the configuration
 	hurried    time.Duration // when a request with a deadline that seemed too close was last admitted
 	began      time.Duration // when a request last began
 	processors int           // as last seen
