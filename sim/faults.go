@@ -49,7 +49,6 @@ func (t *task) suffer(f *Fault, ends bool) {
 		t.kill(!ends)
 	case Hang:
 		t.account()
-		t.still += one
 		if t.frozen += one; t.frozen == 0 {
 			t.thaw()
 		}
@@ -65,6 +64,16 @@ func (t *task) suffer(f *Fault, ends bool) {
 		t.ready.push(r)
 	case Herd:
 	}
+}
+
+// holds reports whether an event has to wait, as the task that it happens in stands still. A
+// nil task does not.
+func (t *task) holds(e *event) bool {
+	if t == nil || t.frozen == 0 {
+		return false
+	}
+	t.held.push(*e)
+	return true
 }
 
 // thaw lets happen what was held up while the task stood still.

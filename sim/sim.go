@@ -24,7 +24,6 @@ type Sim struct {
 	windows   uint32    // that now is in
 	windowEnd int64     // until when
 	slots     int
-	still     int // tasks that stand still
 	streams   uint64
 	events    uint64
 	begun     uint64 // calls
@@ -140,88 +139,58 @@ func (s *Sim) turn() {
 	}
 }
 
-// held reports whether an event has to wait, as the task that it happens in stands
-// still.
-func (s *Sim) held(e *event) bool {
-	t := s.place(e)
-	if t == nil || t.frozen == 0 {
-		return false
-	}
-	t.held.push(*e)
-	return true
-}
-
-// place returns the task that an event happens in, nil if that is none.
-func (s *Sim) place(e *event) *task {
-	switch e.kind() {
-	case send, expire:
-		if c := s.callOf(e); c != nil {
-			return c.task()
-		}
-	case answer:
-		if r := s.requestOf(e); r != nil {
-			if c := r.caller.get(); c != nil {
-				return c.task()
-			}
-		}
-	case worked, waited, outstay:
-		if r := s.requestOf(e); r != nil {
-			return r.task
-		}
-	default:
-	}
-	return nil
-}
-
-// happen does what an event is about.
+// happen does what an event is about, if that is still to happen.
 func (s *Sim) happen(e *event) {
-	if s.still > 0 && s.held(e) {
-		return
-	}
 	switch e.kind() {
 	case arrive:
 		s.groups[e.id].arrived()
 	case think:
 		s.groups[e.gen].call(int32(e.id), true)
-	case send:
-		if c := s.callOf(e); c != nil {
-			c.edge.attempt(c)
-		}
-	case expire:
-		if c := s.callOf(e); c != nil {
-			c.edge.expired(c)
-		}
 	case fail:
 		s.strike(e.id, e.gen == 1)
 	case restart:
 		s.tasks[e.id].down--
 	case sample:
 		s.sample()
+	case send, expire:
+		c := s.callOf(e)
+		switch {
+		case c == nil || c.task().holds(e):
+		case e.kind() == send:
+			c.edge.attempt(c)
+		default:
+			c.edge.expired(c)
+		}
 	default:
 		if r := s.requestOf(e); r != nil {
-			s.proceed(e.kind(), r)
+			s.proceed(e, r)
 		}
 	}
 }
 
 // proceed does what an event is about that is about a request.
-func (s *Sim) proceed(k kind, r *request) {
-	switch k {
-	case reach:
-		r.task.reached(r)
-	case answer:
-		if c := r.caller.get(); c != nil {
+func (s *Sim) proceed(e *event, r *request) {
+	switch t, k := r.task, e.kind(); {
+	case k == reach:
+		t.reached(r)
+	case k == leave:
+		t.abandoned(r)
+	case k == answer:
+		c := r.caller.get()
+		if c != nil && c.task().holds(e) {
+			return
+		}
+		if c != nil {
 			c.edge.answered(c, r.reply, r.hint, r.ratio)
 		}
 		s.freeRequest(r)
-	case worked:
-		r.task.worked(r)
-	case waited:
-		r.task.waited(r)
-	case outstay:
-		r.task.outstayed(r)
-	default: // leave
-		r.task.abandoned(r)
+	case t.holds(e):
+	case k == worked:
+		t.worked(r)
+	case k == waited:
+		t.waited(r)
+	default: // outstay
+		t.outstayed(r)
 	}
 }
 
