@@ -47,7 +47,8 @@ const notSent = -1
 
 // A call is one that is under way.
 type call struct {
-	id       uint32 // its own place
+	ref // of its attempt: the generation grows with each, and when the call ends
+
 	edge     *edge
 	flow     egress.Flow
 	call     spillway.Call
@@ -55,8 +56,7 @@ type call struct {
 	client   int32
 	attempts int32         // that were sent
 	at       int32         // task that the attempt was sent to, notSent if it waits for a connection
-	gen      uint32        // grows with each attempt, and when the call ends
-	parent   requestRef    // the request that waits for this call
+	parent   ref           // the request that waits for this call
 	request  *request      // of the attempt; only for whoever leaves
 	last     outcome       // of the last attempt
 	windows  uint32        // that the call is in
@@ -68,7 +68,7 @@ type call struct {
 
 // task returns the one that makes the call, nil if it is made by a client.
 func (c *call) task() *task {
-	if r := c.parent.get(); r != nil {
+	if r := c.edge.requestOf(c.parent); r != nil {
 		return r.task
 	}
 	return nil
@@ -96,11 +96,12 @@ func (s *Sim) newEdge(c *Edge, callers int, g *group) *edge {
 
 // begin makes a call, after which the client of a loop makes another one if again.
 func (e *edge) begin(client int32, intended int64, what spillway.Call, parent *request, again bool) {
+	e.begun++
 	c := e.takeCall()
 	what.Key, what.Kind = e.config.To, e.config.Kind
-	*c = call{id: c.id, edge: e, call: what, intended: intended, client: client, gen: c.gen, again: again}
+	*c = call{ref: c.ref, edge: e, call: what, intended: intended, client: client, again: again}
 	if parent != nil {
-		c.parent = requestRef{parent, parent.gen}
+		c.parent = parent.ref
 	}
 	if e.group != nil {
 		e.group.offer(c)
@@ -112,7 +113,7 @@ func (e *edge) begin(client int32, intended int64, what spillway.Call, parent *r
 // later makes the next attempt after a delay.
 func (e *edge) later(c *call, d time.Duration) {
 	if d > 0 {
-		e.push(int64(d), send, c.id, c.gen)
+		e.push(int64(d), send, c.ref)
 		return
 	}
 	e.attempt(c)
@@ -135,7 +136,7 @@ func (e *edge) attempt(c *call) {
 	}
 	switch limit := e.giveUp(c); {
 	case limit > e.now:
-		e.push(limit-e.now, expire, c.id, c.gen)
+		e.push(limit-e.now, expire, c.ref)
 	case limit > 0: // it was too late when the caller came to it
 		e.expired(c)
 		return
@@ -166,7 +167,7 @@ func (e *edge) connect(c *call) {
 	if e.config.Connections > 0 {
 		a := e.clients[c.client].active
 		if a.open >= int32(e.config.Connections) {
-			a.queue.push(callRef{c, c.gen})
+			a.queue.push(c.ref)
 			return
 		}
 		a.open++
@@ -184,7 +185,7 @@ func (e *edge) disconnect(c *call) {
 	a := e.clients[c.client].active
 	a.open--
 	for a.queue.n > 0 {
-		if next := a.queue.oldest().get(); next != nil {
+		if next := e.callOf(a.queue.oldest()); next != nil {
 			a.open++
 			next.open = true
 			e.send(next)
@@ -198,7 +199,7 @@ func (e *edge) send(c *call) {
 	t := e.to.tasks[chosen]
 	c.flow.Use(t.name)
 	r := e.takeRequest()
-	r.task, r.caller, r.call = t, callRef{c, c.gen}, c.call
+	r.task, r.caller, r.call = t, c.ref, c.call
 	r.connect = e.greet(c.client, chosen)
 	c.request, c.at = r, int32(chosen)
 	c.attempts++
@@ -210,7 +211,7 @@ func (e *edge) send(c *call) {
 		e.freeRequest(r)
 		return
 	}
-	e.push(e.config.Latency.draw(e.network), reach, r.id, r.gen)
+	e.push(e.config.Latency.draw(e.network), reach, r.ref)
 }
 
 func (e *edge) lost() bool { return e.config.Loss > 0 && e.network.float() < e.config.Loss }
@@ -255,8 +256,8 @@ func (e *edge) expired(c *call) {
 	if c.at != notSent {
 		e.clients[c.client].connected &^= e.bit(c.client, int(c.at))
 	}
-	if r := c.request; e.config.Leave && r != nil && r.caller.get() == c {
-		e.push(e.config.Latency.draw(e.network), leave, r.id, r.gen)
+	if r := c.request; e.config.Leave && r != nil && e.callOf(r.caller) == c {
+		e.push(e.config.Latency.draw(e.network), leave, r.ref)
 	}
 	e.disconnect(c)
 	f := egress.Failure{Failure: fault.Failure{Timeout: true}}
@@ -285,7 +286,7 @@ func (e *edge) failed(c *call, f egress.Failure) {
 // givenUp marks the request that a call was made for, as a server of this package's
 // callers does.
 func (e *edge) givenUp(c *call, step egress.Step) {
-	if r := c.parent.get(); r != nil && step.Final() {
+	if r := e.requestOf(c.parent); r != nil && step.Final() {
 		r.final.Set()
 	}
 }
@@ -300,7 +301,7 @@ func (e *edge) end(c *call, o outcome) {
 		e.group.ended(c, o)
 	}
 	e.freeCall(c)
-	if r := parent.get(); r != nil {
+	if r := e.requestOf(parent); r != nil {
 		r.task.resume(r, o)
 	}
 }

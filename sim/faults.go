@@ -14,7 +14,7 @@ func (s *Sim) strike(i uint32, ends bool) {
 		return
 	}
 	if !ends && f.For > 0 && f.Kind != Expensive {
-		s.push(int64(f.For), fail, i, 1)
+		s.push(int64(f.For), fail, ref{i, 1})
 	}
 	for _, t := range s.services[s.config.service(f.Service)].tasks[:f.Tasks] {
 		t.suffer(f, ends)
@@ -80,7 +80,7 @@ func (t *task) holds(e *event) bool {
 func (t *task) thaw() {
 	for t.held.n > 0 {
 		e := t.held.oldest()
-		t.push(0, e.kind(), e.id, e.gen)
+		t.push(0, e.kind(), e.ref)
 	}
 }
 
@@ -111,7 +111,7 @@ func (t *task) kill(dies bool) {
 		e.forget(int32(t.index))
 	}
 	for _, r := range t.requests {
-		if !r.alive || r.task != t || !r.arrived {
+		if r.task != t || !r.arrived {
 			continue
 		}
 		if r.stage == alien {
@@ -124,7 +124,7 @@ func (t *task) kill(dies bool) {
 		t.respond(r, broken)
 	}
 	t.ready = runQueue{discipline: t.config.Discipline}
-	t.rejected, t.slots = queue[*request]{}, queue[requestRef]{}
+	t.rejected, t.slots = queue[*request]{}, queue[ref]{}
 	t.account()
 	t.working, t.holding, t.present = 0, 0, 0
 	t.meter = meter{sampled: t.now}
@@ -160,6 +160,6 @@ func (t *task) crashes() bool {
 	t.down++
 	t.crashed++
 	t.kill(true)
-	t.push(int64(m.Restart), restart, uint32(t.number), 0)
+	t.push(int64(m.Restart), restart, ref{id: uint32(t.number)})
 	return true
 }

@@ -69,7 +69,7 @@ func (t *task) follow(r *request, s ingress.Step) (runs bool) {
 			s.Waiter.Owner = r
 		}
 		r.until = t.now + int64(s.For)
-		t.push(int64(s.For), outstay, r.id, r.gen)
+		t.push(int64(s.For), outstay, r.ref)
 	default:
 		t.rejectFor(r, r.admission.Rejection(s.Err))
 	}

@@ -35,7 +35,7 @@ func (g *group) start() {
 		return
 	}
 	for i := range g.config.Count {
-		g.push(g.config.Think.draw(g.choice), think, uint32(i), g.index)
+		g.push(g.config.Think.draw(g.choice), think, ref{uint32(i), g.index})
 	}
 }
 
@@ -43,13 +43,13 @@ func (g *group) start() {
 func (g *group) next() {
 	if t := g.config.Trace; t != nil {
 		if g.traced < len(t) {
-			g.push(int64(t[g.traced])-g.now, arrive, g.index, 0)
+			g.push(int64(t[g.traced])-g.now, arrive, ref{id: g.index})
 			g.traced++
 		}
 		return
 	}
 	if at := g.poisson(); at < int64(g.Sim.config.Duration) {
-		g.push(at-g.now, arrive, g.index, 0)
+		g.push(at-g.now, arrive, ref{id: g.index})
 	}
 }
 

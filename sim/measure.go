@@ -186,7 +186,7 @@ func (g *group) ended(c *call, o outcome) {
 		if pause == 0 && took == 0 {
 			pause = leastPause
 		}
-		g.push(pause, think, uint32(c.client), g.index)
+		g.push(pause, think, ref{uint32(c.client), g.index})
 	}
 }
 

@@ -80,7 +80,7 @@ func TestAgendaIsInOrder(t *testing.T) {
 	var last event
 	for range 50_000 {
 		if r.IntN(5) < 3 || len(model) == 0 {
-			a.push(last.at+r.Int64N(20), send, r.Uint32(), 0)
+			a.push(last.at+r.Int64N(20), send, ref{id: r.Uint32()})
 			model = append(model, event{key: a.seq<<8 | uint64(send)})
 			continue
 		}

@@ -22,7 +22,7 @@ type active struct {
 	limited  time.Time         // when the in-flight limit was reached
 	flying   int32             // attempts under way
 	open     int32             // connections in use
-	queue    queue[callRef]    // for one
+	queue    queue[ref]        // for one
 	used     int64             // when an attempt last ended
 	listed   bool              // in policies.idle
 }
@@ -82,13 +82,10 @@ func (p *policies) limiter() *inflight.Limiter {
 
 // taken takes one out of what is spare, or makes one.
 func taken[T any](spare *[]*T) *T {
-	n := len(*spare)
-	if n == 0 {
+	if len(*spare) == 0 {
 		return new(T)
 	}
-	v := (*spare)[n-1]
-	*spare = (*spare)[:n-1]
-	return v
+	return last(spare)
 }
 
 // rest notes that an attempt has ended, and takes back what knows nothing any more.

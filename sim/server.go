@@ -33,12 +33,12 @@ type task struct {
 	policy  *stream       // their randomness
 	wakes   bool          // requests may leave their queues
 
-	ready    runQueue          // requests that wait for a processor
-	rejected queue[*request]   // those that a processor has to reject, which goes first
-	slots    queue[requestRef] // those that wait for a slot
-	holding  int               // slots in use
-	working  int               // processors in use
-	present  int               // requests that have arrived and not ended
+	ready    runQueue        // requests that wait for a processor
+	rejected queue[*request] // those that a processor has to reject, which goes first
+	slots    queue[ref]      // those that wait for a slot
+	holding  int             // slots in use
+	working  int             // processors in use
+	present  int             // requests that have arrived and not ended
 
 	down, frozen, rejects, drops, gone int // faults that say so
 	slow                               float64
@@ -51,11 +51,10 @@ type task struct {
 
 // A request is what one attempt of a call is to the task.
 type request struct {
+	ref // of itself: the generation grows when the request ends
+
 	task    *task
-	caller  callRef
-	id      uint32 // its own place
-	gen     uint32 // grows when the request ends
-	alive   bool
+	caller  ref
 	arrived bool
 
 	call    spillway.Call
@@ -179,14 +178,14 @@ func (t *task) run(r *request) {
 		takes = nanoseconds(float64(r.work) * t.slow)
 	}
 	r.ends, r.stood = t.now+takes, t.stood
-	t.push(takes, worked, r.id, r.gen)
+	t.push(takes, worked, r.ref)
 }
 
 // worked is when a request has had its time on a processor.
 func (t *task) worked(r *request) {
 	t.account()
 	if left := r.ends + t.stood - r.stood - t.now; left > 0 { // it has stood still meanwhile
-		t.push(left, worked, r.id, r.gen)
+		t.push(left, worked, r.ref)
 		return
 	}
 	t.working--
@@ -263,7 +262,7 @@ func (t *task) wait(r *request) {
 		t.finish(r, served)
 	case t.config.Slots > 0 && t.holding >= t.config.Slots:
 		r.queues = true
-		t.slots.push(requestRef{r, r.gen})
+		t.slots.push(r.ref)
 	default:
 		t.hold(r)
 	}
@@ -276,7 +275,7 @@ func (t *task) hold(r *request) {
 	if t.slow != 1 {
 		d = nanoseconds(float64(d) * t.slow)
 	}
-	t.push(d, waited, r.id, r.gen)
+	t.push(d, waited, r.ref)
 }
 
 // waited is when a request has waited for something else.
@@ -284,7 +283,7 @@ func (t *task) waited(r *request) {
 	t.holding--
 	t.finish(r, served)
 	for t.slots.n > 0 {
-		if next := t.slots.oldest().get(); next != nil {
+		if next := t.requestOf(t.slots.oldest()); next != nil {
 			t.hold(next)
 			break
 		}
@@ -328,10 +327,10 @@ func (t *task) respond(r *request, a reply) {
 	if t.witness.replied != nil {
 		t.witness.replied(r)
 	}
-	e := r.caller.call.edge
-	if r.left || e.lost() || r.caller.get() == nil {
+	e := t.Sim.calls[r.caller.id].edge
+	if r.left || e.lost() || t.callOf(r.caller) == nil {
 		t.freeRequest(r)
 		return
 	}
-	t.push(e.config.Latency.draw(e.network), answer, r.id, r.gen)
+	t.push(e.config.Latency.draw(e.network), answer, r.ref)
 }

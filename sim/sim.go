@@ -84,7 +84,7 @@ func taskName(service string, i int) string { return service + "-" + strconv.Ito
 func (s *Sim) at(ns int64) time.Time { return epoch.Add(time.Duration(ns)) }
 
 // push schedules an event after some nanoseconds.
-func (s *Sim) push(after int64, k kind, id, gen uint32) { s.agenda.push(s.now+after, k, id, gen) }
+func (s *Sim) push(after int64, k kind, of ref) { s.agenda.push(s.now+after, k, of) }
 
 // slotOf returns the slot of the series that a time is in.
 func (s *Sim) slotOf(ns int64) int { return min(int(ns/int64(s.config.Step)), s.slots-1) }
@@ -108,9 +108,9 @@ func (s *Sim) Run(ctx context.Context) (*Result, error) {
 
 func (s *Sim) start() {
 	for i := range s.config.Faults {
-		s.push(int64(s.config.Faults[i].At), fail, uint32(i), 0)
+		s.push(int64(s.config.Faults[i].At), fail, ref{id: uint32(i)})
 	}
-	s.push(int64(s.config.Step), sample, 0, 0)
+	s.push(int64(s.config.Step), sample, ref{})
 	for _, g := range s.groups {
 		g.start()
 	}
@@ -153,7 +153,7 @@ func (s *Sim) happen(e *event) {
 	case sample:
 		s.sample()
 	case send, expire:
-		c := s.callOf(e)
+		c := s.callOf(e.ref)
 		switch {
 		case c == nil || c.task().holds(e):
 		case e.kind() == send:
@@ -162,7 +162,7 @@ func (s *Sim) happen(e *event) {
 			c.edge.expired(c)
 		}
 	default:
-		if r := s.requestOf(e); r != nil {
+		if r := s.requestOf(e.ref); r != nil {
 			s.proceed(e, r)
 		}
 	}
@@ -176,7 +176,7 @@ func (s *Sim) proceed(e *event, r *request) {
 	case k == leave:
 		t.abandoned(r)
 	case k == answer:
-		c := r.caller.get()
+		c := s.callOf(r.caller)
 		if c != nil && c.task().holds(e) {
 			return
 		}
@@ -201,5 +201,5 @@ func (s *Sim) sample() {
 	if s.config.Progress != nil {
 		s.config.Progress(time.Duration(s.now))
 	}
-	s.push(int64(s.config.Step), sample, 0, 0)
+	s.push(int64(s.config.Step), sample, ref{})
 }

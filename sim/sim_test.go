@@ -53,14 +53,17 @@ func check(t testing.TB, s *Sim, r *Result) {
 			}
 		}
 	}
-	alive := 0
+	free := map[*request]bool{}
+	for _, q := range s.freeRequests {
+		free[q] = true
+	}
 	for _, q := range s.requests {
-		if q.alive {
-			alive++
+		if free[q] != (q.task == nil) {
+			t.Errorf("request %d of task %v is free: %v", q.id, q.task, free[q])
 		}
 	}
-	if alive+len(s.freeRequests) != len(s.requests) {
-		t.Errorf("%d requests alive and %d free, of %d", alive, len(s.freeRequests), len(s.requests))
+	if len(free) != len(s.freeRequests) {
+		t.Errorf("%d requests are free, %d of them twice", len(free), len(s.freeRequests)-len(free))
 	}
 	for _, k := range s.tasks {
 		if k.working < 0 || k.working > k.config.Processors || k.holding < 0 || k.present < 0 {
