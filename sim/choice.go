@@ -64,7 +64,7 @@ func (e *edge) draw(c *call) int {
 	n := e.config.Subset
 	switch e.config.Balance {
 	case RoundRobin:
-		caller := &e.clients[c.client]
+		caller := &e.callers[c.client]
 		caller.turn++
 		return e.member(c.client, (int(caller.turn)+int(c.client))%n)
 	case LeastBusy:

@@ -22,24 +22,16 @@ type edge struct {
 	config   *Edge
 	to       *service
 	group    *group // nil where the callers are tasks
-	clients  []client
-	caller   caller
+	callers  []caller
+	current  int32 // caller for whom the stack decides
 	stack    egress.Policies
-	bucket   budget.Config
-	policies policies
+	budget   budget.Config
+	throttle throttle.Config
+	keep     int64                         // for how long a throttle remembers
+	swept    int64                         // when the callers were last looked through
 	network  *stream                       // latency, loss
 	choice   *stream                       // of tasks
 	ejected  map[int32][]ejection.Ejection // of callers to whom a task has said when to come back, by the place in the subset
-}
-
-// A client is one caller. Its policies are made when they are needed, and dropped
-// when they know no more than new ones.
-type client struct {
-	bucket    *budget.Bucket // nil: as new
-	active    *active        // nil: as new
-	connected uint64         // tasks of the subset
-	turn      uint32         // of the round robin
-	good      uint32         // useful answers
 }
 
 // notSent is in place of a task.
@@ -76,20 +68,16 @@ func (c *call) task() *task {
 
 func (s *Sim) newEdge(c *Edge, callers int, g *group) *edge {
 	e := &edge{
-		Sim: s, config: c, group: g, bucket: c.Retry.bucket(),
-		to: s.services[s.config.service(c.To)], clients: make([]client, callers),
+		Sim: s, config: c, group: g, to: s.services[s.config.service(c.To)], callers: make([]caller, callers),
+		budget: c.Retry.bucket(), throttle: c.Egress.Throttle, network: s.stream(), choice: s.stream(),
 	}
-	e.network, e.choice = s.stream(), s.stream()
-	e.caller.edge = e
+	e.keep = int64(c.keep(e.to.config.AcceptRatio))
 	e.stack = egress.Policies{
-		Throttle: (*callerThrottle)(&e.caller), ThrottleMode: c.Egress.ThrottleMode,
-		Inflight: (*callerInflight)(&e.caller), InflightMode: c.Egress.InflightMode,
+		Throttle: (*callerThrottle)(e), ThrottleMode: c.Egress.ThrottleMode,
+		Inflight: (*callerInflight)(e), InflightMode: c.Egress.InflightMode,
 	}
-	e.stack.Retry, _ = c.Retry.strategy((*purse)(&e.caller), s.stream().float) // was tried once
-	e.policies.configure(c.Egress, s.stream().float)
-	if e.to.config.AcceptRatio && e.policies.keep > 0 {
-		e.policies.keep = max(e.policies.keep, int64(throttle.AdviceLifetime))
-	}
+	e.stack.Retry, _ = c.Retry.strategy((*callerBudget)(e), s.stream().float) // was tried once
+	e.throttle.Rand = s.stream().float
 	s.edges = append(s.edges, e)
 	return e
 }
@@ -106,7 +94,7 @@ func (e *edge) begin(client int32, intended int64, what spillway.Call, parent *r
 	if e.group != nil {
 		e.group.offer(c)
 	}
-	e.caller.client = client
+	e.current = client
 	e.later(c, c.flow.Begin(&e.stack, &what, nil).Wait)
 }
 
@@ -122,7 +110,7 @@ func (e *edge) later(c *call, d time.Duration) {
 // attempt makes an attempt, if all gates admit it.
 func (e *edge) attempt(c *call) {
 	e.wake(c.client)
-	e.caller.client = c.client
+	e.current = c.client
 	step := c.flow.Resume(e.clock)
 	c.call.Attempt, c.at, c.trying = int32(c.flow.Number), notSent, true
 	if step.Action == egress.ActionReject {
@@ -165,7 +153,7 @@ func (e *edge) giveUp(c *call) (at int64) {
 // connect sends the attempt, once there is a connection for it.
 func (e *edge) connect(c *call) {
 	if e.config.Connections > 0 {
-		a := e.clients[c.client].active
+		a := e.callers[c.client].active
 		if a.open >= int32(e.config.Connections) {
 			a.queue.push(c.ref)
 			return
@@ -182,7 +170,7 @@ func (e *edge) disconnect(c *call) {
 		return
 	}
 	c.open = false
-	a := e.clients[c.client].active
+	a := e.callers[c.client].active
 	a.open--
 	for a.queue.n > 0 {
 		if next := e.callOf(a.queue.oldest()); next != nil {
@@ -222,7 +210,7 @@ func (e *edge) greet(caller int32, task int) int64 {
 	if cost == 0 {
 		return 0
 	}
-	c, bit := &e.clients[caller], e.bit(caller, task)
+	c, bit := &e.callers[caller], e.bit(caller, task)
 	if c.connected&bit != 0 {
 		return 0
 	}
@@ -236,7 +224,7 @@ func (e *edge) answered(c *call, a reply, hint time.Duration, ratio shed.Ratio) 
 	c.last = a.outcome()
 	f := a.failure(hint)
 	if a == unreachable {
-		e.clients[c.client].connected &^= e.bit(c.client, int(c.at))
+		e.callers[c.client].connected &^= e.bit(c.client, int(c.at))
 	}
 	e.eject(c, f)
 	e.disconnect(c)
@@ -244,7 +232,7 @@ func (e *edge) answered(c *call, a reply, hint time.Duration, ratio shed.Ratio) 
 		e.failed(c, egress.Failure{Failure: f})
 		return
 	}
-	e.caller.client = c.client
+	e.current = c.client
 	c.flow.Succeed(e.clock)
 	e.settled(c)
 	e.end(c, good)
@@ -254,7 +242,7 @@ func (e *edge) answered(c *call, a reply, hint time.Duration, ratio shed.Ratio) 
 func (e *edge) expired(c *call) {
 	c.last = timedOut
 	if c.at != notSent {
-		e.clients[c.client].connected &^= e.bit(c.client, int(c.at))
+		e.callers[c.client].connected &^= e.bit(c.client, int(c.at))
 	}
 	if r := c.request; e.config.Leave && r != nil && e.callOf(r.caller) == c {
 		e.push(e.config.Latency.draw(e.network), leave, r.ref)
@@ -272,7 +260,7 @@ func (e *edge) failed(c *call, f egress.Failure) {
 	if c.failure = f.Failure; f.Err == nil {
 		f.Err = (*attemptError)(&c.failure)
 	}
-	e.caller.client = c.client
+	e.current = c.client
 	step := c.flow.Fail(e.clock, f)
 	e.settled(c)
 	if step.Action == egress.ActionWait {
@@ -308,7 +296,7 @@ func (e *edge) end(c *call, o outcome) {
 
 // drop ends a call whose caller is dead.
 func (e *edge) drop(c *call) {
-	e.caller.client = c.client
+	e.current = c.client
 	if c.trying {
 		c.flow.Abort()
 		e.settled(c)

@@ -107,8 +107,9 @@ func (t *task) kill(dies bool) {
 			c.edge.drop(c)
 		}
 	}
-	for _, e := range t.calls {
-		e.forget(int32(t.index))
+	for _, e := range t.calls { // which had no calls left
+		c := &e.callers[t.index]
+		*c = caller{turn: c.turn}
 	}
 	for _, r := range t.requests {
 		if r.task != t || !r.arrived {
@@ -142,8 +143,8 @@ func (e *edge) disconnected(task int) {
 	if e.to.config.Connect == 0 {
 		return
 	}
-	for i := range e.clients {
-		e.clients[i].connected &^= e.bit(int32(i), task)
+	for i := range e.callers {
+		e.callers[i].connected &^= e.bit(int32(i), task)
 	}
 }
 

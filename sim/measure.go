@@ -179,7 +179,7 @@ func (g *group) ended(c *call, o outcome) {
 		for w := range each(c.windows) {
 			g.score.windows[w].latency.add(took)
 		}
-		g.edge.clients[c.client].good++
+		g.edge.callers[c.client].good++
 	}
 	if c.again {
 		pause := g.config.Think.draw(g.choice)

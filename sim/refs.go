@@ -29,7 +29,7 @@ func (s *Sim) takeCall() *call {
 		c := &call{ref: ref{uint32(len(s.calls)), 1}}
 		s.calls, s.freeCalls = append(s.calls, c), append(s.freeCalls, c)
 	}
-	return last(&s.freeCalls)
+	return takeLast(&s.freeCalls)
 }
 
 // freeCall ends a call: what was still to happen to it does not.
@@ -45,7 +45,7 @@ func (s *Sim) takeRequest() *request {
 		r := &request{ref: ref{uint32(len(s.requests)), 1}}
 		s.requests, s.freeRequests = append(s.requests, r), append(s.freeRequests, r)
 	}
-	return last(&s.freeRequests)
+	return takeLast(&s.freeRequests)
 }
 
 // freeRequest ends a request: what was still to happen to it does not, and its caller, who may
@@ -55,8 +55,8 @@ func (s *Sim) freeRequest(r *request) {
 	s.freeRequests = append(s.freeRequests, r)
 }
 
-// last takes out the last one.
-func last[T any](all *[]*T) *T {
+// takeLast takes out the last one.
+func takeLast[T any](all *[]*T) *T {
 	n := len(*all) - 1
 	v := (*all)[n]
 	*all = (*all)[:n]

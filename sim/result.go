@@ -197,12 +197,12 @@ func (g *group) summary(i int) CallsSummary {
 // fairness is Jain's index.
 func (g *group) fairness() float64 {
 	var sum, squares float64
-	for i := range g.edge.clients {
-		n := float64(g.edge.clients[i].good)
+	for i := range g.edge.callers {
+		n := float64(g.edge.callers[i].good)
 		sum += n
 		squares += float64(n * n)
 	}
-	return ratio(float64(sum*sum), float64(len(g.edge.clients))*squares)
+	return ratio(float64(sum*sum), float64(len(g.edge.callers))*squares)
 }
 
 // capacity returns how many requests per second all tasks can serve.
