@@ -51,7 +51,6 @@ type call struct {
 	parent   ref           // the request that waits for this call
 	request  *request      // of the attempt; only for whoever leaves
 	last     outcome       // of the last attempt
-	windows  uint32        // that the call is in
 	failure  fault.Failure // of the last attempt
 	open     bool          // has a connection
 	trying   bool          // an attempt is under way, not the wait for one
@@ -221,7 +220,7 @@ func (e *edge) greet(caller int32, task int) int64 {
 // answered ends an attempt with what the task has said.
 func (e *edge) answered(c *call, a reply, hint time.Duration, ratio shed.Ratio) {
 	c.flow.Advise(ratio.Float())
-	c.last = a.outcome()
+	c.last = replies[a].outcome
 	f := a.failure(hint)
 	if a == unreachable {
 		e.callers[c.client].connected &^= e.bit(c.client, int(c.at))

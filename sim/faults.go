@@ -60,7 +60,7 @@ func (t *task) suffer(f *Fault, ends bool) {
 		t.slow = t.slowness()
 	case Expensive:
 		r := t.takeRequest()
-		r.task, r.stage, r.work, r.arrived = t, alien, int64(f.Cost), true
+		r.task, r.then, r.work, r.arrived = t, (*task).freeRequest, int64(f.Cost), true
 		t.ready.push(r)
 	case Herd:
 	}
@@ -115,14 +115,13 @@ func (t *task) kill(dies bool) {
 		if r.task != t || !r.arrived {
 			continue
 		}
-		if r.stage == alien {
+		if r.caller == (ref{}) { // an Expensive fault
 			t.freeRequest(r)
 			continue
 		}
-		t.tally.rejected(broken)
 		r.gen++ // what was to happen to it does not
-		r.queues, r.admission = false, ingress.Admission{}
-		t.respond(r, broken)
+		r.queues, r.admission, r.reply = false, ingress.Admission{}, broken
+		t.end(r)
 	}
 	t.ready = runQueue{discipline: t.config.Discipline}
 	t.rejected, t.slots = queue[*request]{}, queue[ref]{}

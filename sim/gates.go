@@ -49,13 +49,12 @@ func (t *task) examine(r *request) {
 		t.witness.entered(r)
 	}
 	if t.follow(r, t.core.Enter(&r.admission, t.clock, &r.call, &unknown)) {
-		t.compute(r, 0)
 		t.run(r)
 	}
 }
 
 // follow does what the server policies say about a request. It reports whether the
-// request runs now.
+// request computes now.
 func (t *task) follow(r *request, s ingress.Step) (runs bool) {
 	t.wake(s.Wake)
 	if s.Evicted != nil {
@@ -63,6 +62,7 @@ func (t *task) follow(r *request, s ingress.Step) (runs bool) {
 	}
 	switch s.Verdict {
 	case shed.Run:
+		t.compute(r, 0)
 		return true
 	case shed.Wait:
 		if s.Waiter != nil {
@@ -111,7 +111,6 @@ func (t *task) outstayed(r *request) {
 		return // that was an earlier wait
 	}
 	if step, ok := r.admission.Expire(t.clock, &unknown); ok && t.follow(r, step) {
-		t.compute(r, 0)
 		t.ready.push(r)
 	}
 	t.schedule()
@@ -159,7 +158,8 @@ func (t *task) rejectFor(r *request, why ingress.Rejection) {
 	if t.config.Hints && a != hopeless {
 		r.hint = why.RetryAfter
 	}
-	t.reject(r, a)
+	r.reply = a
+	t.end(r)
 }
 
 // A meter measures how much of the processors a task uses.

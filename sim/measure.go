@@ -58,11 +58,12 @@ func (h *histogram) quantile(q float64) int64 {
 	return bound(len(h.counts) - 1)
 }
 
-func (h *histogram) reset() {
-	if h.n > 0 {
-		clear(h.counts)
-		h.n = 0
+// millis is quantile in milliseconds, nil if absent.
+func (h *histogram) millis(q float64) *float64 {
+	if h.n == 0 {
+		return nil
 	}
+	return new(rounded(float64(h.quantile(q)) / 1e6))
 }
 
 // Counts says what happened to calls. Offered is the sum of the fields from here down to
@@ -82,29 +83,18 @@ type Counts struct {
 }
 
 func (c *Counts) of(o outcome) *int {
-	switch o {
-	case good:
-		return &c.Good
-	case late:
-		return &c.Late
-	case rejectedThrottle:
-		return &c.RejectedThrottle
-	case rejectedInflight:
-		return &c.RejectedInflight
-	case rejectedByBackend:
-		return &c.RejectedByBackend
-	case timedOut:
-		return &c.TimedOut
-	default:
-		return &c.Failed
-	}
+	return [...]*int{
+		good: &c.Good, late: &c.Late, rejectedThrottle: &c.RejectedThrottle, rejectedInflight: &c.RejectedInflight,
+		rejectedByBackend: &c.RejectedByBackend, timedOut: &c.TimedOut, failed: &c.Failed,
+	}[o]
 }
 
 // A score is what a group has measured.
 type score struct {
 	windows []windowScore
-	slots   []Counts // by the intended start of calls; attempts when they were sent
-	answers []quantiles
+	slots   []Counts   // by the intended start of calls; attempts when they were sent
+	p50     []*float64 // of answers, by slot
+	p99     []*float64
 	answer  histogram // of the slot
 	single  int       // the only class there is, or -1
 }
@@ -116,14 +106,12 @@ type windowScore struct {
 	latency histogram // of good calls
 }
 
-type quantiles struct{ p50, p99 int64 }
-
 func (s *score) init(windows, slots int) {
 	s.windows, s.slots = make([]windowScore, windows), make([]Counts, slots)
 	for i := range s.windows {
 		s.windows[i].latency = newHistogram()
 	}
-	s.answers, s.answer = make([]quantiles, 0, slots), newHistogram()
+	s.answer = newHistogram()
 }
 
 // only returns the class that all calls have, -1 if there are several.
@@ -140,7 +128,7 @@ func only(shares [spillway.Criticalities]float64) int {
 func (g *group) count(c *call, at int64, f func(*Counts)) {
 	f(&g.score.slots[g.slotOf(at)])
 	class := c.call.Criticality.Index()
-	for w := range each(c.windows) {
+	for w := range g.windowsAt(c.intended) {
 		f(&g.score.windows[w].Counts)
 		f(&g.score.windows[w].classes[class])
 	}
@@ -148,7 +136,6 @@ func (g *group) count(c *call, at int64, f func(*Counts)) {
 
 // offer counts a call that begins.
 func (g *group) offer(c *call) {
-	c.windows = g.windows
 	g.count(c, c.intended, func(n *Counts) { n.Offered++; n.Unfinished++ })
 }
 
@@ -176,7 +163,7 @@ func (g *group) ended(c *call, o outcome) {
 	}
 	g.count(c, c.intended, func(n *Counts) { *n.of(o)++; n.Unfinished-- })
 	if o == good {
-		for w := range each(c.windows) {
+		for w := range g.windowsAt(c.intended) {
 			g.score.windows[w].latency.add(took)
 		}
 		g.edge.callers[c.client].good++
@@ -190,22 +177,14 @@ func (g *group) ended(c *call, o outcome) {
 	}
 }
 
-// each returns the places of the bits that are set.
-func each(set uint32) func(func(int) bool) {
-	return func(yield func(int) bool) {
-		for ; set != 0; set &= set - 1 {
-			if !yield(bits.TrailingZeros32(set)) {
-				return
-			}
-		}
-	}
-}
-
 // sampled ends a slot.
 func (g *group) sampled() {
 	h := &g.score.answer
-	g.score.answers = append(g.score.answers, quantiles{h.quantile(0.5), h.quantile(0.99)})
-	h.reset()
+	g.score.p50, g.score.p99 = append(g.score.p50, h.millis(0.5)), append(g.score.p99, h.millis(0.99))
+	if h.n > 0 {
+		clear(h.counts)
+		h.n = 0
+	}
 }
 
 // Load says what came to a service, and what it did.
@@ -232,7 +211,7 @@ func (y *tally) init(s *Sim) {
 
 func (y *tally) each(f func(*Load)) {
 	f(&y.slots[y.sim.slotOf(y.sim.now)])
-	for w := range each(y.sim.windows) {
+	for w := range y.sim.windowsAt(y.sim.now) {
 		f(&y.windows[w])
 	}
 }
@@ -240,8 +219,6 @@ func (y *tally) each(f func(*Load)) {
 func (y *tally) arrived(present int) {
 	y.each(func(l *Load) { l.Arrived++; l.Present = max(l.Present, present) })
 }
-
-func (y *tally) served() { y.each(func(l *Load) { l.Served++ }) }
 
 // worked counts the time of so many processors, when it passed.
 func (y *tally) worked(from, to, processors int64) {
@@ -258,9 +235,11 @@ func (y *tally) worked(from, to, processors int64) {
 	}
 }
 
-func (y *tally) rejected(a reply) {
+func (y *tally) replied(a reply) {
 	y.each(func(l *Load) {
 		switch a {
+		case served:
+			l.Served++
 		case broken:
 			l.Lost++
 		case hopeless, overQuota:

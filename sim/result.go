@@ -162,17 +162,9 @@ func (g *group) result() ClientsResult {
 		s.TimedOut = append(s.TimedOut, c.TimedOut)
 		s.Failed = append(s.Failed, c.Failed)
 		s.Attempts = append(s.Attempts, c.Attempts)
-		q := g.score.answers[i]
-		s.P50MS, s.P99MS = append(s.P50MS, millis(q.p50)), append(s.P99MS, millis(q.p99))
 	}
+	s.P50MS, s.P99MS = g.score.p50[:len(s.Good)], g.score.p99[:len(s.Good)]
 	return r
-}
-
-func millis(ns int64) *float64 {
-	if ns < 0 {
-		return nil
-	}
-	return new(rounded(float64(ns) / 1e6))
 }
 
 func (g *group) summary(i int) CallsSummary {
@@ -181,7 +173,7 @@ func (g *group) summary(i int) CallsSummary {
 	r := CallsSummary{
 		Counts: c, GoodputRPS: ratio(float64(c.Good), (span.To - span.From).Seconds()),
 		Success: ratio(float64(c.Good), float64(c.Offered)), AttemptsPerCall: ratio(float64(c.Attempts), float64(c.Sent)),
-		P50MS: millis(w.latency.quantile(0.5)), P90MS: millis(w.latency.quantile(0.9)), P99MS: millis(w.latency.quantile(0.99)),
+		P50MS: w.latency.millis(0.5), P90MS: w.latency.millis(0.9), P99MS: w.latency.millis(0.99),
 	}
 	if g.score.single >= 0 {
 		return r

@@ -58,33 +58,23 @@ type request struct {
 	arrived bool
 
 	call    spillway.Call
-	connect int64   // processor time for a new connection
-	factor  float64 // of the processor time; 0 is 1
-	work    int64   // processor time left
-	ends    int64   // when the processor has done it, if the task does not stand still
-	stood   int64   // for how long it had when that began
-	stage   stage
-	next    int        // of the calls to other services
-	final   final.Mark // a call for it was given up
-	left    bool       // the caller is gone
-	queues  bool       // for a slot
-	until   int64      // the maximum wait for the server policies is over
+	connect int64                 // processor time for a new connection
+	factor  float64               // of the processor time; 0 is 1
+	work    int64                 // processor time left
+	ends    int64                 // when the processor has done it, if the task does not stand still
+	stood   int64                 // for how long it had when that began
+	then    func(*task, *request) // what happens after that
+	next    int                   // of the calls to other services
+	final   final.Mark            // a call for it was given up
+	left    bool                  // the caller is gone
+	queues  bool                  // for a slot
+	until   int64                 // the maximum wait for the server policies is over
 	reply   reply
 	hint    time.Duration
 	ratio   shed.Ratio
 
 	admission ingress.Admission
 }
-
-// stage is what a request does when it has had its time on a processor.
-type stage uint8
-
-const (
-	examined  stage = iota // it is decided upon
-	computed               // its own work is done
-	rejecting              // it is rejected
-	alien                  // it was no request
-)
 
 func (s *Sim) newService(c *Service) *service {
 	v := &service{Sim: s, config: c, random: s.stream()}
@@ -120,7 +110,7 @@ func (t *task) reached(r *request) {
 	case t.rejects > 0, t.core == nil && t.config.Queue > 0 && t.present > t.config.Queue:
 		t.rejectAtCost(r, overloaded)
 	case t.core != nil:
-		r.stage, r.work = examined, int64(t.config.Rejection)+r.connect
+		r.then, r.work = (*task).examine, int64(t.config.Rejection)+r.connect
 		t.ready.push(r)
 	default:
 		t.compute(r, r.connect)
@@ -135,14 +125,14 @@ func (t *task) compute(r *request, before int64) {
 	if r.factor != 0 {
 		work = nanoseconds(float64(work) * r.factor)
 	}
-	r.stage, r.work = computed, before+work
+	r.then, r.work = (*task).ask, before+work
 }
 
 // rejectAtCost rejects a request, which takes processor time.
 func (t *task) rejectAtCost(r *request, a reply) {
-	r.stage, r.work, r.reply = rejecting, int64(t.config.Rejection)+r.connect, a
+	r.then, r.work, r.reply = (*task).end, int64(t.config.Rejection)+r.connect, a
 	if r.work == 0 && t.frozen == 0 {
-		t.reject(r, a)
+		t.end(r)
 		return
 	}
 	t.rejected.push(r)
@@ -151,21 +141,18 @@ func (t *task) rejectAtCost(r *request, a reply) {
 // schedule gives work to processors that have none.
 func (t *task) schedule() {
 	for t.working < t.config.Processors && t.frozen == 0 {
+		var r *request
 		switch {
 		case t.rejected.n > 0:
-			t.run(t.rejected.oldest())
+			r = t.rejected.oldest()
 		case t.ready.n > 0:
-			t.run(t.ready.pop())
-		case t.core == nil:
-			return
+			r = t.ready.pop()
 		default:
-			r := t.next()
-			if r == nil {
+			if r = t.next(); r == nil {
 				return
 			}
-			t.compute(r, 0)
-			t.run(r)
 		}
+		t.run(r)
 	}
 }
 
@@ -189,16 +176,7 @@ func (t *task) worked(r *request) {
 		return
 	}
 	t.working--
-	switch r.stage {
-	case examined:
-		t.examine(r)
-	case rejecting:
-		t.reject(r, r.reply)
-	case alien:
-		t.freeRequest(r)
-	default:
-		t.ask(r)
-	}
+	r.then(t, r)
 	t.schedule()
 }
 
@@ -301,21 +279,16 @@ func (t *task) finish(r *request, a reply) {
 		o = spillway.OutcomeAbandoned
 	}
 	t.wake(r.admission.Done(t.clock, o))
-	if a == served {
-		t.tally.served()
-	} else {
-		t.tally.rejected(a)
-	}
-	t.present--
-	t.respond(r, a)
+	r.reply = a
+	t.end(r)
 	t.schedule()
 }
 
-// reject ends a request that was not admitted.
-func (t *task) reject(r *request, a reply) {
-	t.tally.rejected(a)
+// end ends a request with its reply.
+func (t *task) end(r *request) {
+	t.tally.replied(r.reply)
 	t.present--
-	t.respond(r, a)
+	t.respond(r, r.reply)
 }
 
 // respond sends the reply on its way.

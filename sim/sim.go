@@ -2,7 +2,7 @@ package sim
 
 import (
 	"context"
-	"math"
+	"iter"
 	"strconv"
 	"time"
 
@@ -18,16 +18,14 @@ type Sim struct {
 	groups   []*group
 	edges    []*edge
 
-	agenda    agenda
-	now       int64     // nanoseconds since the start
-	clock     time.Time // the same, for policies
-	windows   uint32    // that now is in
-	windowEnd int64     // until when
-	slots     int
-	streams   uint64
-	events    uint64
-	begun     uint64 // calls
-	witness   witness
+	agenda  agenda
+	now     int64     // nanoseconds since the start
+	clock   time.Time // the same, for policies
+	slots   int
+	streams uint64
+	events  uint64
+	begun   uint64 // calls
+	witness witness
 
 	calls        []*call
 	freeCalls    []*call
@@ -86,6 +84,17 @@ func (s *Sim) at(ns int64) time.Time { return epoch.Add(time.Duration(ns)) }
 // push schedules an event after some nanoseconds.
 func (s *Sim) push(after int64, k kind, of ref) { s.agenda.push(s.now+after, k, of) }
 
+// windowsAt returns the places of the windows that a time is in.
+func (s *Sim) windowsAt(ns int64) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := range s.config.Windows {
+			if w := &s.config.Windows[i]; int64(w.From) <= ns && ns < int64(w.To) && !yield(i) {
+				return
+			}
+		}
+	}
+}
+
 // slotOf returns the slot of the series that a time is in.
 func (s *Sim) slotOf(ns int64) int { return min(int(ns/int64(s.config.Step)), s.slots-1) }
 
@@ -96,13 +105,13 @@ func (s *Sim) Run(ctx context.Context) (*Result, error) {
 	end := int64(s.config.Duration)
 	for len(s.agenda.heap) > 0 && s.agenda.heap[0].at <= end {
 		e := s.agenda.pop()
-		s.pass(e.at)
+		s.now, s.clock = e.at, s.at(e.at)
 		s.happen(&e)
 		if s.events++; s.events%(1<<14) == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 	}
-	s.pass(end)
+	s.now, s.clock = end, s.at(end)
 	return s.result(), nil
 }
 
@@ -113,29 +122,6 @@ func (s *Sim) start() {
 	s.push(int64(s.config.Step), sample, ref{})
 	for _, g := range s.groups {
 		g.start()
-	}
-}
-
-// pass moves the clock on.
-func (s *Sim) pass(at int64) {
-	s.now, s.clock = at, s.at(at)
-	if at >= s.windowEnd {
-		s.turn()
-	}
-}
-
-// turn finds out which windows now is in.
-func (s *Sim) turn() {
-	s.windows, s.windowEnd = 0, math.MaxInt64
-	for i, w := range s.config.Windows {
-		from, to := int64(w.From), int64(w.To)
-		switch {
-		case s.now < from:
-			s.windowEnd = min(s.windowEnd, from)
-		case s.now < to:
-			s.windows |= 1 << i
-			s.windowEnd = min(s.windowEnd, to)
-		}
 	}
 }
 
