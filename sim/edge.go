@@ -27,11 +27,11 @@ type edge struct {
 	stack    egress.Policies
 	budget   budget.Config
 	throttle throttle.Config
-	keep     int64                         // for how long a throttle remembers
-	swept    int64                         // when the callers were last looked through
-	network  *stream                       // latency, loss
-	choice   *stream                       // of tasks
-	ejected  map[int32][]ejection.Ejection // of callers to whom a task has said when to come back, by the place in the subset
+	keep     int64                       // for how long a throttle remembers
+	swept    int64                       // when the callers were last looked through
+	network  *stream                     // latency, loss
+	choice   *stream                     // of tasks
+	ejected  map[pair]*ejection.Ejection // where a task has said when to come back
 }
 
 // notSent is in place of a task.
@@ -68,7 +68,7 @@ func (c *call) task() *task {
 func (s *Sim) newEdge(c *Edge, callers int, g *group) *edge {
 	e := &edge{
 		Sim: s, config: c, group: g, to: s.services[s.config.service(c.To)], callers: make([]caller, callers),
-		budget: c.Retry.bucket(), throttle: c.Egress.Throttle, network: s.stream(), choice: s.stream(),
+		budget: c.Retry.bucket(), throttle: c.Egress.Throttle, network: s.stream(), choice: s.stream(), ejected: make(map[pair]*ejection.Ejection),
 	}
 	e.keep = int64(c.keep(e.to.config.AcceptRatio))
 	e.stack = egress.Policies{
@@ -118,9 +118,7 @@ func (e *edge) attempt(c *call) {
 		e.end(c, rejection(step.Err))
 		return
 	}
-	if e.witness.attempt != nil {
-		e.witness.attempt(c)
-	}
+	e.witness.attempt(c)
 	switch limit := e.giveUp(c); {
 	case limit > e.now:
 		e.push(limit-e.now, expire, c.ref)
@@ -205,16 +203,12 @@ func (e *edge) lost() bool { return e.config.Loss > 0 && e.network.float() < e.c
 
 // greet returns the processor time that a new connection takes at the task.
 func (e *edge) greet(caller int32, task int) int64 {
-	cost := int64(e.to.config.Connect)
-	if cost == 0 {
-		return 0
-	}
 	c, bit := &e.callers[caller], e.bit(caller, task)
 	if c.connected&bit != 0 {
 		return 0
 	}
 	c.connected |= bit
-	return cost
+	return int64(e.to.config.Connect)
 }
 
 // answered ends an attempt with what the task has said.
@@ -281,9 +275,7 @@ func (e *edge) givenUp(c *call, step egress.Step) {
 // end ends a call.
 func (e *edge) end(c *call, o outcome) {
 	parent := c.parent
-	if e.witness.ended != nil {
-		e.witness.ended(c, o)
-	}
+	e.witness.ended(c, o)
 	if e.group != nil {
 		e.group.ended(c, o)
 	}

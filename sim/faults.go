@@ -40,13 +40,14 @@ func (t *task) suffer(f *Fault, ends bool) {
 		one = -1
 	}
 	switch f.Kind {
-	case Outage:
+	case Outage, Lose:
 		t.down += one
-		t.kill(!ends)
-	case Lose:
-		t.down += one
-		t.gone += one
-		t.kill(!ends)
+		if f.Kind == Lose {
+			t.gone += one
+		}
+		if !ends {
+			t.kill()
+		}
 	case Hang:
 		t.account()
 		if t.frozen += one; t.frozen == 0 {
@@ -98,10 +99,7 @@ func (t *task) slowness() float64 {
 }
 
 // kill ends all requests of a process that dies, and what it knew.
-func (t *task) kill(dies bool) {
-	if !dies {
-		return
-	}
+func (t *task) kill() {
 	for _, c := range t.Sim.calls {
 		if c.task() == t {
 			c.edge.drop(c)
@@ -159,7 +157,7 @@ func (t *task) crashes() bool {
 	}
 	t.down++
 	t.crashed++
-	t.kill(true)
+	t.kill()
 	t.push(int64(m.Restart), restart, ref{id: uint32(t.number)})
 	return true
 }

@@ -45,9 +45,7 @@ func newCore(s *Service, random *stream, t *task) (*ingress.Core, error) {
 
 // examine asks the server policies about a request.
 func (t *task) examine(r *request) {
-	if t.witness.entered != nil {
-		t.witness.entered(r)
-	}
+	t.witness.entered(r)
 	if t.follow(r, t.core.Enter(&r.admission, t.clock, &r.call, &unknown)) {
 		t.run(r)
 	}
@@ -119,10 +117,7 @@ func (t *task) outstayed(r *request) {
 // abandoned is when the task learns that the caller of a request is gone. What it
 // computes it computes to the end; what waits leaves.
 func (t *task) abandoned(r *request) {
-	if r.left = true; !r.arrived {
-		return
-	}
-	if !t.withdraw(r) {
+	if r.left = true; !r.arrived || !t.withdraw(r) {
 		return
 	}
 	t.present--
@@ -145,9 +140,7 @@ func (t *task) withdraw(r *request) bool {
 
 // rejectFor answers a request that the server policies have rejected.
 func (t *task) rejectFor(r *request, why ingress.Rejection) {
-	if t.witness.rejected != nil {
-		t.witness.rejected(r, why)
-	}
+	t.witness.rejected(r, why)
 	a := overloaded
 	switch {
 	case why.Outcome == spillway.OutcomeOverQuota:

@@ -23,8 +23,7 @@ type group struct {
 func (s *Sim) newGroup(c *Clients) *group {
 	g := &group{Sim: s, config: c, index: uint32(len(s.groups)), arrivals: s.stream(), choice: s.stream()}
 	g.edge = s.newEdge(&c.Call, c.Count, g)
-	g.score.init(len(s.config.Windows), s.slots)
-	g.score.single = only(c.Classes)
+	g.score = score{windows: make([]windowScore, len(s.config.Windows)), slots: make([]Counts, s.slots), single: only(c.Classes)}
 	return g
 }
 

@@ -11,13 +11,11 @@ import (
 
 // A histogram counts lengths of time, to a 64th of their size.
 type histogram struct {
-	counts []uint32
+	counts [40 * fine]uint32
 	n      uint64
 }
 
 const fine = 64 // buckets for each power of two
-
-func newHistogram() histogram { return histogram{counts: make([]uint32, 40*fine)} }
 
 func (h *histogram) add(ns int64) {
 	h.counts[min(bucketOf(ns), len(h.counts)-1)]++
@@ -106,14 +104,6 @@ type windowScore struct {
 	latency histogram // of good calls
 }
 
-func (s *score) init(windows, slots int) {
-	s.windows, s.slots = make([]windowScore, windows), make([]Counts, slots)
-	for i := range s.windows {
-		s.windows[i].latency = newHistogram()
-	}
-	s.answer = newHistogram()
-}
-
 // only returns the class that all calls have, -1 if there are several.
 func only(shares [spillway.Criticalities]float64) int {
 	isSome := func(share float64) bool { return share > 0 }
@@ -181,10 +171,7 @@ func (g *group) ended(c *call, o outcome) {
 func (g *group) sampled() {
 	h := &g.score.answer
 	g.score.p50, g.score.p99 = append(g.score.p50, h.millis(0.5)), append(g.score.p99, h.millis(0.99))
-	if h.n > 0 {
-		clear(h.counts)
-		h.n = 0
-	}
+	*h = histogram{}
 }
 
 // Load says what came to a service, and what it did.
@@ -203,10 +190,6 @@ type tally struct {
 	sim     *Sim
 	windows []Load
 	slots   []Load
-}
-
-func (y *tally) init(s *Sim) {
-	y.sim, y.windows, y.slots = s, make([]Load, len(s.config.Windows)), make([]Load, s.slots)
 }
 
 func (y *tally) each(f func(*Load)) {

@@ -77,8 +77,7 @@ type request struct {
 }
 
 func (s *Sim) newService(c *Service) *service {
-	v := &service{Sim: s, config: c, random: s.stream()}
-	v.tally.init(s)
+	v := &service{Sim: s, config: c, random: s.stream(), tally: tally{s, make([]Load, len(s.config.Windows)), make([]Load, s.slots)}}
 	policy := s.stream()
 	for i := range c.Tasks {
 		t := &task{service: v, index: i, number: len(s.tasks), name: taskName(c.Name, i), slow: 1, policy: policy}
@@ -297,9 +296,7 @@ func (t *task) respond(r *request, a reply) {
 	if t.config.AcceptRatio {
 		r.ratio = t.core.AcceptRatio(r.call.Criticality)
 	}
-	if t.witness.replied != nil {
-		t.witness.replied(r)
-	}
+	t.witness.replied(r)
 	e := t.Sim.calls[r.caller.id].edge
 	if r.left || e.lost() || t.callOf(r.caller) == nil {
 		t.freeRequest(r)

@@ -34,14 +34,17 @@ type Sim struct {
 }
 
 // A witness observes decisions; tests use it to compare them with the decisions of the real
-// stacks. Its fields may be nil.
+// stacks.
 type witness struct {
-	attempt func(c *call)            // is sent
-	ended   func(c *call, o outcome) // the call has
-	entered func(r *request)         // the server policies are asked
-	replied func(r *request)         // the task has
-
+	attempt  func(c *call)                           // is sent
+	ended    func(c *call, o outcome)                // the call has
+	entered  func(r *request)                        // the server policies are asked
 	rejected func(r *request, why ingress.Rejection) // the server policies have
+	replied  func(r *request)                        // the task has
+}
+
+var nobody = witness{
+	func(*call) {}, func(*call, outcome) {}, func(*request) {}, func(*request, ingress.Rejection) {}, func(*request) {},
 }
 
 // epoch is the time at which every simulation starts.
@@ -54,7 +57,7 @@ func New(c Config) (*Sim, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sim{config: c, clock: epoch, slots: int((c.Duration + c.Step - 1) / c.Step)}
+	s := &Sim{config: c, clock: epoch, witness: nobody, slots: int((c.Duration + c.Step - 1) / c.Step)}
 	for i := range c.Services {
 		s.services = append(s.services, s.newService(&c.Services[i]))
 	}

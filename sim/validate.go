@@ -271,28 +271,22 @@ func (c *checker) circles(config *Config) {
 	if c.err != nil {
 		return
 	}
-	const begun, done = 1, 2
-	state := make([]int, len(config.Services))
+	done := make([]bool, len(config.Services))
 	var visit func(i int, way []string)
 	visit = func(i int, way []string) {
 		s := &config.Services[i]
 		way = append(way, s.Name)
-		state[i] = begun
 		for j := range s.Calls {
-			to := config.service(s.Calls[j].To)
-			if state[to] == begun {
-				c.ok(false, fmt.Sprintf("Services[%d].Calls[%d].To", i, j), s.Calls[j].To,
-					"a service that does not call this one: "+strings.Join(append(way, s.Calls[j].To), " → "))
-			}
-			if state[to] == 0 {
-				visit(to, way)
+			to := s.Calls[j].To
+			c.ok(!slices.Contains(way, to), fmt.Sprintf("Services[%d].Calls[%d].To", i, j), to,
+				"a service that does not call this one: "+strings.Join(append(way, to), " → "))
+			if next := config.service(to); c.err == nil && !done[next] {
+				visit(next, way)
 			}
 		}
-		state[i] = done
+		done[i] = true
 	}
 	for i := range config.Services {
-		if state[i] == 0 {
-			visit(i, nil)
-		}
+		visit(i, nil)
 	}
 }
