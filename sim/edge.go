@@ -46,15 +46,13 @@ type call struct {
 	call     spillway.Call
 	intended int64 // when the call was to begin
 	client   int32
-	attempts int32         // that were sent
-	at       int32         // task that the attempt was sent to, notSent if it waits for a connection
-	parent   ref           // the request that waits for this call
-	request  *request      // of the attempt; only for whoever leaves
-	last     outcome       // of the last attempt
-	failure  fault.Failure // of the last attempt
-	open     bool          // has a connection
-	trying   bool          // an attempt is under way, not the wait for one
-	again    bool          // its client makes another one after it
+	attempts int32    // that were sent
+	at       int32    // task that the attempt was sent to, notSent if it waits for a connection
+	parent   ref      // the request that waits for this call
+	request  *request // of the attempt; only for whoever leaves
+	open     bool     // has a connection
+	trying   bool     // an attempt is under way, not the wait for one
+	again    bool     // its client makes another one after it
 }
 
 // task returns the one that makes the call, nil if it is made by a client.
@@ -81,15 +79,13 @@ func (s *Sim) newEdge(c *Edge, callers int, g *group) *edge {
 	return e
 }
 
-// begin makes a call, after which the client of a loop makes another one if again.
-func (e *edge) begin(client int32, intended int64, what spillway.Call, parent *request, again bool) {
+// begin makes a call: for the request parent, if that is not zero. The client of a loop makes
+// another call after it if again.
+func (e *edge) begin(client int32, what spillway.Call, parent ref, again bool) {
 	e.begun++
 	c := e.takeCall()
 	what.Key, what.Kind = e.config.To, e.config.Kind
-	*c = call{ref: c.ref, edge: e, call: what, intended: intended, client: client, again: again}
-	if parent != nil {
-		c.parent = parent.ref
-	}
+	*c = call{ref: c.ref, edge: e, call: what, intended: e.now, client: client, parent: parent, again: again}
 	if e.group != nil {
 		e.group.offer(c)
 	}
@@ -188,6 +184,7 @@ func (e *edge) send(c *call) {
 	r.connect = e.greet(c.client, chosen)
 	c.request, c.at = r, int32(chosen)
 	c.attempts++
+	r.factor = 1
 	if e.group != nil {
 		r.factor = e.group.config.CPUFactor
 		e.group.sent(c)
@@ -214,7 +211,6 @@ func (e *edge) greet(caller int32, task int) int64 {
 // answered ends an attempt with what the task has said.
 func (e *edge) answered(c *call, a reply, hint time.Duration, ratio shed.Ratio) {
 	c.flow.Advise(ratio.Float())
-	c.last = replies[a].outcome
 	f := a.failure(hint)
 	if a == unreachable {
 		e.callers[c.client].connected &^= e.bit(c.client, int(c.at))
@@ -222,7 +218,7 @@ func (e *edge) answered(c *call, a reply, hint time.Duration, ratio shed.Ratio) 
 	e.eject(c, f)
 	e.disconnect(c)
 	if a != served {
-		e.failed(c, egress.Failure{Failure: f})
+		e.failed(c, replies[a].outcome, egress.Failure{Err: attemptError(f), Failure: f})
 		return
 	}
 	e.current = c.client
@@ -233,7 +229,6 @@ func (e *edge) answered(c *call, a reply, hint time.Duration, ratio shed.Ratio) 
 
 // expired ends an attempt that has taken too long.
 func (e *edge) expired(c *call) {
-	c.last = timedOut
 	if c.at != notSent {
 		e.callers[c.client].connected &^= e.bit(c.client, int(c.at))
 	}
@@ -241,18 +236,15 @@ func (e *edge) expired(c *call) {
 		e.push(e.config.Latency.draw(e.network), leave, r.ref)
 	}
 	e.disconnect(c)
-	f := egress.Failure{Failure: fault.Failure{Timeout: true}}
+	f := egress.Failure{Err: attemptError{Timeout: true}, Failure: fault.Failure{Timeout: true}}
 	if d := c.call.Deadline; !d.IsZero() && !e.clock.Before(d) { // and not that of the attempt
 		f.Err, f.ContextErr = context.DeadlineExceeded, context.DeadlineExceeded
 	}
-	e.failed(c, f)
+	e.failed(c, timedOut, f)
 }
 
 // failed ends an attempt that has failed. There may be another one.
-func (e *edge) failed(c *call, f egress.Failure) {
-	if c.failure = f.Failure; f.Err == nil {
-		f.Err = (*attemptError)(&c.failure)
-	}
+func (e *edge) failed(c *call, o outcome, f egress.Failure) {
 	e.current = c.client
 	step := c.flow.Fail(e.clock, f)
 	e.settled(c)
@@ -261,7 +253,7 @@ func (e *edge) failed(c *call, f egress.Failure) {
 		return
 	}
 	e.givenUp(c, step)
-	e.end(c, c.last)
+	e.end(c, o)
 }
 
 // givenUp marks the request that a call was made for, as a server of this package's

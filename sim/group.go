@@ -100,9 +100,9 @@ func (g *group) arrived() {
 func (g *group) call(client int32, again bool) {
 	what := spillway.Call{Customer: g.config.Customer, Criticality: g.class()}
 	if g.config.Deadline > 0 {
-		what.Deadline = g.at(g.now + int64(g.config.Deadline))
+		what.Deadline = g.clock.Add(g.config.Deadline)
 	}
-	g.edge.begin(client, g.now, what, nil, again)
+	g.edge.begin(client, what, ref{}, again)
 }
 
 // class returns the criticality of the next call.

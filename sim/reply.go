@@ -24,10 +24,10 @@ const (
 // An attemptError is the error of an attempt that failed, as an adapter would make it.
 type attemptError fault.Failure
 
-func (*attemptError) Error() string { return "sim: the attempt failed" }
+func (attemptError) Error() string { return "sim: the attempt failed" }
 
 // Failure implements [fault.Failurer].
-func (e *attemptError) Failure() fault.Failure { return fault.Failure(*e) }
+func (e attemptError) Failure() fault.Failure { return fault.Failure(e) }
 
 // failure is what an adapter makes of the reply. A hint above zero says when to
 // come back.

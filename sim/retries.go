@@ -12,7 +12,7 @@ import (
 
 // strategy returns the strategy of an edge, which all its callers share: it knows
 // nothing of them but the budget that it is given.
-func (r *Retry) strategy(b retry.Budget, random func() float64) (retry.Strategy, error) {
+func (r Retry) strategy(b retry.Budget, random func() float64) (retry.Strategy, error) {
 	if r.NoJitter {
 		random = func() float64 { return longestWait }
 	}
@@ -21,19 +21,16 @@ func (r *Retry) strategy(b retry.Budget, random func() float64) (retry.Strategy,
 	}
 	switch r.Strategy {
 	case AWSStandard:
-		c := r.AWSStandard
-		c.Budget, c.Rand = b, random
-		s, err := retry.NewAWSStandard(c)
+		r.AWSStandard.Budget, r.AWSStandard.Rand = b, random
+		s, err := retry.NewAWSStandard(r.AWSStandard)
 		return s, invalid.In("sim", "AWSStandard", err)
 	case MongoDB:
-		c := r.MongoDB
-		c.Budget, c.Rand = b, random
-		s, err := retry.NewMongoDB(c)
+		r.MongoDB.Budget, r.MongoDB.Rand = b, random
+		s, err := retry.NewMongoDB(r.MongoDB)
 		return s, invalid.In("sim", "MongoDB", err)
 	case Budgeted:
-		c := r.Budgeted
-		c.Budget, c.Rand = b, random
-		s, err := retry.NewBudgeted(c)
+		r.Budgeted.Budget, r.Budgeted.Rand = b, random
+		s, err := retry.NewBudgeted(r.Budgeted)
 		return s, invalid.In("sim", "Budgeted", err)
 	}
 	return nil, invalid.Field("sim", "Strategy", string(r.Strategy), "budgeted, aws_standard or mongodb")

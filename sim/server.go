@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -59,7 +60,7 @@ type request struct {
 
 	call    spillway.Call
 	connect int64                 // processor time for a new connection
-	factor  float64               // of the processor time; 0 is 1
+	factor  float64               // of the processor time
 	work    int64                 // processor time left
 	ends    int64                 // when the processor has done it, if the task does not stand still
 	stood   int64                 // for how long it had when that began
@@ -80,7 +81,7 @@ func (s *Sim) newService(c *Service) *service {
 	v := &service{Sim: s, config: c, random: s.stream(), tally: tally{s, make([]Load, len(s.config.Windows)), make([]Load, s.slots)}}
 	policy := s.stream()
 	for i := range c.Tasks {
-		t := &task{service: v, index: i, number: len(s.tasks), name: taskName(c.Name, i), slow: 1, policy: policy}
+		t := &task{service: v, index: i, number: len(s.tasks), name: c.Name + "-" + strconv.Itoa(i), slow: 1, policy: policy}
 		s.tasks = append(s.tasks, t)
 		t.ready.discipline = c.Discipline
 		t.core, _ = newCore(c, policy, t) // was tried once
@@ -120,11 +121,7 @@ func (t *task) reached(r *request) {
 
 // compute makes the own work of a request what it does next on a processor.
 func (t *task) compute(r *request, before int64) {
-	work := t.config.CPU.draw(t.random)
-	if r.factor != 0 {
-		work = nanoseconds(float64(work) * r.factor)
-	}
-	r.then, r.work = (*task).ask, before+work
+	r.then, r.work = (*task).ask, before+nanoseconds(float64(t.config.CPU.draw(t.random))*r.factor)
 }
 
 // rejectAtCost rejects a request, which takes processor time.
@@ -159,10 +156,7 @@ func (t *task) schedule() {
 func (t *task) run(r *request) {
 	t.account()
 	t.working++
-	takes := r.work
-	if t.slow != 1 {
-		takes = nanoseconds(float64(r.work) * t.slow)
-	}
+	takes := nanoseconds(float64(r.work) * t.slow)
 	r.ends, r.stood = t.now+takes, t.stood
 	t.push(takes, worked, r.ref)
 }
@@ -213,7 +207,7 @@ func (t *task) ask(r *request) {
 	r.next++
 	what := r.call
 	what.Attempt = 0
-	e.begin(int32(t.index), t.now, what, r, false)
+	e.begin(int32(t.index), what, r.ref, false)
 }
 
 // resume takes in the result of a call to another service.
@@ -248,11 +242,7 @@ func (t *task) wait(r *request) {
 func (t *task) hold(r *request) {
 	r.queues = false
 	t.holding++
-	d := t.config.Wait.draw(t.random)
-	if t.slow != 1 {
-		d = nanoseconds(float64(d) * t.slow)
-	}
-	t.push(d, waited, r.ref)
+	t.push(nanoseconds(float64(t.config.Wait.draw(t.random))*t.slow), waited, r.ref)
 }
 
 // waited is when a request has waited for something else.

@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"iter"
-	"strconv"
 	"time"
 
 	"github.com/seed90641741/spillway/ingress"
@@ -79,10 +78,8 @@ func (s *Sim) stream() *stream {
 	return newStream(s.config.Seed, s.streams)
 }
 
-func taskName(service string, i int) string { return service + "-" + strconv.Itoa(i) }
-
-// at returns a time as policies know it.
-func (s *Sim) at(ns int64) time.Time { return epoch.Add(time.Duration(ns)) }
+// pass moves the clock on.
+func (s *Sim) pass(at int64) { s.now, s.clock = at, epoch.Add(time.Duration(at)) }
 
 // push schedules an event after some nanoseconds.
 func (s *Sim) push(after int64, k kind, of ref) { s.agenda.push(s.now+after, k, of) }
@@ -108,13 +105,13 @@ func (s *Sim) Run(ctx context.Context) (*Result, error) {
 	end := int64(s.config.Duration)
 	for len(s.agenda.heap) > 0 && s.agenda.heap[0].at <= end {
 		e := s.agenda.pop()
-		s.now, s.clock = e.at, s.at(e.at)
+		s.pass(e.at)
 		s.happen(&e)
 		if s.events++; s.events%(1<<14) == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 	}
-	s.now, s.clock = end, s.at(end)
+	s.pass(end)
 	return s.result(), nil
 }
 

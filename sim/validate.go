@@ -160,15 +160,10 @@ func (c *checker) ingress(s *Service, at string) {
 	targets := s.Ingress.Load.Targets
 	c.ok(targets.CPU >= 0, at+".Ingress.Load.Targets.CPU", targets.CPU, "0 or more")
 	c.ok(!math.IsNaN(targets.Memory), at+".Ingress.Load.Targets.Memory", targets.Memory, "a number")
-	for _, m := range []struct {
-		field string
-		mode  spillway.Mode
-	}{
-		{"RateLimitMode", s.Ingress.RateLimitMode}, {"QuotaMode", s.Ingress.QuotaMode},
-		{"InFlightMode", s.Ingress.InFlightMode}, {"ShedMode", s.Ingress.ShedMode},
-	} {
-		c.ok(m.mode != spillway.ModeObserve, at+".Ingress."+m.field, m.mode, "enforce or off: results have what gates do, not what they would do")
-	}
+	c.enforces(at+".Ingress.RateLimitMode", s.Ingress.RateLimitMode)
+	c.enforces(at+".Ingress.QuotaMode", s.Ingress.QuotaMode)
+	c.enforces(at+".Ingress.InFlightMode", s.Ingress.InFlightMode)
+	c.enforces(at+".Ingress.ShedMode", s.Ingress.ShedMode)
 	c.ok(!s.LearnCosts || s.Customers != nil, at+".LearnCosts", s.LearnCosts, "false where there are no Customers")
 	at += ".Ingress"
 	c.unset(s.Ingress.Quota.Allocator == nil, at+".Quota.Allocator")
@@ -184,6 +179,7 @@ func (c *checker) clients(config *Config, i int) {
 	g, at := &config.Clients[i], fmt.Sprintf("Clients[%d]", i)
 	g.Count = cmp.Or(g.Count, 1)
 	g.Useful = cmp.Or(g.Useful, g.Deadline)
+	g.CPUFactor = cmp.Or(g.CPUFactor, 1)
 	c.number(at+".CPUFactor", g.CPUFactor)
 	c.count(at+".Count", g.Count, maxClients)
 	c.number(at+".Rate", g.Rate)
