@@ -10,7 +10,10 @@ import (
 )
 
 // A checker keeps the first error.
-type checker struct{ err error }
+type checker struct {
+	err            error
+	callers, tasks int // so far
+}
 
 // ok reports the value of a field as wrong unless good.
 func (c *checker) ok(good bool, field string, value any, allowed string) {
