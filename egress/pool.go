@@ -45,11 +45,7 @@ func NewPool(c Config, maxBackends int) (*Pool, error) {
 	if maxBackends < 0 {
 		return nil, invalid.Field("egress", "maxBackends", maxBackends, "above 0")
 	}
-	standard, err := newStandard()
-	if err != nil {
-		return nil, err
-	}
-	p := &Pool{max: maxBackends, standard: standard}
+	p := &Pool{max: maxBackends, standard: newStandard()}
 	if err := p.Update(c); err != nil {
 		return nil, err
 	}
