@@ -98,7 +98,9 @@ func (x *shadow) apply(now time.Time) {
 	for range -x.suspended {
 		x.admission.Resume(now)
 	}
-	x.admission.Charge(now, x.charged)
+	if x.charged != 0 {
+		x.admission.Charge(now, x.charged)
+	}
 	x.suspended, x.charged = 0, 0
 }
 
