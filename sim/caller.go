@@ -49,9 +49,11 @@ func (e *edge) wake(of int32) {
 	}
 }
 
-// rest notes that an attempt has ended, and drops now and then what knows nothing any more.
-func (e *edge) rest(of int32) {
-	a := e.callers[of].active
+// settled notes that an attempt has ended, and drops now and then what knows nothing any more.
+func (e *edge) settled(c *call) {
+	c.gen++
+	c.trying = false
+	a := e.callers[c.client].active
 	a.used = e.now
 	if a.flying--; a.flying == 0 {
 		a.limiter = nil

@@ -125,13 +125,6 @@ func (e *edge) attempt(c *call) {
 	e.connect(c)
 }
 
-// settled notes that an attempt has ended.
-func (e *edge) settled(c *call) {
-	c.gen++
-	c.trying = false
-	e.rest(c.client)
-}
-
 // giveUp returns when an attempt is given up, 0 for never.
 func (e *edge) giveUp(c *call) (at int64) {
 	if !c.call.Deadline.IsZero() {

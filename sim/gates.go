@@ -117,25 +117,19 @@ func (t *task) outstayed(r *request) {
 // abandoned is when the task learns that the caller of a request is gone. What it
 // computes it computes to the end; what waits leaves.
 func (t *task) abandoned(r *request) {
-	if r.left = true; !r.arrived || !t.withdraw(r) {
+	if r.left = true; !r.arrived {
+		return
+	}
+	if step, ok := r.admission.Withdraw(t.clock, context.Canceled); ok {
+		t.wake(step.Wake)
+	} else if r.queues { // for a slot
+		t.wake(r.admission.Done(t.clock, spillway.OutcomeAbandoned))
+	} else {
 		return
 	}
 	t.present--
 	t.freeRequest(r)
 	t.schedule()
-}
-
-// withdraw ends the wait of a request whose caller is gone. It reports whether the
-// request has waited.
-func (t *task) withdraw(r *request) bool {
-	if step, ok := r.admission.Withdraw(t.clock, context.Canceled); ok {
-		t.wake(step.Wake)
-		return true
-	}
-	if r.queues { // for a slot
-		t.wake(r.admission.Done(t.clock, spillway.OutcomeAbandoned))
-	}
-	return r.queues
 }
 
 // rejectFor answers a request that the server policies have rejected.
@@ -157,8 +151,8 @@ func (t *task) rejectFor(r *request, why ingress.Rejection) {
 
 // A meter measures how much of the processors a task uses.
 type meter struct {
-	used    int64 // nanoseconds since the last sample
-	total   int64 // nanoseconds, ever
+	used    int64 // nanoseconds, ever
+	before  int64 // of these, those up to the last sample
 	sampled int64
 	cpu     float64
 }
@@ -166,7 +160,7 @@ type meter struct {
 // processorTime returns the processor time that the task has used, ever.
 func (t *task) processorTime() (time.Duration, error) {
 	t.account()
-	return time.Duration(t.meter.total), nil
+	return time.Duration(t.meter.used), nil
 }
 
 // sampling is how often the meter is read, as in package load.
@@ -177,8 +171,8 @@ func (t *task) state(time.Time) shed.State {
 	t.account()
 	m := &t.meter
 	if d := t.now - m.sampled; d >= sampling {
-		m.cpu = float64(m.used) / float64(d*int64(t.config.Processors))
-		m.used, m.sampled = 0, t.now
+		m.cpu = float64(m.used-m.before) / float64(d*int64(t.config.Processors))
+		m.before, m.sampled = m.used, t.now
 	}
 	return shed.State{Runnable: t.ready.n, Processors: t.config.Processors, CPU: m.cpu, Utilization: t.utilization()}
 }

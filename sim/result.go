@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/seed90641741/spillway"
@@ -125,8 +126,6 @@ func ratio(a, b float64) float64 {
 	return rounded(a / b)
 }
 
-func seconds(ns int64) float64 { return float64(ns) / 1e9 }
-
 func (s *Sim) result() *Result {
 	r := &Result{
 		Seed: s.config.Seed, Seconds: rounded(s.config.Duration.Seconds()), StepS: rounded(s.config.Step.Seconds()),
@@ -199,18 +198,17 @@ func (g *group) fairness() float64 {
 
 // capacity returns how many requests per second all tasks can serve.
 func (s *Service) capacity() float64 {
-	least := 0.0
-	for _, c := range [...]struct {
-		places int
-		each   float64
-	}{{s.Processors, s.CPU.Mean().Seconds()}, {s.Slots, s.Wait.Mean().Seconds()}} {
-		if c.places > 0 && c.each > 0 {
-			if rate := float64(c.places) / c.each; least == 0 || rate < least {
-				least = rate
-			}
-		}
+	rate := math.Inf(1)
+	if cpu := s.CPU.Mean(); cpu > 0 {
+		rate = float64(s.Processors) / cpu.Seconds()
 	}
-	return least * float64(s.Tasks)
+	if wait := s.Wait.Mean(); wait > 0 && s.Slots > 0 {
+		rate = min(rate, float64(s.Slots)/wait.Seconds())
+	}
+	if math.IsInf(rate, 1) {
+		return 0
+	}
+	return rate * float64(s.Tasks)
 }
 
 func (v *service) result() ServiceResult {
@@ -235,7 +233,7 @@ func (v *service) result() ServiceResult {
 
 func (v *service) summary(l Load, length float64) LoadSummary {
 	s := LoadSummary{Load: l, ArrivedRPS: ratio(float64(l.Arrived), length), ServedRPS: ratio(float64(l.Served), length)}
-	s.Utilization = ratio(seconds(l.BusyNS), length*float64(v.config.Tasks*v.config.Processors))
+	s.Utilization = ratio(float64(l.BusyNS)/1e9, length*float64(v.config.Tasks*v.config.Processors))
 	if c := v.config.capacity(); c > 0 {
 		s.LoadRatio, s.GoodputRatio = rounded(s.ArrivedRPS/c), rounded(s.ServedRPS/c)
 	}

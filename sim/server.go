@@ -108,7 +108,7 @@ func (t *task) reached(r *request) {
 	}
 	switch {
 	case t.rejects > 0, t.core == nil && t.config.Queue > 0 && t.present > t.config.Queue:
-		t.rejectAtCost(r, overloaded)
+		t.rejectAtCost(r)
 	case t.core != nil:
 		r.then, r.work = (*task).examine, int64(t.config.Rejection)+r.connect
 		t.ready.push(r)
@@ -124,9 +124,9 @@ func (t *task) compute(r *request, before int64) {
 	r.then, r.work = (*task).ask, before+nanoseconds(float64(t.config.CPU.draw(t.random))*r.factor)
 }
 
-// rejectAtCost rejects a request, which takes processor time.
-func (t *task) rejectAtCost(r *request, a reply) {
-	r.then, r.work, r.reply = (*task).end, int64(t.config.Rejection)+r.connect, a
+// rejectAtCost rejects a request as overloaded, which takes processor time.
+func (t *task) rejectAtCost(r *request) {
+	r.then, r.work, r.reply = (*task).end, int64(t.config.Rejection)+r.connect, overloaded
 	if r.work == 0 && t.frozen == 0 {
 		t.end(r)
 		return
@@ -185,7 +185,6 @@ func (t *task) account() {
 		return
 	}
 	t.meter.used += int64(t.working) * (t.now - from)
-	t.meter.total += int64(t.working) * (t.now - from)
 	t.tally.worked(from, t.now, int64(t.working))
 }
 

@@ -89,3 +89,5 @@ func TestUtilizationIsLoadTimesWork(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 }
+
+func seconds(ns int64) float64 { return float64(ns) / 1e9 }
