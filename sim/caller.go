@@ -44,9 +44,14 @@ func (e *edge) wake(of int32) {
 	if c.active == nil {
 		c.active = new(active)
 	}
-	if c.active.flying++; c.active.limiter == nil {
-		c.active.limiter, _ = inflight.New(inflight.Config{MaxRequests: e.config.Egress.MaxRequests}) // was tried once
+	if c.active.flying++; c.active.limiter != nil {
+		return
 	}
+	if len(e.limiters) == 0 {
+		l, _ := inflight.New(inflight.Config{MaxRequests: e.config.Egress.MaxRequests}) // was tried once
+		e.limiters = append(e.limiters, l)
+	}
+	c.active.limiter = takeLast(&e.limiters)
 }
 
 // settled notes that an attempt has ended, and drops now and then what knows nothing any more.
@@ -56,6 +61,7 @@ func (e *edge) settled(c *call) {
 	a := e.callers[c.client].active
 	a.used = e.now
 	if a.flying--; a.flying == 0 {
+		e.limiters = append(e.limiters, a.limiter)
 		a.limiter = nil
 	}
 	if e.now < e.swept+max(e.keep, int64(time.Minute)) {
