@@ -129,19 +129,12 @@ func (t *task) kill() {
 	t.core, _ = newCore(t.config, t.policy, t) // was tried once
 	t.wakes = false
 	for _, e := range t.edges {
-		if e.to == t.service {
-			e.disconnected(t.index)
+		if e.to != t.service || t.config.Connect == 0 {
+			continue
 		}
-	}
-}
-
-// disconnected takes away all connections to a task.
-func (e *edge) disconnected(task int) {
-	if e.to.config.Connect == 0 {
-		return
-	}
-	for i := range e.callers {
-		e.callers[i].connected &^= e.bit(int32(i), task)
+		for i := range e.callers {
+			e.callers[i].connected &^= e.bit(int32(i), t.index)
+		}
 	}
 }
 

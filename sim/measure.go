@@ -185,41 +185,35 @@ type Load struct {
 	Present  int   `json:"present"`  // the most requests at one task at once
 }
 
-// A tally is what a service has measured.
-type tally struct {
-	sim     *Sim
-	windows []Load
-	slots   []Load
-}
-
-func (y *tally) each(f func(*Load)) {
-	f(&y.slots[y.sim.slotOf(y.sim.now)])
-	for w := range y.sim.windowsAt(y.sim.now) {
-		f(&y.windows[w])
+// count calls f with each Load that now is part of.
+func (v *service) count(f func(*Load)) {
+	f(&v.series[v.slotOf(v.now)])
+	for w := range v.windowsAt(v.now) {
+		f(&v.sums[w])
 	}
 }
 
-func (y *tally) arrived(present int) {
-	y.each(func(l *Load) { l.Arrived++; l.Present = max(l.Present, present) })
+func (v *service) countArrival(present int) {
+	v.count(func(l *Load) { l.Arrived++; l.Present = max(l.Present, present) })
 }
 
-// worked counts the time of so many processors, when it passed.
-func (y *tally) worked(from, to, processors int64) {
-	for w := range y.windows {
-		window := &y.sim.config.Windows[w]
-		y.windows[w].BusyNS += processors * max(min(to, int64(window.To))-max(from, int64(window.From)), 0)
+// countWork counts the time of so many processors, when it passed.
+func (v *service) countWork(from, to, processors int64) {
+	for w := range v.sums {
+		window := &v.Sim.config.Windows[w]
+		v.sums[w].BusyNS += processors * max(min(to, int64(window.To))-max(from, int64(window.From)), 0)
 	}
-	step := int64(y.sim.config.Step)
+	step := int64(v.Sim.config.Step)
 	for from < to {
-		slot := y.sim.slotOf(from)
+		slot := v.slotOf(from)
 		end := min(int64(slot+1)*step, to)
-		y.slots[slot].BusyNS += processors * (end - from)
+		v.series[slot].BusyNS += processors * (end - from)
 		from = end
 	}
 }
 
-func (y *tally) replied(a reply) {
-	y.each(func(l *Load) {
+func (v *service) countReply(a reply) {
+	v.count(func(l *Load) {
 		switch a {
 		case served:
 			l.Served++

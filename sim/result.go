@@ -111,10 +111,7 @@ type ServiceSeries struct {
 
 // rounded returns v with six digits, so that no machine's last bit shows.
 func rounded(v float64) float64 {
-	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
-	if err != nil {
-		return 0
-	}
+	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64) // of a number in this form, cannot fail
 	return r
 }
 
@@ -218,10 +215,10 @@ func (v *service) result() ServiceResult {
 		r.Crashes += t.crashed
 	}
 	for i, w := range v.Sim.config.Windows {
-		r.Windows = append(r.Windows, v.summary(v.tally.windows[i], (w.To-w.From).Seconds()))
+		r.Windows = append(r.Windows, v.summary(v.sums[i], (w.To-w.From).Seconds()))
 	}
-	for i := range v.tally.slots {
-		l := v.summary(v.tally.slots[i], v.Sim.config.Step.Seconds())
+	for i := range v.series {
+		l := v.summary(v.series[i], v.Sim.config.Step.Seconds())
 		r.Series.Arrived = append(r.Series.Arrived, l.Arrived)
 		r.Series.Served = append(r.Series.Served, l.Served)
 		r.Series.Rejected = append(r.Series.Rejected, l.Rejected)

@@ -18,7 +18,8 @@ type service struct {
 	tasks  []*task
 	calls  []*edge // of its tasks, as callers
 	random *stream // service times
-	tally  tally
+	sums   []Load  // by window
+	series []Load  // by slot
 }
 
 // A task is a server process: processors that run what is ready from one queue,
@@ -78,7 +79,7 @@ type request struct {
 }
 
 func (s *Sim) newService(c *Service) *service {
-	v := &service{Sim: s, config: c, random: s.stream(), tally: tally{s, make([]Load, len(s.config.Windows)), make([]Load, s.slots)}}
+	v := &service{Sim: s, config: c, random: s.stream(), sums: make([]Load, len(s.config.Windows)), series: make([]Load, s.slots)}
 	policy := s.stream()
 	for i := range c.Tasks {
 		t := &task{service: v, index: i, number: len(s.tasks), name: c.Name + "-" + strconv.Itoa(i), slow: 1, policy: policy}
@@ -102,7 +103,7 @@ func (t *task) reached(r *request) {
 	}
 	r.arrived = true
 	t.present++
-	t.tally.arrived(t.present)
+	t.countArrival(t.present)
 	if t.crashes() {
 		return
 	}
@@ -185,7 +186,7 @@ func (t *task) account() {
 		return
 	}
 	t.meter.used += int64(t.working) * (t.now - from)
-	t.tally.worked(from, t.now, int64(t.working))
+	t.countWork(from, t.now, int64(t.working))
 }
 
 // better reports whether t is to be preferred to o.
@@ -274,7 +275,7 @@ func (t *task) finish(r *request, a reply) {
 
 // end ends a request with its reply.
 func (t *task) end(r *request) {
-	t.tally.replied(r.reply)
+	t.countReply(r.reply)
 	t.present--
 	t.respond(r, r.reply)
 }
