@@ -49,10 +49,8 @@ func New(c Config) (s *Server, err error) {
 	return s, nil
 }
 
-// Update changes the configuration of a Server in use, or returns an error that names the
-// field that is wrong and changes nothing. The policies keep their state, except the shedder when
-// it begins to enforce after it has observed. Requests in flight end under the old
-// configuration.
+// Update changes the configuration of a Server in use, as [Core.Update] does, or returns an error
+// that names the field that is wrong and changes nothing.
 func (s *Server) Update(c Config) error {
 	s.update.Lock()
 	defer s.update.Unlock()

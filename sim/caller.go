@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -64,7 +63,7 @@ func (e *edge) settled(c *call) {
 		e.limiters = append(e.limiters, a.limiter)
 		a.limiter = nil
 	}
-	if e.now < e.swept+max(e.keep, int64(time.Minute)) {
+	if e.now < e.swept+e.keep {
 		return
 	}
 	e.swept = e.now
@@ -73,18 +72,6 @@ func (e *edge) settled(c *call) {
 			c.active = nil
 		}
 	}
-}
-
-// keep is for how long a throttle remembers a call: until the last bucket has left the window.
-func (e *Edge) keep(advised bool) time.Duration {
-	if e.Egress.ThrottleMode == spillway.ModeOff {
-		return 0
-	}
-	window := cmp.Or(e.Egress.Throttle.Window, throttle.DefaultWindow)
-	if window += window / 10; advised {
-		window = max(window, throttle.AdviceLifetime)
-	}
-	return window
 }
 
 // The policies of an edge are those of its current caller: so all callers share one stack, and

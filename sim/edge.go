@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -70,7 +71,8 @@ func (s *Sim) newEdge(c *Edge, callers int, g *group) *edge {
 		Sim: s, config: c, group: g, to: s.services[s.config.service(c.To)], callers: make([]caller, callers),
 		budget: c.Retry.bucket(), throttle: c.Egress.Throttle, network: s.stream(), choice: s.stream(), ejected: make(map[pair]*ejection.Ejection),
 	}
-	e.keep = int64(c.keep(e.to.config.AcceptRatio))
+	window := cmp.Or(c.Egress.Throttle.Window, throttle.DefaultWindow)
+	e.keep = int64(max(window+window/10, throttle.AdviceLifetime)) // until the last bucket has left the window
 	e.stack = egress.Policies{
 		Throttle: (*callerThrottle)(e), ThrottleMode: c.Egress.ThrottleMode,
 		Inflight: (*callerInflight)(e), InflightMode: c.Egress.InflightMode,
