@@ -82,9 +82,7 @@ type Config struct {
 }
 
 func (c Config) withDefaults() (Config, error) {
-	if c.RetryAfter == 0 {
-		c.RetryAfter = time.Second
-	}
+	c.RetryAfter = cmp.Or(c.RetryAfter, time.Second)
 	if c.Rand == nil {
 		c.Rand = rand.Float64
 	}

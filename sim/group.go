@@ -59,10 +59,7 @@ func (g *group) poisson() int64 {
 	left, at := g.arrivals.exponential(), g.now
 	for {
 		rate, until := g.rateAt(at)
-		need := math.Inf(1)
-		if rate > 0 {
-			need = left / rate * second
-		}
+		need := left / rate * second // no number, or infinite, without a rate
 		if need < float64(until-at) {
 			return at + int64(math.Ceil(need))
 		}
