@@ -95,10 +95,8 @@ func (s *Server) EnterAt(ctx context.Context, now time.Time, call spillway.Call,
 	return
 }
 
-// Reject reports whether a request would be rejected for overload if it came now: by the
-// in-flight limit, or by the shedder. If so it counts and reports the rejection. It never
-// waits. If it returns no Rejection, nothing was counted, and the request must still Enter. It
-// is for adapters that can reject more cheaply before they have read the request.
+// Reject is [Core.Reject] now, for adapters that can reject more cheaply before they have read the
+// request. It never waits.
 func (s *Server) Reject(call spillway.Call, from ratelimit.Caller) Rejection {
 	return s.RejectAt(context.Background(), time.Now(), &call, &from)
 }

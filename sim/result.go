@@ -209,10 +209,9 @@ func (s *Service) capacity() float64 {
 }
 
 func (v *service) result() ServiceResult {
-	r := ServiceResult{Name: v.config.Name, Tasks: v.config.Tasks, CapacityRPS: rounded(v.config.capacity())}
+	r := ServiceResult{Name: v.config.Name, Tasks: v.config.Tasks, CapacityRPS: rounded(v.config.capacity()), Crashes: v.crashed}
 	for _, t := range v.tasks {
 		t.account()
-		r.Crashes += t.crashed
 	}
 	for i, w := range v.Sim.config.Windows {
 		r.Windows = append(r.Windows, v.summary(v.sums[i], (w.To-w.From).Seconds()))

@@ -14,12 +14,13 @@ import (
 type service struct {
 	*Sim
 
-	config *Service
-	tasks  []*task
-	calls  []*edge // of its tasks, as callers
-	random *stream // service times
-	sums   []Load  // by window
-	series []Load  // by slot
+	config  *Service
+	tasks   []*task
+	calls   []*edge // of its tasks, as callers
+	random  *stream // service times
+	sums    []Load  // by window
+	series  []Load  // by slot
+	crashed int     // of its tasks, times
 }
 
 // A task is a server process: processors that run what is ready from one queue,
@@ -27,13 +28,12 @@ type service struct {
 type task struct {
 	*service
 
-	index   int // among the tasks of the service
-	number  int // among all tasks
-	name    string
-	crashed int           // times
-	core    *ingress.Core // the server policies; nil: none
-	policy  *stream       // their randomness
-	wakes   bool          // requests may leave their queues
+	index  int // among the tasks of the service
+	number int // among all tasks
+	name   string
+	core   *ingress.Core // the server policies; nil: none
+	policy *stream       // their randomness
+	wakes  bool          // requests may leave their queues
 
 	ready    runQueue        // requests that wait for a processor
 	rejected queue[*request] // those that a processor has to reject, which goes first
