@@ -86,7 +86,7 @@ func (s *Set) look(at int64, class spillway.Criticality, tried []*Endpoint) view
 		n[x.state(at, v.class)]++
 	}
 	v.blind = n[Unhealthy] == len(s.all)
-	v.panics = float64(n[Available]) < s.config.PanicThreshold*float64(n[Available]+n[LeftOut]+n[Ejected])
+	v.panics = float64(n[Available]) < s.config.PanicThreshold/100*float64(n[Available]+n[LeftOut]+n[Ejected])
 	return v
 }
 

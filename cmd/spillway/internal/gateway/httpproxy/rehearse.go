@@ -70,9 +70,7 @@ func (p *Proxy) rehearse(n *next, dial func(ctx context.Context, network, addres
 		}
 		x := &cluster{Cluster: upstream.New(named.Name)}
 		n.clusters[named.Name] = x
-		if err := x.replace(context.Background(), p.logger, u); err != nil {
-			return err
-		}
+		x.replace(context.Background(), p.logger, u)
 	}
 	return nil
 }

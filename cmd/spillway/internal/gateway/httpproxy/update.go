@@ -175,7 +175,7 @@ func (p *Proxy) commit(n *next) {
 		n.settings[name].count(p.book)
 	}
 	for name, u := range n.upstreams {
-		p.impossible(n.clusters[name].replace(p.base, p.logger, u)) // it was checked
+		n.clusters[name].replace(p.base, p.logger, u)
 	}
 	for key, g := range n.gates {
 		if p.gates[key] != nil {

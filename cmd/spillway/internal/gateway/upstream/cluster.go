@@ -39,18 +39,17 @@ func (x *Cluster) RoundTrip(r *http.Request) (*http.Response, error) {
 // Replace replaces the version in use by u, and checks its endpoints until ctx ends. Requests
 // that wait continue to wait, and the state of endpoints is kept. It is not for concurrent
 // use.
-func (x *Cluster) Replace(ctx context.Context, logger *slog.Logger, u *Version) error {
-	err := x.take(u)
+func (x *Cluster) Replace(ctx context.Context, logger *slog.Logger, u *Version) {
+	x.take(u)
 	u.check(ctx, logger)
-	return err
 }
 
-func (x *Cluster) take(u *Version) error {
+func (x *Cluster) take(u *Version) {
 	u.endpoints.work = &x.work
 	old := x.current.Load()
 	if old == nil {
 		x.current.Store(u)
-		return nil
+		return
 	}
 	if old.queue != nil && u.queue != nil {
 		old.queue.Update(u.queue.Limits())
@@ -59,10 +58,9 @@ func (x *Cluster) take(u *Version) error {
 	if old.checker != nil {
 		old.checker.stop() // so that nothing changes while it is taken over
 	}
-	err := u.endpoints.inherit(old.endpoints, u.config.Health != nil && old.config.Health != nil)
+	u.endpoints.inherit(old.endpoints, u.config.Health != nil && old.config.Health != nil)
 	x.current.Store(u)
 	old.Close()
-	return err
 }
 
 // Close closes the version in use.

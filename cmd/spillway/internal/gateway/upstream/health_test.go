@@ -52,10 +52,7 @@ func TestIntervals(t *testing.T) {
 			at = append(at, time.Since(begun))
 			return nil
 		}
-		e, err := newEndpoints(&config.Cluster{Endpoints: []string{"x:1"}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := newEndpoints(&config.Cluster{Endpoints: []string{"x:1"}}, nil)
 		c.close = func() {}
 		c.start(t.Context(), slog.New(slog.DiscardHandler), e)
 		time.Sleep(50 * time.Second)
