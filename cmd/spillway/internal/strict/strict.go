@@ -90,7 +90,8 @@ type Source struct {
 }
 
 // Decode reads the text, of at most so many bytes, into what v points to, by its yaml tags.
-// Durations are written as in Go. Each of values reads one more type of value.
+// Durations are written as in Go. Each of values reads one more type of value. An any gets a
+// map[string]any, a []any, or one value.
 func (s Source) Decode(v any, most int, values ...Value) error {
 	root, err := s.parse(most)
 	if err != nil {
@@ -103,20 +104,6 @@ func (s Source) Decode(v any, most int, values ...Value) error {
 	d := decoder{values: valuesByType(values), root: to.Type(), nodes: most / bytesPerNode}
 	d.decode(root, "", to)
 	return s.placed(d.errs).Err()
-}
-
-// Tree returns the text, of at most so many bytes, as a map[string]any, []any, or one value.
-func (s Source) Tree(most int) (any, error) {
-	root, bad := s.parse(most)
-	if bad != nil {
-		return nil, Errors{bad}
-	}
-	if root == nil {
-		return nil, nil //nolint:nilnil // a text that says nothing
-	}
-	d := decoder{nodes: most / bytesPerNode}
-	tree := d.tree(root, "")
-	return tree, s.placed(d.errs).Err()
 }
 
 // At returns the error of a field, with the line that has it, or the nearest field around it.

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 )
 
 // A configuration is read and written by its fields in several ways. What follows from a field is in
@@ -31,7 +33,7 @@ func (f visitor) visit(path string, v reflect.Value, tag reflect.StructTag, elem
 		}
 	case reflect.Struct:
 		for field, value := range v.Fields() {
-			f.visit(join(path, field.Tag.Get("yaml")), value, field.Tag, element)
+			f.visit(strict.Join(path, field.Tag.Get("yaml")), value, field.Tag, element)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
@@ -39,7 +41,7 @@ func (f visitor) visit(path string, v reflect.Value, tag reflect.StructTag, elem
 		}
 	case reflect.Map:
 		for _, key := range sortedKeys(v) {
-			f.visit(join(path, key.String()), v.MapIndex(key), tag, element)
+			f.visit(strict.Join(path, key.String()), v.MapIndex(key), tag, element)
 		}
 	default:
 		f(path, v, tag)
@@ -49,13 +51,6 @@ func (f visitor) visit(path string, v reflect.Value, tag reflect.StructTag, elem
 // sortedKeys returns the keys of a map with names.
 func sortedKeys(v reflect.Value) []reflect.Value {
 	return slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
-}
-
-func join(path, name string) string {
-	if path == "" {
-		return name
-	}
-	return path + "." + name
 }
 
 // nameOf returns what the i-th element of a list is called.

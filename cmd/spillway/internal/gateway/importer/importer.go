@@ -77,8 +77,8 @@ func (r *Result) Err() error {
 
 // read returns the root of a document. Of several, each has its name in its paths.
 func (r *Result) read(d Document) (document.Part, error) {
-	value, err := strict.Source(d).Tree(maxSize)
-	if err != nil {
+	var value any
+	if err := strict.Source(d).Decode(&value, maxSize); err != nil {
 		return document.Part{}, err
 	}
 	switch value.(type) {

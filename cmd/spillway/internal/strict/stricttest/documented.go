@@ -132,21 +132,15 @@ var links = regexp.MustCompile(` \(\[\w+\]\)`)
 
 // lookup returns the comment of a field, such as load.Config.Targets.CPU.
 func (l library) lookup(target string) (string, error) {
-	name, path, _ := strings.Cut(target, ".")
+	parts := strings.Split(target, ".")
+	name := parts[0]
 	if _, ok := l[name]; !ok {
 		if err := l.read(name); err != nil {
 			return "", err
 		}
 	}
-	typ, field, _ := strings.Cut(path, ".")
-	for { // Config.Targets.CPU is Targets.CPU, as its field has the name of its type
-		inner, rest, nested := strings.Cut(field, ".")
-		if !nested {
-			break
-		}
-		typ, field = inner, rest
-	}
-	doc, ok := l[name+"."+typ+"."+field]
+	last := parts[len(parts)-2:] // Config.Targets.CPU is Targets.CPU, as its field has the name of its type
+	doc, ok := l[name+"."+last[0]+"."+last[1]]
 	if !ok {
 		return "", fmt.Errorf("%s: no such field of the library", target)
 	}

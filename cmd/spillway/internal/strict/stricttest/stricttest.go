@@ -94,18 +94,10 @@ func (s Schema) Valid(t *testing.T) func(text string) error {
 		t.Fatal(err)
 	}
 	return func(text string) error {
-		tree, err := strict.Source{Text: []byte(text)}.Tree(1 << 24)
-		if err != nil {
+		var tree any
+		if err := (strict.Source{Text: []byte(text)}).Decode(&tree, 1<<24); err != nil {
 			t.Fatal(err)
 		}
-		asJSON, err := json.Marshal(tree)
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, err := validator.UnmarshalJSON(strings.NewReader(string(asJSON)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return schema.Validate(v)
+		return schema.Validate(tree)
 	}
 }
