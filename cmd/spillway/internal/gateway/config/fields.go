@@ -16,8 +16,8 @@ import (
 // its tags, beside its name in the file: "zero" has the value that a zero field stands for, "allowed" the
 // range of a number, "file" marks the name of another file, and "secret" a value that is not shown.
 
-// A visitor is called with a pointer that is set, or a single value, with its path in the file and the
-// tags of its field.
+// A visitor is called with a pointer that is set, a struct, or a single value, with its path in the file and
+// the tags of its field.
 type visitor func(path string, v reflect.Value, tag reflect.StructTag)
 
 // visit calls f with all that v holds. Elements of lists are identified by their names, if they have
@@ -32,6 +32,7 @@ func (f visitor) visit(path string, v reflect.Value, tag reflect.StructTag, elem
 			f.visit(path, v.Elem(), tag, element)
 		}
 	case reflect.Struct:
+		f(path, v, tag)
 		for field, value := range v.Fields() {
 			f.visit(strict.Join(path, field.Tag.Get("yaml")), value, field.Tag, element)
 		}
@@ -110,10 +111,9 @@ func Field(part any, path string) reflect.Value {
 			}
 			v = v.Elem()
 		}
-		t := v.Type()
-		for i := range t.NumField() {
-			if t.Field(i).Tag.Get("yaml") == name {
-				v = v.Field(i)
+		for field, value := range v.Fields() {
+			if field.Tag.Get("yaml") == name {
+				v = value
 				break
 			}
 		}

@@ -38,12 +38,9 @@ func (k *checker) engines() {
 		r := e.Redis
 		if r == nil {
 			k.failf(at+".redis", "is missing, must say which servers the proxies share")
-			return
+			continue
 		}
-		k.some(at+".redis.addresses", len(r.Addresses))
-		for _, address := range r.Addresses {
-			k.address(at+".redis.addresses", address, false)
-		}
+		k.endpoints(at+".redis.addresses", r.Addresses)
 		if r.Username != "" && r.PasswordFile == "" {
 			k.failf(at+".redis.password_file", "is missing, must be given with username")
 		}
@@ -52,6 +49,9 @@ func (k *checker) engines() {
 
 // shared checks a quota that an engine shares.
 func (k *checker) shared(at, name string, q *Quota) {
+	if q == nil {
+		return
+	}
 	if q.Engine == "" {
 		if q.Domain != "" {
 			k.failf(at+".domain", "is %.64q, but without engine nothing is shared: leave it out", q.Domain)
