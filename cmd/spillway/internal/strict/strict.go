@@ -156,7 +156,14 @@ func find(n *yaml.Node, field string) *yaml.Node {
 	field = strings.TrimPrefix(field, ".")
 	var next *yaml.Node
 	longest := 0
-	for part, value := range parts(n) {
+	for i, value := range n.Content {
+		part := fmt.Sprintf("[%d]", i)
+		if n.Kind == yaml.MappingNode {
+			if i%2 == 0 {
+				continue // a key
+			}
+			part = n.Content[i-1].Value
+		}
 		if rest, ok := strings.CutPrefix(field, part); ok && len(part) > longest && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 			next, longest = value, len(part)
 		}
@@ -165,18 +172,4 @@ func find(n *yaml.Node, field string) *yaml.Node {
 		return n
 	}
 	return find(next, field[longest:])
-}
-
-// parts yields the values of a mapping and of a sequence, by their ends of a path.
-func parts(n *yaml.Node) func(yield func(string, *yaml.Node) bool) {
-	return func(yield func(string, *yaml.Node) bool) {
-		for i, value := range n.Content {
-			switch {
-			case n.Kind == yaml.SequenceNode && !yield(fmt.Sprintf("[%d]", i), value):
-				return
-			case n.Kind == yaml.MappingNode && i%2 == 1 && !yield(n.Content[i-1].Value, value):
-				return
-			}
-		}
-	}
 }

@@ -19,7 +19,7 @@ import (
 // have. The package policyconf has the tags.
 func (s Schema) documented(all *jsonschema.Schema) error {
 	l := library{}
-	for _, t := range structs(reflect.TypeOf(s.Of), nil) {
+	for _, t := range strict.Structs(reflect.TypeOf(s.Of), nil) {
 		def := all.Definitions[t.Name()]
 		if def == nil {
 			continue
@@ -40,24 +40,6 @@ func (s Schema) documented(all *jsonschema.Schema) error {
 		}
 	}
 	return nil
-}
-
-// structs returns the types of all structs in t.
-func structs(t reflect.Type, seen []reflect.Type) []reflect.Type {
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Map:
-		return structs(t.Elem(), seen)
-	case reflect.Struct:
-		if slices.Contains(seen, t) {
-			return seen
-		}
-		seen = append(seen, t)
-		for f := range t.Fields() {
-			seen = structs(f.Type, seen)
-		}
-	default: // a value
-	}
-	return seen
 }
 
 // A library has the documentation of fields, by package, type and field: throttle.Config.K.
