@@ -92,21 +92,16 @@ func (s *Set) look(at int64, class spillway.Criticality, tried []*Endpoint) view
 
 // rank returns the rank of x.
 func (v *view) rank(x *Endpoint) int {
-	if v.detours > 0 && slices.Contains(v.passed[:v.detours], x) {
-		return rankNone
+	state := Available
+	if !v.calm {
+		state = x.state(v.at, v.class)
 	}
-	tried := len(v.tried) > 0 && slices.Contains(v.tried, x)
-	if v.calm {
-		if tried {
-			return rankTried
-		}
-		return rankBest
-	}
-	state := x.state(v.at, v.class)
 	switch {
+	case slices.Contains(v.passed[:v.detours], x):
+		return rankNone
 	case state == Unhealthy && !v.blind:
 		return rankUnhealthy
-	case tried:
+	case slices.Contains(v.tried, x):
 		return rankTried
 	case state.soft() && !v.panics, state == Unreachable:
 		return rankSkipped
