@@ -36,35 +36,23 @@ func (c *Config) Check() error {
 func (k *checker) check() {
 	k.shares = make(map[string]string)
 	c := k.config
-	k.admin()
-	k.otel()
-	k.xds()
-	k.engines()
+	visitor(k.field).visit("", reflect.ValueOf(c).Elem(), "", func(_ reflect.Value, i int) string { return strconv.Itoa(i) })
 	if len(c.Mongo) == 0 || len(c.Listeners)+len(c.Clusters) > 0 {
 		k.some("listeners", len(c.Listeners))
 		k.some("clusters", len(c.Clusters))
 	}
-	k.mongos()
-	for i := range c.Listeners {
-		k.listener(fmt.Sprintf("listeners[%d]", i), &c.Listeners[i])
-	}
-	unique(k, "listeners", "name", c.Listeners, func(_ int, l *Listener) string { return l.Defaulted().Name })
-	unique(k, "listeners", "address", c.Listeners, func(i int, l *Listener) string { return portZero(l.Address, i) })
-	for i := range c.Clusters {
-		k.cluster(fmt.Sprintf("clusters[%d]", i), &c.Clusters[i])
-	}
-	unique(k, "clusters", "name", c.Clusters, func(_ int, x *Cluster) string { return x.Name })
 	if len(c.Routes) == 0 && len(c.Clusters) > 1 {
 		k.failf("routes", "is missing, must say what goes to which of the %d clusters", len(c.Clusters))
 	}
-	for i := range c.Routes {
-		k.route(fmt.Sprintf("routes[%d]", i), &c.Routes[i])
-	}
-	visitor(k.field).visit("", reflect.ValueOf(c).Elem(), "", func(_ reflect.Value, i int) string { return strconv.Itoa(i) })
+	unique(k, "listeners", "name", c.Listeners, func(_ int, l *Listener) string { return l.Defaulted().Name })
+	unique(k, "listeners", "address", c.Listeners, func(i int, l *Listener) string { return portZero(l.Address, i) })
+	unique(k, "clusters", "name", c.Clusters, func(_ int, x *Cluster) string { return x.Name })
+	unique(k, "mongo", "name", c.Mongo, func(_ int, m *Mongo) string { return m.Defaulted().Name })
+	unique(k, "mongo", "address", c.Mongo, func(i int, m *Mongo) string { return portZero(m.Address, i) })
 }
 
-// field checks what follows from the type and the tags of a field: the words that its schema has, and
-// the range of a number. Zero is the default, unless the field is required.
+// field checks a field by its type and its tags, which have the words of its schema, and the range of a
+// number. Zero is the default, unless the field is required.
 func (k *checker) field(path string, v reflect.Value, tag reflect.StructTag) {
 	if allowed := tag.Get("allowed"); allowed != "" && (!v.IsZero() || tag.Get("jsonschema") == "required") && !inRange(v, allowed) {
 		k.failf(path, "is %v, must %s", v.Interface(), strings.Replace("be "+allowed, "be not", "not be", 1))
@@ -78,10 +66,40 @@ func (k *checker) field(path string, v reflect.Value, tag reflect.StructTag) {
 		if _, ok := x.Criticality(); !ok && x != "" {
 			k.failf(path, "is %.32q, must be CRITICAL_PLUS, CRITICAL, SHEDDABLE_PLUS or SHEDDABLE", x)
 		}
+	case string:
+		if _, words, ok := strings.Cut(tag.Get("jsonschema"), "enum="); ok {
+			k.oneOf(path, x, strings.Split(words, ",enum=")...)
+		}
+	default:
+		k.section(path, x)
+	}
+}
+
+// section checks a struct: by itself, or with the policies that it is for.
+func (k *checker) section(path string, section any) {
+	switch x := section.(type) {
 	case *ServerTLS:
 		k.pair(path, x.Certificate, x.Key, true)
 	case *ClientTLS:
 		k.pair(path, x.Certificate, x.Key, false)
+	case Admin:
+		k.admin(&x)
+	case *Otel:
+		k.otel(x)
+	case *XDS:
+		k.xds(x)
+	case Engine:
+		k.engine(path, &x)
+	case Listener:
+		k.listener(path, &x)
+	case Cluster:
+		k.cluster(path, &x)
+	case Route:
+		k.route(path, &x)
+	case Mongo:
+		k.mongo(path, &x)
+	case *Health:
+		k.health(path, x)
 	case RateLimit:
 		k.each(path+".exempt", x.Exempt, isNetwork, "a network such as 10.0.0.0/8")
 		try(k, path, x, ratelimit.New)
@@ -95,15 +113,10 @@ func (k *checker) field(path string, v reflect.Value, tag reflect.StructTag) {
 		try(k, path, x, throttle.New)
 	case Inflight:
 		try(k, path, x, inflight.New)
-	case string:
-		if _, words, ok := strings.Cut(tag.Get("jsonschema"), "enum="); ok {
-			k.oneOf(path, x, strings.Split(words, ",enum=")...)
-		}
 	}
 }
 
-func (k *checker) admin() {
-	a := k.config.Admin
+func (k *checker) admin(a *Admin) {
 	if path, ok := strings.CutPrefix(a.Address, "unix:"); ok {
 		if len(path) == 0 || len(path) > maxSocketPath {
 			k.failf("admin.address", "is %.64q, must be unix: and a path of 1 to %d bytes", a.Address, maxSocketPath)
@@ -250,7 +263,6 @@ func (k *checker) cluster(at string, x *Cluster) {
 		k.failf(at+".name", "is missing")
 	}
 	k.endpoints(at+".endpoints", x.Endpoints)
-	k.health(at+".health", x.Health)
 	k.balance(at, x)
 	k.shared(at+".quota", x.Name, x.Quota)
 	k.learnCosts(at+".learn_costs", x)
@@ -262,9 +274,6 @@ func (k *checker) cluster(at string, x *Cluster) {
 }
 
 func (k *checker) health(at string, h *Health) {
-	if h == nil {
-		return
-	}
 	d := Cluster{Health: h}.Defaulted().Health
 	switch {
 	case d.Type != "http" && h.Path != "":

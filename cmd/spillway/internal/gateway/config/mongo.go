@@ -166,19 +166,6 @@ func parseNetwork(text string) (netip.Prefix, error) {
 	return netip.ParsePrefix(text)
 }
 
-// mongos checks all listeners for clients of MongoDB.
-func (k *checker) mongos() {
-	all := k.config.Mongo
-	for i := range all {
-		k.mongo(fmt.Sprintf("mongo[%d]", i), &all[i])
-	}
-	unique(k, "mongo", "name", all, func(_ int, m *Mongo) string { return m.Defaulted().Name })
-	unique(k, "mongo", "address", all, func(i int, m *Mongo) string { return portZero(m.Address, i) })
-	for i := range all {
-		k.otherName(fmt.Sprintf("mongo[%d].name", i), all[i].Name)
-	}
-}
-
 // otherName rejects the name of an HTTP listener or of a cluster: names must be unique,
 // because counters use them.
 func (k *checker) otherName(at, name string) {
@@ -194,6 +181,7 @@ func (k *checker) otherName(at, name string) {
 }
 
 func (k *checker) mongo(at string, m *Mongo) {
+	k.otherName(at+".name", m.Name)
 	k.address(at+".address", m.Address, true)
 	if m.TLS != nil && m.TLSPassthrough {
 		k.failf(at+".tls_passthrough", "is true, but with tls there is nothing to pass through")
