@@ -3,7 +3,6 @@ package decisions
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -208,15 +207,8 @@ func CallerOf(r *http.Request) string {
 			return Clean(name)
 		}
 	}
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return ""
-	}
-	a, err := netip.ParseAddr(host)
-	if err != nil {
-		return ""
-	}
-	return Network(a)
+	a, _ := netip.ParseAddrPort(r.RemoteAddr) // zero for other networks, such as Unix sockets
+	return Network(a.Addr())
 }
 
 // RequestID returns the request id that a request has, empty if none.
