@@ -21,13 +21,14 @@ type logging struct {
 	json   atomic.Bool
 }
 
-// newLogging returns a log and its logger. A format overrides the configuration file. The log must
-// be closed.
+// newLogging returns a log with the level info, and its logger. A format overrides the configuration
+// file. The log must be closed.
 func newLogging(w io.Writer, format string) (*logging, *slog.Logger) {
 	l := &logging{format: format, lines: lines.New(func(line []byte) error {
 		_, err := w.Write(line)
 		return err
 	}, nil)}
+	l.set(new(config.Config))
 	options, to := &slog.HandlerOptions{Level: &l.level}, lines.Writer{Queue: l.lines}
 	return l, slog.New(&either{l, slog.NewTextHandler(to, options), slog.NewJSONHandler(to, options)})
 }
