@@ -17,11 +17,11 @@ import (
 
 // simCommand has the commands of "spillway sim".
 type simCommand struct {
-	Run    simRun    `cmd:"" default:"withargs" help:"Run scenarios (the default)."`
-	List   simList   `cmd:"" help:"List the built-in scenarios."`
-	Show   simShow   `cmd:"" help:"Print a built-in scenario, as a start for your own."`
-	Schema simSchema `cmd:"" help:"Print the JSON schema of scenario files."`
-	Drill  simDrill  `cmd:"" help:"Predict what a drill has measured, and compare."`
+	Run    simRun   `cmd:"" default:"withargs" help:"Run scenarios (the default)."`
+	List   simList  `cmd:"" help:"List the built-in scenarios."`
+	Show   simShow  `cmd:"" help:"Print a built-in scenario, as a start for your own."`
+	Schema printed  `cmd:"" help:"Print the JSON schema of scenario files."`
+	Drill  simDrill `cmd:"" help:"Predict what a drill has measured, and compare."`
 }
 
 // Help is what the parser adds to the help of the command.
@@ -29,14 +29,6 @@ func (simCommand) Help() string {
 	return "A scenario is a system and what happens to it, in a YAML or JSON file or built in. It runs in virtual time on the " +
 		"policies that run in production: minutes pass in a second, and the same seed gives the same bytes on every machine.\n\n" +
 		"Exit status: 0 if all expectations of the scenarios hold, 1 if not, 2 for a wrong file or wrong usage, 130 if interrupted."
-}
-
-type simSchema struct{}
-
-// Run prints the schema.
-func (simSchema) Run(w streams) error {
-	_, err := io.WriteString(w.stdout, scenario.Schema)
-	return err
 }
 
 type simList struct{ output }
