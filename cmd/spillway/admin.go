@@ -47,7 +47,7 @@ type operators struct {
 	asks     chan func()   // that the follower is to do
 	draining chan struct{} // closed when the follower does nothing any more
 	config   atomic.Pointer[config.Config]
-	settings atomic.Pointer[settings]
+	settings atomic.Pointer[[]admin.Setting] // of config
 	override atomic.Pointer[admin.Override]
 	events   events
 	tls      atomic.Pointer[tls.Config] // nil: in the clear
@@ -177,15 +177,14 @@ func (o *operators) took(c *config.Config) {
 	}
 	o.use(c)
 	o.events.use(c)
-	if o.server != nil {
-		o.server.Allow(o.access())
-	}
+	o.server.Allow(o.access())
 }
 
 // use sets the configuration that is in use. MongoDB commands pass the gates once per
 // attempt, so they are collected by their end.
 func (o *operators) use(c *config.Config) {
 	o.config.Store(c)
+	o.settings.Store(new(settingsOf(c)))
 	var keys []string
 	for _, m := range c.Defaulted().Mongo {
 		keys = append(keys, m.Name)
@@ -199,9 +198,6 @@ func (o *operators) use(c *config.Config) {
 func (o *operators) drain() { close(o.draining) }
 
 func (o *operators) close() {
-	if o.server == nil {
-		return
-	}
 	if err := o.server.Close(); err != nil {
 		o.logger.Warn("closing the address for operators", "error", err)
 	}
@@ -251,7 +247,7 @@ func (o *operators) SetMode(mode spillway.Mode) (kept []string, err error) {
 		if err := f.proxy.Update(wanted); err != nil {
 			return err
 		}
-		o.config.Store(wanted)
+		o.use(wanted)
 		o.events.note(false, "mode "+mode.String())
 		changes := config.Diff(f.now.Defaulted(), wanted.Defaulted())
 		if len(changes) == 0 {
@@ -275,15 +271,7 @@ func (o *operators) Reload() error {
 			}
 			return err
 		}
-		r := readingOf(f.file)
-		if _, err := r.usable(); err != nil {
-			return err
-		}
-		before := f.now
-		if f.read("the API"); f.now == before {
-			return errors.New("reload failed; keeping the previous configuration; the log has the reason")
-		}
-		return nil
+		return f.read("the API")
 	})
 }
 
@@ -300,23 +288,8 @@ func (o *operators) Ready() error {
 	return nil
 }
 
-// settings are the fields of a configuration.
-type settings struct {
-	of  *config.Config
-	all []admin.Setting
-}
-
-// Settings implements [admin.Proxy]. It is called each second while requests are rejected, so it
-// reads the fields of each configuration once.
-func (o *operators) Settings() []admin.Setting {
-	c := o.config.Load()
-	if s := o.settings.Load(); s != nil && s.of == c {
-		return s.all
-	}
-	s := &settings{c, settingsOf(c)}
-	o.settings.Store(s)
-	return s.all
-}
+// Settings implements [admin.Proxy].
+func (o *operators) Settings() []admin.Setting { return *o.settings.Load() }
 
 func settingsOf(c *config.Config) (all []admin.Setting) {
 	given := make(map[string]bool)

@@ -113,15 +113,6 @@ func (r *reading) config() (*config.Config, error) {
 	return config.Parse(r.file, r.text)
 }
 
-// usable returns the configuration that was read, if this program supports it.
-func (r *reading) usable() (*config.Config, error) {
-	c, err := r.config()
-	if err != nil {
-		return nil, err
-	}
-	return c, otel.Check(c.Otel)
-}
-
 // fingerprint changes when the text changes, or a file that c names. An unreadable file has a
 // fingerprint, too.
 func (r *reading) fingerprint(c *config.Config) [sha256.Size]byte {
@@ -174,12 +165,9 @@ func flagged(err error) error {
 	if !ok {
 		return err
 	}
+	flags := map[string]string{"clusters[0].endpoints[0]": "--upstream", "listeners[0].address": "--listen", "mode": "--mode"}
 	named := *wrong
-	for field, flag := range map[string]string{"clusters[0].endpoints[0]": "--upstream", "listeners[0].address": "--listen", "mode": "--mode"} {
-		if wrong.Field == field {
-			named.Field = flag
-		}
-	}
+	named.Field = cmp.Or(flags[wrong.Field], wrong.Field)
 	return &named
 }
 
@@ -237,12 +225,12 @@ func (f *follower) follow(ctx context.Context, hangups <-chan os.Signal) {
 		case <-ctx.Done():
 			return
 		case <-hangups:
-			f.read("SIGHUP")
+			_ = f.read("SIGHUP")
 		case ask := <-f.operators.asks:
 			ask()
 		case <-looks.C:
 			if f.changed() {
-				f.read("a file has changed")
+				_ = f.read("a file has changed")
 			}
 		}
 	}
@@ -256,31 +244,41 @@ func (f *follower) changed() bool {
 	return r.fingerprint(f.now) != f.seen
 }
 
-// read reloads the file; why is the reason, for the log.
-func (f *follower) read(why string) {
+// read reloads the file; why is the reason, for the log, which has an error, too.
+func (f *follower) read(why string) error {
 	if f.file == "" {
 		f.logger.Info("there is no file to read again")
-		return
+		return nil
 	}
 	// The fingerprint is of the text that is used, and of the other files before they are
 	// read: a change in between is detected as a change.
 	r := readingOf(f.file)
-	before := r.fingerprint(f.now)
-	var after [sha256.Size]byte
-	wanted, err := r.usable()
-	if err == nil {
-		after = r.fingerprint(wanted)
-		err = f.proxy.Update(wanted)
-	}
+	f.seen = r.fingerprint(f.now)
+	err := f.use(&r)
+	f.operators.events.reloaded(plainly(err))
 	if err != nil {
-		f.seen = before
 		f.logger.Error("reload failed; keeping the previous configuration", "because", why, "error", plainly(err))
-		f.operators.events.reloaded(plainly(err))
-		return
+		return err
 	}
-	f.now, f.seen = wanted, after
+	f.logger.Info("the configuration was read", "because", why)
+	return nil
+}
+
+// use puts what was read in place, if this program supports it.
+func (f *follower) use(r *reading) error {
+	wanted, err := r.config()
+	if err != nil {
+		return err
+	}
+	if err := otel.Check(wanted.Otel); err != nil {
+		return err
+	}
+	seen := r.fingerprint(wanted)
+	if err := f.proxy.Update(wanted); err != nil {
+		return err
+	}
+	f.now, f.seen = wanted, seen
 	f.log.set(wanted)
 	f.operators.took(wanted)
-	f.operators.events.reloaded(nil)
-	f.logger.Info("the configuration was read", "because", why)
+	return nil
 }
