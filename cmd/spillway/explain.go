@@ -62,7 +62,7 @@ func (c *explainCommand) Run(w streams) error {
 	if err != nil {
 		return usage{err}
 	}
-	return c.tell(w, e.Write, indented(e))
+	return c.tell(w, e.Write, e, nil)
 }
 
 // request makes the request, as a server reads one.

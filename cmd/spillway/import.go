@@ -107,7 +107,7 @@ func (c *importing) run(
 		_, err := stdout.Write(text)
 		return err
 	}
-	if err := c.tell(w, words, indented(whole)); err != nil {
+	if err := c.tell(w, words, whole, nil); err != nil {
 		return err
 	}
 	if text == nil {

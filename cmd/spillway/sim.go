@@ -53,7 +53,7 @@ func (c *simList) Run(w streams) error {
 			fmt.Fprintf(t, "%s\t%s\n", e.Name, e.About)
 		}
 		return t.Flush()
-	}, indented(all))
+	}, all, nil)
 }
 
 type simShow struct {
@@ -88,10 +88,7 @@ func (c *simDrill) Run(ctx context.Context, w streams) error {
 	if err != nil {
 		return usage{fmt.Errorf("%s: %w", c.File, err)}
 	}
-	if err := c.tell(w, all.WriteTable, indented(all)); err != nil {
-		return err
-	}
-	return outcome(false, all.Within())
+	return c.tell(w, all.WriteTable, all, outcome(false, all.Within()))
 }
 
 // simRun has the flags of "spillway sim run".
@@ -112,10 +109,11 @@ func (c *simRun) Run(ctx context.Context, w streams) error {
 	if err != nil {
 		return usage{err}
 	}
-	if err := c.try(file{flag: "report", name: c.Report}); err != nil {
+	var all []*scenario.Outcome
+	page := file{"report", c.Report, func(w io.Writer) error { return simreport.Write(w, all) }}
+	if err := c.try(page); err != nil {
 		return err
 	}
-	var all []*scenario.Outcome
 	passed := true
 	for _, s := range scenarios {
 		o, err := c.outcome(ctx, s, options, w)
@@ -126,11 +124,7 @@ func (c *simRun) Run(ctx context.Context, w streams) error {
 		passed = passed && o.Passed()
 	}
 	none := func(io.Writer) error { return nil } // the tables are printed as they come
-	page := file{"report", c.Report, func(w io.Writer) error { return simreport.Write(w, all) }}
-	if err := c.tell(w, none, indented(all), page); err != nil {
-		return err
-	}
-	return outcome(false, passed)
+	return c.tell(w, none, all, outcome(false, passed), page)
 }
 
 // outcome runs one scenario and prints its table, if tables are wanted.
