@@ -24,7 +24,6 @@ type checkCommand struct {
 	Live bool `help:"Also try to listen on the addresses and to connect to the endpoints, from this machine."`
 }
 
-// Help is what the parser adds to the help of the command.
 func (checkCommand) Help() string {
 	return "Lists all errors of the configuration, and warns of probable mistakes. " +
 		"Exit status: 0 without errors, 1 if an endpoint cannot be reached, 2 if the configuration is wrong, 3 if a file that it names " +
@@ -107,11 +106,10 @@ func schemaStep(err error) step {
 }
 
 func newStep(name string, status int, errs []error, detail, hint string) step {
-	s := step{Name: name, OK: len(errs) == 0, Detail: detail, Problems: texts(errs), status: status}
-	if !s.OK {
-		s.Detail, s.Hint = "", hint
+	if len(errs) > 0 {
+		return step{Name: name, Problems: texts(errs), Hint: hint, status: status}
 	}
-	return s
+	return step{Name: name, OK: true, Detail: detail}
 }
 
 func texts(errs []error) (all []string) {

@@ -20,7 +20,6 @@ type drillCommand struct {
 	Report string        `placeholder:"FILE.html" help:"Write a page with charts to FILE, which works without a network."`
 }
 
-// Help is what the parser adds to the help of the command.
 func (drillCommand) Help() string {
 	return "The backend is a child process that listens on 127.0.0.1 and has one CPU. It gets 0.5 times its capacity, " +
 		"then the overload, then 0.5 times again: once without Spillway, once with it in the caller, in the backend, in both, or in a proxy between them. " +

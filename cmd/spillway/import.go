@@ -18,7 +18,6 @@ type importCommand struct {
 	Mongodb importMongoDB `cmd:"" help:"Import a connection string, or the configuration or parameters of a MongoDB server."`
 }
 
-// Help is what the parser adds to the help of the command.
 func (importCommand) Help() string {
 	return "Writes the configuration to standard output. Standard error lists the settings that were not imported, or that have another meaning: " +
 		"each with its path, value and reason, security settings first. If a security setting is left out, or if nothing can be imported, " +

@@ -49,7 +49,7 @@ const (
 	exitInterrupted = 130
 )
 
-// cli is the command line.
+// cli is the command line. The parser calls Run of a command, and adds what Help returns to its help.
 type cli struct {
 	Version kong.VersionFlag `env:"-" help:"Print the version."`
 

@@ -24,7 +24,6 @@ type simCommand struct {
 	Drill  simDrill `cmd:"" help:"Predict what a drill has measured, and compare."`
 }
 
-// Help is what the parser adds to the help of the command.
 func (simCommand) Help() string {
 	return "A scenario is a system and what happens to it, in a YAML or JSON file or built in. It runs in virtual time on the " +
 		"policies that run in production: minutes pass in a second, and the same seed gives the same bytes on every machine.\n\n" +
