@@ -132,9 +132,13 @@ func (s *supervisor) access() access.Config {
 	return a
 }
 
-// took is called after a reload with the new configuration. It discards changes that were
-// made over the API.
-func (s *supervisor) took(c *config.Config) {
+// put puts a configuration in place. It discards changes that were made over the API.
+func (s *supervisor) put(c *config.Config) error {
+	if err := s.proxy.Update(c); err != nil {
+		return err
+	}
+	s.now = c
+	s.log.set(c)
 	if was := s.override.Swap(nil); was != nil {
 		s.logger.Warn("a change over the API is dropped", "field", was.Field, "was", was.Value, "is", string(c.Defaulted().Mode))
 	}
@@ -149,6 +153,7 @@ func (s *supervisor) took(c *config.Config) {
 	}
 	s.use(c)
 	s.server.Allow(s.access())
+	return nil
 }
 
 // use sets the configuration that is in use. MongoDB commands pass the gates once per
@@ -234,11 +239,7 @@ func (s *supervisor) SetMode(mode spillway.Mode) (kept []string, err error) {
 func (s *supervisor) Reload() error {
 	return s.do(func() error {
 		if s.file == "" { // what the command line says
-			err := s.proxy.Update(s.now)
-			if err == nil {
-				s.took(s.now)
-			}
-			return err
+			return s.put(s.now)
 		}
 		return s.read("the API")
 	})

@@ -285,18 +285,16 @@ func (s *supervisor) read(why string) error {
 // load puts what was read in place, if this program supports it.
 func (s *supervisor) load(r *reading) error {
 	wanted, err := r.config()
+	if err == nil {
+		err = otel.Check(wanted.Otel)
+	}
 	if err != nil {
 		return err
 	}
-	if err := otel.Check(wanted.Otel); err != nil {
-		return err
-	}
 	seen := r.fingerprint(wanted)
-	if err := s.proxy.Update(wanted); err != nil {
+	if err := s.put(wanted); err != nil {
 		return err
 	}
-	s.now, s.seen = wanted, seen
-	s.log.set(wanted)
-	s.took(wanted)
+	s.seen = seen
 	return nil
 }
