@@ -35,8 +35,9 @@ var UPlot = "/*\n" + license + "\n*/\n" + uplot
 // A Verdict is the result of all checks in one word, with its CSS class and an explanation.
 type Verdict struct{ Class, Word, Text string }
 
-// VerdictOf returns the verdict of checks, which it calls by what they are and by what was done.
-func VerdictOf[T any](checks []T, pass func(T) bool, what, done string) Verdict {
+// VerdictOf returns the verdict of checks. Its text has the noun, such as checks, and without any checks
+// the participle, such as checked.
+func VerdictOf[T any](checks []T, pass func(T) bool, noun, participle string) Verdict {
 	held := 0
 	for _, c := range checks {
 		if pass(c) {
@@ -45,11 +46,11 @@ func VerdictOf[T any](checks []T, pass func(T) bool, what, done string) Verdict 
 	}
 	switch n := len(checks); {
 	case n == 0:
-		return Verdict{"stopped", "NO VERDICT", "nothing was " + done}
+		return Verdict{"stopped", "NO VERDICT", "nothing was " + participle}
 	case held == n:
-		return Verdict{"pass", "PASS", fmt.Sprintf("all %d %s hold", n, what)}
+		return Verdict{"pass", "PASS", fmt.Sprintf("all %d %s hold", n, noun)}
 	default:
-		return Verdict{"fail", "FAIL", fmt.Sprintf("%d of %d %s do not hold", n-held, n, what)}
+		return Verdict{"fail", "FAIL", fmt.Sprintf("%d of %d %s do not hold", n-held, n, noun)}
 	}
 }
 

@@ -128,19 +128,14 @@ func (p *Process) Stop() {
 // Watch returns a copy of ctx that is cancelled when the child ends early.
 func (p *Process) Watch(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	done := make(chan struct{})
 	go func() {
-		defer close(done)
 		select {
 		case <-p.gone:
 			cancel(fmt.Errorf("the %s ended in the middle of the drill: %v: %w", p.name, p.cmd.ProcessState, p.stderr.err()))
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, func() {
-		cancel(nil)
-		<-done
-	}
+	return ctx, func() { cancel(nil) }
 }
 
 // head is a writer that keeps the first bytes and discards the rest.

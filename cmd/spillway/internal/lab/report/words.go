@@ -13,7 +13,7 @@ type caller struct {
 	Run   *drill.Run
 }
 
-// callers returns both.
+// callers returns the caller without protection and the one with it.
 func callers(r *drill.Result) []caller {
 	return []caller{{"without", r.Settings.Caller, r.Without}, {"with", r.Settings.Protected, r.With}}
 }
