@@ -27,10 +27,11 @@
 // more have arrived meanwhile, and what each request found counts. Latency that jumps at the same in
 // flight is no evidence.
 //
-// If more than a quarter of the requests of a key take less than an eighth of its mean latency, these are quick:
-// they need nothing of what the others wait for, such as answers from a cache. In a growing queue they end while
-// more is in flight than a slow one had on average, and would hide it. They are left out of the evidence, and of the comparison of throughput
-// before a probe and in it. What is left is fewer requests and less alike: evidence then takes ten standard errors.
+// Requests of a key need not wait for the same thing: answers from a cache do not. If a quarter of 128 answers or more are
+// divided from the others by a gap (two octaves of latency with a sixteenth of the answers of either side), and the others take most of the
+// time, in two such windows, then those below the gap are quick. They are not measured: in a growing queue they end while more is in flight than a slow
+// one had on average, and would hide it. A limit cannot tell them from the others, and admits the same part of both. So there is
+// no limit while the quick ones are more than it would admit. Each new probe asks that again.
 //
 // A round lasts whole turns: in each as many requests end as are in flight, because requests that began
 // together end together. A first probe is not repeated if a round takes a second. Throughput is

@@ -7,6 +7,7 @@ import "time"
 type flight struct {
 	fresh, aging, parked int
 	since, before        time.Duration // when this epoch and the one before it began
+	latest               time.Duration // when the latest one began
 	overtook             int           // ends of requests of this epoch, less those of older ones
 }
 
@@ -16,9 +17,10 @@ func (f *flight) working() int { return f.fresh + f.aging }
 // turn begins a new epoch if this one is older than span, and its requests end before older ones.
 // If the older ones end first, or nothing ends, many may wait for the same thing; a memory later
 // that is no reason any more. After a silence of a span, what is in flight counts as older than two.
+// What began in this instant is of this epoch, so that none can end in it.
 func (f *flight) turn(at, span, silence time.Duration) {
 	age := at - f.since
-	if age < span || f.overtook <= 0 && age < memory && f.working() >= round/2 {
+	if age < span || f.latest == at || f.overtook <= 0 && age < memory && f.working() >= round/2 {
 		return
 	}
 	f.next(at)
@@ -46,6 +48,7 @@ func (f *flight) end(began time.Duration) bool {
 
 // add counts by requests that began at a time, and reports whether they are working.
 func (f *flight) add(began time.Duration, by int) bool {
+	f.latest = max(f.latest, began)
 	switch {
 	case began >= f.since:
 		f.fresh += by

@@ -3,6 +3,8 @@ package concurrency
 import (
 	"testing"
 	"time"
+
+	"github.com/seed90641741/spillway"
 )
 
 // A backend hangs for 3 s at 0.8 times its capacity. What waited for it counts all the time, and the
@@ -92,5 +94,34 @@ func TestProbeWithoutAnAnswer(t *testing.T) {
 		if !first && l.at-l.probed < memory {
 			t.Errorf("the next probe waits for %v", memory-(l.at-l.probed))
 		}
+	}
+}
+
+// Requests that begin in the instant in which those before them begin to count as older: the clock stands still where a
+// process is stopped, so that many begin in one instant.
+func TestOneInstant(t *testing.T) {
+	l := must(t, Config{})
+	for range round {
+		a := l.Enter(t0, call("a"))
+		a.Settle(t0.Add(10*time.Millisecond), spillway.OutcomeServed)
+	}
+	var all []spillway.Ticket
+	for range round {
+		all = append(all, l.Enter(at(1100), call("a")))
+	}
+	for range round { // each finds one more that has overtaken older ones
+		all = append(all, l.Enter(at(3000), call("a")))
+		all[0].Settle(at(3000), spillway.OutcomeServed)
+		all = all[1:]
+	}
+	for i := range all {
+		all[i].Settle(at(3000), spillway.OutcomeServed)
+	}
+	for i := range 4 {
+		ticket := l.Enter(at(5000+float64(i)*2000), call("a"))
+		if working, parked := l.Working(); working != 1 || parked != 0 {
+			t.Fatalf("%d working and %d parked, want 1 and 0", working, parked)
+		}
+		ticket.Settle(at(5001+float64(i)*2000), spillway.OutcomeServed)
 	}
 }

@@ -26,8 +26,8 @@ const (
 // What follows from them.
 const (
 	sudden   = doubled                 // elasticity from which latency jumps: a queue alone has 1
-	parkTime = 2 * turns               // usual latencies, after which a request is parked; a quick one takes an eighth of one
-	several  = 1 / (doubled * doubled) // share of quick requests that matters: of exponentially distributed latencies 12 % are quick
+	parkTime = 2 * turns               // usual latencies, after which a request is parked
+	several  = 1 / (doubled * doubled) // share of quick requests that matters; and its square, of what is between them and the others, that does not
 	stride   = round / 8               // completions from one look for evidence to the next: each look is a chance of a false alarm
 	group    = round / 4               // completions of all keys; only the quickest of them counts: a queue delays that one, too
 	lasting  = memory / 10             // a request is not parked before; a first probe that takes longer is not repeated; less throughput for less may be chance
@@ -86,17 +86,17 @@ type limit struct {
 	stays float64 // in flight all through the last probe
 	quiet bool    // while Limiting, fewer are in flight than a probe allows
 
-	latency   latency       // of all answers
-	slower    latency       // of answers that were not quick
-	share     float64       // of quick ones, while Open
-	mixed     bool          // so many are quick that they do not count
+	latency   latency       // of answers that are not quick
+	spread    spread        // of all answers, while Open
+	skipped   float64       // share of quick ones
+	passed    int           // requests since the last probe,
+	turned    int           // and tries that found no place
 	fastest   minimum       // of single requests, for all keys together only
 	abandoned float64       // share of those that ended
 	answered  time.Duration // when the last answer came
 	hung      time.Duration // when the first one came after the backend hung
 
 	generation int    // of the rounds of all keys
-	within     bool   // the limit of all keys, which is at work
 	known      bool   // what the lines show, while it is
 	common     [2]fit // latency over what was found in flight of all keys, in this round and the last one
 
@@ -107,10 +107,10 @@ type limit struct {
 type counts struct {
 	begin      time.Duration
 	beginArea  float64
-	ended      int                                 // all
-	slow       int                                 // of these, what was not quick
-	served     int                                 // of these, what was not abandoned
-	looked     int                                 // slow ones at the last look for evidence
+	were       int                                 // working at the begin
+	ended      int                                 // all but quick ones
+	served     int                                 // of those that ended, what was not abandoned
+	looked     int                                 // at the last look for evidence
 	loaded     float64                             // what was in flight while those that ended were, added up
 	fit        fit                                 // of latency over the mean in flight meanwhile
 	came       fit                                 // of latency over what was found in flight
@@ -130,6 +130,7 @@ func (l *limit) free(bounds *Config) bool {
 		return true // the same as working < limit, without its cases for NaN
 	}
 	l.held = l.at
+	l.turned++
 	return false
 }
 
@@ -176,39 +177,36 @@ func (l *limit) throughput() float64 {
 	return rate
 }
 
-// leave takes in a request that ends. Where it was abandoned, what it took says nothing.
-// all is what it found in flight of all keys; calm says that the clock did not stand still recently. It reports
-// whether the request was quick; for all keys together, quick says that it was so for its key.
-func (l *limit) leave(began time.Duration, found int, all float64, o spillway.Outcome, calm, quick bool) bool {
-	working := l.working
+// leave takes in a request that ends. Where it was abandoned, what it took says nothing. all is what it found in flight of
+// all keys; calm says that the clock did not stand still recently.
+func (l *limit) leave(began time.Duration, found int, all float64, o spillway.Outcome, calm, quick bool) {
+	working, took := l.working, inSeconds(l.at-began)
+	abandoned := o == spillway.OutcomeAbandoned
+	if !abandoned {
+		l.hangs(began, working)
+		if l.shared {
+			l.fastest.add(l.at, took)
+		}
+	}
+	l.passed++
+	if l.skips(quick); quick {
+		return
+	}
 	l.ended++
 	l.loaded += float64(float64(found+working) / 2)
 	l.abandoned -= float64(l.abandoned / round)
-	if o == spillway.OutcomeAbandoned {
+	if abandoned {
 		l.abandoned += 1.0 / round
-		l.slow++
-		return false
+		return
 	}
-	l.hangs(began, working)
-	took := inSeconds(l.at - began)
-	soon := l.answer(took, o != spillway.OutcomeServed, calm)
-	if l.shared {
-		l.mixed = l.mixed || quick
-	} else {
-		quick = l.quick(took)
-	}
-	if quick {
-		return true
-	}
-	l.slow++
 	l.served++
-	if !soon {
-		l.slower.add(l.at, took, calm)
-		if began >= l.hung {
-			l.learn(took, float64(found), float64(working), all)
-		}
+	if o != spillway.OutcomeServed && took < l.latency.mean {
+		return // a failure that came sooner than usual says nothing: the work was not done
 	}
-	return false
+	l.latency.add(l.at, took, calm)
+	if began >= l.hung {
+		l.learn(took, float64(found), float64(working), all)
+	}
 }
 
 // advance counts time. A probe that takes too long ends: what is left after twice the
@@ -245,17 +243,17 @@ func (l *limit) parkAfter() time.Duration {
 // any wait. It reports whether there is evidence of a queue; alone says that only one key was in use recently.
 func (l *limit) decide(stall float64, busy, alone bool) (evidence bool) {
 	if l.state == Open {
-		if l.slow < l.looked+stride {
+		if l.ended < l.looked+stride {
 			return false
 		}
-		l.looked = l.slow
+		l.looked = l.ended
 	}
 	whole := l.at-l.begin >= brief // a shorter round tells nothing
 	switch working := float64(l.working); l.state {
 	case Open:
 		if busy {
 			l.restart()
-		} else if whole && l.slow >= round/2 {
+		} else if whole && l.ended >= round/2 {
 			return l.watch(stall)
 		}
 	case Draining:
@@ -265,7 +263,7 @@ func (l *limit) decide(stall float64, busy, alone bool) (evidence bool) {
 			l.clear()
 		}
 	case Probing:
-		if whole && (float64(l.slow) >= l.probeCalls() || l.fellShort()) {
+		if whole && (float64(l.ended) >= l.probeCalls() || l.fellShort()) {
 			l.conclude()
 		}
 	case Limiting:
@@ -279,6 +277,18 @@ func (l *limit) decide(stall float64, busy, alone bool) (evidence bool) {
 		}
 	}
 	return false
+}
+
+// counted returns which part of the requests is measured. What is in service is the same with all requests and with these:
+// quick ones raise the throughput and shorten the latency.
+func (l *limit) counted() float64 { return max(1-l.skipped, 1.0/(2*round)) }
+
+// skips counts what is quick.
+func (l *limit) skips(quick bool) {
+	l.skipped -= float64(l.skipped / (2 * round))
+	if quick {
+		l.skipped += 1.0 / (2 * round)
+	}
 }
 
 // hangs finds that the backend hung: no answer came for 8 usual latencies, with requests in flight that took

@@ -136,9 +136,9 @@ func (l *Limiter) Ask(now time.Time, key string) spillway.Pace {
 		p.Scope, decides = slot+1, l.keys[slot].limit
 	}
 	p.Left, p.Found, p.Saturated = l.left(slot), decides.found(), decides.full()
-	p.Usual = l.keys[slot].work()
+	p.Usual = l.keys[slot].work() * l.keys[slot].counted()
 	p.Parked, p.Wait = decides.parkAfter(), decides.wait()
-	p.Latency, p.Throughput, p.Abandoned = decides.work()/l.runs, decides.throughput()*l.runs, decides.abandoned
+	p.Latency, p.Throughput, p.Abandoned = decides.work()*decides.counted()/l.runs, decides.throughput()/decides.counted()*l.runs, decides.abandoned
 	return p
 }
 
@@ -200,7 +200,7 @@ func (l *Limiter) enter(slot int, class spillway.Criticality) spillway.Ticket {
 	k.held++
 	k.used = l.at
 	t := spillway.Ticket{By: l, Criticality: class, Epoch: uint64(l.at), State: pack(slot, k.working, l.shared.working)}
-	k.flight.fresh++
+	k.flight.add(l.at, 1)
 	l.count(k)
 	return t
 }
@@ -243,7 +243,8 @@ func (l *Limiter) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 func (l *Limiter) learn(k *key, began time.Duration, own, all int, o spillway.Outcome) {
 	k.keepUp(l.shared.generation)
 	calm := l.at-l.stood >= lasting
-	quick := k.leave(began, own, float64(all), o, calm, false)
+	quick := o != spillway.OutcomeAbandoned && k.isQuick(l.at-began, l.rule(k).state == Open)
+	k.leave(began, own, float64(all), o, calm, quick)
 	if !k.apart {
 		l.shared.leave(began, all, float64(all), o, calm, quick)
 	}

@@ -1,39 +1,145 @@
 package concurrency
 
+import (
+	"math"
+	"time"
+)
+
 // Requests of a key need not wait for the same thing: an answer from a cache needs nothing of the pool that
 // the others wait for. In a growing queue such quick requests end while more is in flight than a slow one had on average, so that
 // a line through all latencies falls while each slow one waits longer; and they are gone in the first moment of a drain,
-// so that throughput seems to fall. Where there are several, they are neither evidence nor counted in that comparison.
+// so that throughput seems to fall. Where there are several, only the others are measured.
+//
+// A mixture has two groups of latencies with a gap between them, and a queue moves one of the groups. Latencies of one
+// kind have no gap, however long their tail is. So the last answers are counted by octave: a valley of two octaves divides them.
 
-// answer takes in how long an answer took. It reports whether that is a failure that came sooner than usual,
-// which says nothing: the work was not done.
-func (l *limit) answer(took float64, failed, calm bool) (soon bool) {
-	soon = failed && took < l.latency.mean
-	if !soon {
-		l.latency.add(l.at, took, calm)
-	}
-	if l.shared {
-		l.fastest.add(l.at, took)
-	}
-	return soon
+// spread counts the answers of a window by the octave of their latency.
+type spread struct {
+	valley int // octave where it begins; 0 while nothing is quick
+	found  int // the same, as of the last window alone
+	n      int
+	of     [octaves + 2]uint8
+	past   [octaves]uint16 // of about eight windows before this one
 }
 
-// quick reports whether an answer took an eighth of the usual latency at most, where several do. Once they
-// do, a new round begins without them.
-func (l *limit) quick(took float64) bool {
-	usual := min(l.latency.mean, turns*l.latency.least()) // after a queue the mean is too long for a while
-	if l.state != Open || l.within {
-		return took < min(usual, l.base)/parkTime && l.mixed
+const (
+	octaves = 26
+	lowest  = -18                // logarithm of the first one, 4 µs; the last one begins at two minutes
+	window  = int(turns * round) // answers
+)
+
+// octave returns the least latency of an octave.
+func octave(o int) float64 { return math.Ldexp(1, o+lowest) }
+
+// add takes in a latency, and reports whether that ended a window after which there are quick requests and were none
+// before, or the reverse.
+func (s *spread) add(took float64) (changed bool) {
+	o := int(math.Float64bits(took)>>52) - 1023 - lowest
+	s.of[min(max(o, 0), octaves-1)]++
+	if s.n++; s.n < window {
+		return false
 	}
-	quick := took < usual/parkTime
-	l.share -= float64(l.share * l.latency.weight)
-	if quick {
-		l.share += l.latency.weight
+	before, found := s.valley, s.look()
+	if before == 0 || !s.divides(before) { // it stays while it is empty
+		s.valley = 0
 	}
-	if !l.mixed && l.share > several && l.latency.n >= round {
-		l.mixed = true
-		l.slower.reset(l.at, l.latency.least()/(1-l.share))
+	if s.valley == 0 && found == s.found {
+		s.valley = found // in two windows: latencies that change have two groups once
+	}
+	s.remember()
+	s.begin(found)
+	return s.valley != before
+}
+
+// begin begins a window after one with such a valley.
+func (s *spread) begin(found int) { s.found, s.n, s.of = found, 0, [octaves + 2]uint8{} }
+
+// look returns where the window has a valley, or 0.
+func (s *spread) look() int {
+	for o := 1; o < octaves; o++ {
+		if s.divides(o) && s.slowest(o) {
+			return o
+		}
+	}
+	return 0
+}
+
+// divides reports whether several answers took less than an octave, and few that one or the next.
+func (s *spread) divides(o int) bool {
+	below := 0
+	for _, n := range s.of[:o] {
+		below += int(n)
+	}
+	few := several * several * float64(min(below, s.n-below))
+	return float64(below) > several*float64(s.n) && float64(s.of[o]+s.of[o+1]) <= few
+}
+
+// slowest reports whether most of the time was that of answers that took an octave or more.
+func (s *spread) slowest(o int) bool {
+	time := 0.0
+	for i, n := range s.of {
+		if i < o {
+			time -= float64(float64(n) * octave(i))
+		} else {
+			time += float64(float64(n) * octave(i))
+		}
+	}
+	return time > 0
+}
+
+// remember adds the window to the past.
+func (s *spread) remember() {
+	for o := range s.past {
+		s.past[o] += uint16(s.of[o]) - s.past[o]/parkTime
+	}
+}
+
+// bound returns the latency from which a request is not quick, 0 if none are.
+func (s *spread) bound() float64 {
+	if s.valley == 0 {
+		return 0
+	}
+	return octave(s.valley + 1)
+}
+
+// usual returns about the median latency beyond the valley. It is without a queue if most of the past was.
+func (s *spread) usual() float64 {
+	slow := s.past[s.valley+1:]
+	total, below := uint16(0), uint16(0)
+	for _, n := range slow {
+		total += n
+	}
+	for i, n := range slow {
+		if below += n; 2*below >= total {
+			return (1 + doubled) / 2 * octave(s.valley+1+i)
+		}
+	}
+	return 0
+}
+
+// isQuick reports whether an answer is quick. What is quick is looked for while there is no limit, neither of the key nor of all: in a
+// drain and a probe the others have another share.
+func (l *limit) isQuick(took time.Duration, open bool) bool {
+	s := &l.spread
+	if !open {
+		s.begin(0)
+	} else if s.add(inSeconds(took)) {
+		if s.valley > 0 {
+			l.latency.reset(l.at, s.usual())
+		}
 		l.restart()
 	}
-	return quick && l.mixed
+	return inSeconds(took) < s.bound()
+}
+
+// pays reports whether a limit serves more than the quick requests that would end without one. It cannot tell them from the others: the
+// part of all requests that it admits must be more than the share of the quick ones.
+func (l *limit) pays() bool {
+	if l.state == Limiting {
+		return float64(l.passed) >= l.skipped*float64(l.passed+l.turned)
+	}
+	slow := float64(l.ended)
+	came := slow + float64(max(0, l.working-l.were))
+	quick := slow * l.skipped / l.counted()
+	return slow/came >= quick/(came+quick)
 }

@@ -9,19 +9,15 @@ import (
 func (l *limit) watch(stall float64) bool {
 	flight, rate := l.saturated()
 	switch {
-	case l.evidence(rate, stall) && !l.wasClear(flight):
+	case l.evidence(rate, stall) && !l.wasClear(flight) && l.pays():
 		return true
-	case l.slow >= max(2*round, int(turns*flight)):
+	case l.ended >= max(2*round, int(turns*flight)):
 		l.rate = rate
 		l.latency.round(l.at)
-		l.slower.round(l.at)
-		l.mixed = l.share > several
 		l.restart()
 		if l.shared {
 			l.generation++
 		}
-	case l.mixed:
-		l.slower.round(l.at) // rounds are longer where many do not count
 	}
 	return false
 }
@@ -33,18 +29,14 @@ func (l *limit) evidence(rate, stall float64) bool {
 	working := float64(l.working)
 	line := &l.fit
 	_, sigmas := line.slope()
-	if line.elasticity() >= sudden && l.inOrder(l.slowly(rate)) {
+	if line.elasticity() >= sudden && l.inOrder(rate) {
 		line = &l.came
 		_, found := line.slope()
 		sigmas = min(sigmas, found)
 	}
-	least := certain
-	if l.mixed {
-		least *= doubled // what is left is less alike
-	}
-	return working >= round/2 && (l.shared || line.n >= round/2) && sigmas > least &&
+	return working >= round/2 && (l.shared || line.n >= round/2) && sigmas > certain &&
 		line.elasticity() > elastic && max(line.elasticity(), l.came.elasticity()) < sudden &&
-		line.at(working) > doubled*l.slower.least()+brief.Seconds()+stall
+		line.at(working) > doubled*l.latency.least()+brief.Seconds()+stall
 }
 
 // inOrder reports whether what is in flight has doubled while requests waited, and as many of them ended
@@ -68,8 +60,8 @@ func (l *limit) saturated() (flight, rate float64) {
 // suspect begins a first probe.
 func (l *limit) suspect() {
 	_, rate := l.saturated()
-	l.base, l.rate = l.latency.least(), l.slowly(rate)
-	l.probe(float64(l.working), l.rate, l.answers(rate), l.rate*l.slower.least())
+	l.base, l.rate = l.latency.least(), rate
+	l.probe(float64(l.working), l.rate, l.answers(rate), l.rate*l.base)
 }
 
 // wasClear reports whether about as many in flight were found to be no queue.
@@ -105,7 +97,7 @@ func (l *limit) throughputFell() bool {
 // probe tells nothing more.
 func (l *limit) fellShort() bool {
 	expected := l.before.done * inSeconds(l.at-l.begin)
-	return !l.before.limiting && float64(l.slow) >= l.window-l.stays && expected > round && float64(l.served) < expected*math.Sqrt(l.window/l.before.flight)
+	return !l.before.limiting && float64(l.ended) >= l.window-l.stays && expected > round && float64(l.served) < expected*math.Sqrt(l.window/l.before.flight)
 }
 
 // measure begins the round of a probe. What was served in the drain is the throughput with all in
@@ -136,10 +128,10 @@ func (l *limit) conclude() {
 	if l.ended > 0 { // otherwise it is what it was
 		l.base = flight / rate
 	}
-	missing := max(0, 1-float64(l.slow)/l.probeCalls())
+	missing := max(0, 1-float64(l.ended)/l.probeCalls())
 	l.probed = l.at - seconds(memory.Seconds()*missing) // fewer requests count for less time
+	l.passed, l.turned = 0, 0
 	l.latency.reset(l.at, l.base)
-	l.slower.reset(l.at, l.base)
 	fell := l.answers(rate)/l.before.done < math.Sqrt(flight/l.before.flight)
 	if fell && !l.before.limiting && gain*l.rate*l.base > l.before.flight {
 		l.clear()
@@ -196,7 +188,11 @@ func (l *limit) follow(alone bool) {
 		return
 	}
 	if waited && (l.at-l.probed > memory || fell) {
-		l.probe(flight, l.slowly(rate), l.answers(rate), lean*rate*l.base)
+		if !l.pays() {
+			l.open()
+			return
+		}
+		l.probe(flight, rate, l.answers(rate), lean*rate*l.base)
 		return
 	}
 	l.resize()
@@ -222,22 +218,17 @@ func (l *limit) idle() {
 	case l.ended >= round:
 		flight, rate := l.measured()
 		if now := flight / rate; lean*now < l.base && now > lean*l.base {
-			l.probed = l.at
+			l.probed, l.passed, l.turned = l.at, 0, 0
 		}
 		l.restart()
 	}
 }
 
 func (l *limit) restart() {
-	l.counts = counts{begin: l.at, beginArea: l.area}
+	l.counts = counts{begin: l.at, beginArea: l.area, were: l.working}
 }
 
-// slowly returns how many per second were not quick, of a throughput.
-func (l *limit) slowly(rate float64) float64 {
-	return rate * float64(max(1, l.slow)) / float64(max(1, l.ended))
-}
-
-// answers returns how many per second were neither quick nor abandoned, of a throughput.
+// answers returns how many per second were not abandoned, of a throughput.
 func (l *limit) answers(rate float64) float64 {
 	return rate * float64(max(1, l.served)) / float64(max(1, l.ended))
 }

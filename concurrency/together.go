@@ -46,7 +46,7 @@ func (l *Limiter) suspectAll(slope float64) {
 			apart = true
 		case k.points() > 0:
 			of.add(k.limit, l.shared, total*k.points())
-			k.base, k.within, k.known = k.latency.least(), true, false
+			k.base, k.known = k.latency.least(), false
 			k.open()
 		}
 	}
@@ -54,8 +54,8 @@ func (l *Limiter) suspectAll(slope float64) {
 	if apart {
 		s.generation += 2
 	}
-	s.rate, s.base = of.slow, of.base/of.rate
-	s.probe(float64(s.working), of.slow, of.done, of.flight)
+	s.rate, s.base = of.rate, of.flight/of.rate
+	s.probe(float64(s.working), of.rate, of.done, of.flight)
 	l.reviewAt, l.tried, l.narrowed = 0, false, false
 	if of.keys > 1 {
 		s.before.calls = 2 * round // its base latency is for all
@@ -78,9 +78,8 @@ func (l *Limiter) total() float64 {
 
 // work is what some keys do in a second, and have in service.
 type work struct {
-	keys             int
-	rate, slow, done float64 // what ended, what of it was not quick, and of this what was answered
-	base, flight     float64 // rate and slow, times base latency
+	keys               int
+	rate, done, flight float64 // what ended, what of it was answered, and rate times base latency
 }
 
 // add adds a key. If its round has just begun, its throughput is its part of that of all.
@@ -90,15 +89,13 @@ func (o *work) add(k, shared *limit, part float64) {
 		rate = part
 	}
 	of := k
-	if k.slower.least() == 0 {
+	if k.latency.least() == 0 {
 		of = shared
 	}
 	o.keys++
 	o.rate += rate
-	o.slow += k.slowly(rate)
 	o.done += k.answers(rate)
-	o.base += float64(rate * of.latency.least())
-	o.flight += float64(k.slowly(rate) * of.slower.least())
+	o.flight += float64(rate * of.latency.least())
 }
 
 // review finds out after the first probe, and then each second, which keys wait for the same thing: what is known of keys
@@ -186,7 +183,7 @@ func (l *Limiter) partIdle() {
 }
 
 func (l *Limiter) part(k *key) {
-	k.apart, k.within = true, false
+	k.apart = true
 	l.shared.working -= k.working
 }
 
@@ -199,7 +196,7 @@ func (l *Limiter) rejoin() {
 	l.shared.generation += 2
 	for i := range l.keys {
 		k := &l.keys[i]
-		if k.within, k.known = false, false; k.apart {
+		if k.known = false; k.apart {
 			k.apart = false
 			l.shared.working += k.working
 		}

@@ -24,7 +24,6 @@ type Attempt struct {
 	// Start is when the attempt was admitted.
 	Start time.Time
 
-	hedge    bool
 	policies *Policies // nil for a hedge
 	route    throttle.Route
 	tickets  [gates]spillway.Ticket
@@ -33,7 +32,7 @@ type Attempt struct {
 }
 
 // IsHedge reports whether the attempt is a hedge, which runs at the same time as the first attempt.
-func (a *Attempt) IsHedge() bool { return a.hedge }
+func (a *Attempt) IsHedge() bool { return a.policies == nil }
 
 // Hold takes over the attempt's place in flight, for transports whose answer
 // goes on after the send func has returned, such as a streamed body. The caller that

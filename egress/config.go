@@ -47,8 +47,8 @@ type Config struct {
 	Observer spillway.Observer
 }
 
-// build makes all policies, except the default strategy.
-func (c *Config) build() (*policies, error) {
+// build makes all policies.
+func (c Config) build() (p *policies, err error) {
 	for _, m := range []struct {
 		field string
 		mode  spillway.Mode
@@ -57,44 +57,36 @@ func (c *Config) build() (*policies, error) {
 			return nil, invalid.Field("egress", m.field, m.mode, "Enforce, Observe or Off")
 		}
 	}
-	routes, err := throttle.NewRoutes(c.Throttle)
-	if err != nil {
+	p = &policies{config: c}
+	if p.routes, err = throttle.NewRoutes(c.Throttle); err != nil {
 		return nil, invalid.In("egress", "Throttle", err)
 	}
-	limiter, err := c.limiter()
-	if err != nil {
+	if p.limiter, err = c.limiter(); err != nil {
 		return nil, err
 	}
-	byKey, err := c.limitersByKey()
-	if err != nil {
-		return nil, err
+	byKey := make(map[string]*inflight.Limiter, len(c.MaxRequestsByKey))
+	for key, n := range c.MaxRequestsByKey {
+		if byKey[key], err = inflight.New(inflight.Config{MaxRequests: n}); err != nil {
+			return nil, invalid.At("egress", fmt.Sprintf("MaxRequestsByKey[%q]", key), err)
+		}
 	}
-	hedge, err := c.hedge()
-	if err != nil {
-		return nil, err
+	if c.Hedge != (retry.HedgeConfig{}) {
+		if p.hedge, err = retry.NewHedge(c.Hedge); err != nil {
+			return nil, invalid.In("egress", "Hedge", err)
+		}
 	}
-	p := &policies{routes: routes, limiter: limiter, shared: c.Inflight != nil, hedge: hedge, hedging: c.Hedge}
 	p.Policies = Policies{
-		Throttle: routes, ThrottleMode: c.ThrottleMode,
-		Inflight: limiter, InflightByKey: byKey, InflightMode: c.InflightMode,
+		Throttle: p.routes, ThrottleMode: c.ThrottleMode,
+		Inflight: p.limiter, InflightByKey: byKey, InflightMode: c.InflightMode,
 		Retry: c.Retry, Observer: c.Observer,
 	}
 	return p, nil
 }
 
 // newStandard returns the default strategy.
-func newStandard() (retry.Strategy, error) {
-	s, err := retry.NewBudgeted(retry.BudgetedConfig{})
-	return s, invalid.In("egress", "Retry", err)
-}
-
-// hedge returns the hedging policy, or nil.
-func (c *Config) hedge() (*retry.Hedge, error) {
-	if c.Hedge == (retry.HedgeConfig{}) {
-		return nil, nil //nolint:nilnil // there are none
-	}
-	h, err := retry.NewHedge(c.Hedge)
-	return h, invalid.In("egress", "Hedge", err)
+func newStandard() retry.Strategy {
+	s, _ := retry.NewBudgeted(retry.BudgetedConfig{}) // its defaults are valid
+	return s
 }
 
 func (c *Config) limiter() (*inflight.Limiter, error) {
@@ -106,20 +98,4 @@ func (c *Config) limiter() (*inflight.Limiter, error) {
 		return nil, invalid.Field("egress", "MaxRequests", c.MaxRequests, "0 where Inflight is given")
 	}
 	return c.Inflight, nil
-}
-
-// limitersByKey returns the limiters of keys that have one of their own.
-func (c *Config) limitersByKey() (map[string]*inflight.Limiter, error) {
-	if len(c.MaxRequestsByKey) == 0 {
-		return nil, nil //nolint:nilnil // there are none
-	}
-	all := make(map[string]*inflight.Limiter, len(c.MaxRequestsByKey))
-	for key, n := range c.MaxRequestsByKey {
-		l, err := inflight.New(inflight.Config{MaxRequests: n})
-		if err != nil {
-			return nil, invalid.At("egress", fmt.Sprintf("MaxRequestsByKey[%q]", key), err)
-		}
-		all[key] = l
-	}
-	return all, nil
 }

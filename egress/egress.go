@@ -32,11 +32,10 @@ type Client struct {
 type policies struct {
 	Policies
 
+	config  Config
 	routes  *throttle.Routes
 	limiter *inflight.Limiter
-	shared  bool         // the limiter
 	hedge   *retry.Hedge // nil: none
-	hedging retry.HedgeConfig
 }
 
 // A Router names the route of a call: its method, or its path without the names of single
@@ -60,17 +59,20 @@ func New(c Config) (*Client, error) {
 // again to keep it. If Retry is nil, the Client keeps its default strategy. Calls in flight
 // end under the old configuration.
 func (c *Client) Update(config Config) error {
+	c.update.Lock()
+	defer c.update.Unlock()
+	if config.Retry == nil {
+		if c.standard == nil {
+			c.standard = newStandard()
+		}
+		config.Retry = c.standard
+	}
 	p, err := config.build()
 	if err != nil {
 		return err
 	}
-	c.update.Lock()
-	defer c.update.Unlock()
-	if err := c.fill(p); err != nil {
-		return err
-	}
 	if old := c.current.Load(); old != nil {
-		if err := p.adopt(old, &config); err != nil {
+		if err := p.adopt(old); err != nil {
 			return err
 		}
 	}
@@ -78,26 +80,15 @@ func (c *Client) Update(config Config) error {
 	return nil
 }
 
-// fill gives p a strategy. The lock is held.
-func (c *Client) fill(p *policies) (err error) {
-	if p.Retry != nil {
-		return nil
-	}
-	if c.standard == nil {
-		c.standard, err = newStandard()
-	}
-	p.Retry = c.standard
-	return err
-}
-
 // adopt replaces the policies of p by the policies of old that live on, and updates their
 // configuration. Each accepted it once when p was made, so none returns an error.
-func (p *policies) adopt(old *policies, c *Config) error {
+func (p *policies) adopt(old *policies) error {
+	c := &p.config
 	if err := old.routes.Update(c.Throttle); err != nil {
 		return err
 	}
 	p.routes, p.Throttle = old.routes, old.routes
-	if p.hedging == old.hedging {
+	if c.Hedge == old.config.Hedge {
 		p.hedge = old.hedge
 	}
 	for key, n := range c.MaxRequestsByKey {
@@ -108,14 +99,11 @@ func (p *policies) adopt(old *policies, c *Config) error {
 			p.InflightByKey[key] = l
 		}
 	}
-	if p.shared || old.shared {
+	if c.Inflight != nil || old.config.Inflight != nil {
 		return nil
 	}
-	if err := old.limiter.Update(inflight.Config{MaxRequests: c.MaxRequests}); err != nil {
-		return err
-	}
 	p.limiter, p.Inflight = old.limiter, old.limiter
-	return nil
+	return old.limiter.Update(inflight.Config{MaxRequests: c.MaxRequests})
 }
 
 // Do makes the call: it runs send once for each attempt that is admitted, until
@@ -149,13 +137,10 @@ func (c *Client) do(ctx context.Context, call *spillway.Call, by Router, send fu
 		call.Deadline = d
 	}
 	p := c.current.Load()
+	f := flows.Get().(*Flow)
 	var start time.Time
 	if p.Observer != nil {
-		start = c.clock.Now()
-	}
-	f := flows.Get().(*Flow)
-	if p.Observer != nil {
-		f.ctx = ctx
+		start, f.ctx = c.clock.Now(), ctx
 	}
 	step := c.drive(ctx, p, f, call, by, send)
 	attempt := f.call.Attempt
@@ -205,7 +190,7 @@ func (c *Client) run(ctx context.Context, p *policies, f *Flow, send func(contex
 			f.Abort()
 		}
 	}()
-	if p.shared { // perhaps with the transport
+	if p.config.Inflight != nil { // perhaps the transport has the same
 		ctx = place.With(ctx, &f.tickets[inflightGate])
 	}
 	err := send(ctx, &f.Attempt)

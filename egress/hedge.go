@@ -66,8 +66,8 @@ func attemptHedged[T any](
 	if discard == nil {
 		discard = func(T, error) {}
 	}
-	r := &race[T]{hedge: h, policies: p, call: *call, send: send, discard: discard, ctx: ctx, done: make(chan struct{})}
-	r.attempt = Attempt{Attempt: &retry.Attempt{Number: 1}, hedge: true, route: a.route, accepts: 1}
+	r := &race[T]{policies: p, call: *call, send: send, discard: discard, ctx: ctx, done: make(chan struct{})}
+	r.attempt = Attempt{Attempt: &retry.Attempt{Number: 1}, route: a.route, accepts: 1}
 	return r.run(a, delay)
 }
 
@@ -79,7 +79,6 @@ func forbidden(ctx context.Context) bool {
 
 // A race is a first attempt and its hedge.
 type race[T any] struct {
-	hedge    *retry.Hedge
 	policies *policies
 	call     spillway.Call
 	send     func(context.Context, *Attempt) (T, error)
@@ -126,8 +125,8 @@ func (r *race[T]) run(a *Attempt, delay time.Duration) (T, error) {
 	if hedged && r.err == nil { // and the first attempt is canceled, whatever it has returned
 		r.discard(v, err)
 		a.accepts = r.attempt.accepts
-		r.hedge.Settle(true)
-		r.hedge.Answered(time.Since(a.Start), true)
+		r.policies.hedge.Settle(true)
+		r.policies.hedge.Answered(time.Since(a.Start), true)
 		r.report(spillway.Event{Outcome: spillway.OutcomeServed, Latency: time.Since(r.attempt.Start)})
 		return r.value, nil
 	}
@@ -135,7 +134,7 @@ func (r *race[T]) run(a *Attempt, delay time.Duration) (T, error) {
 		r.report(spillway.Event{Outcome: spillway.OutcomeAbandoned, Latency: time.Since(r.attempt.Start)})
 	}
 	if err == nil {
-		r.hedge.Answered(took, took >= delay)
+		r.policies.hedge.Answered(took, took >= delay)
 	} else if r.sent {
 		a.Number++ // two attempts have failed
 	}
@@ -161,7 +160,7 @@ func (r *race[T]) choose(hedged bool, v T, err error) (T, error) {
 func (r *race[T]) waits(err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.sent && !r.ended && err != nil && mayFollow(err)
+	return r.sent && !r.ended && err != nil && fault.Of(err).Retryable(true)
 }
 
 // end ends the race, and reports whether the hedge has a result. If not, it is canceled.
@@ -173,9 +172,6 @@ func (r *race[T]) end() (hedged bool) {
 	}
 	return r.ended
 }
-
-// mayFollow reports whether the answer of a hedge is worth waiting for after a failure.
-func mayFollow(err error) bool { return fault.Of(err).Retryable(true) }
 
 // fire sends the hedge when it is due.
 func (r *race[T]) fire() {
@@ -250,12 +246,12 @@ func (r *race[T]) begin() (ctx context.Context, unpaid bool) {
 		}
 		r.attempt.tickets[inflightGate] = t
 	}
-	if !r.hedge.Pay(now, p.Retry, &call) {
+	if !r.policies.hedge.Pay(now, p.Retry, &call) {
 		r.attempt.tickets[inflightGate].Settle(now, spillway.OutcomeAbandoned)
 		return nil, true
 	}
 	ctx, cancel := context.WithCancel(r.ctx)
-	if p.shared { // as in Client.run
+	if p.config.Inflight != nil { // as in Client.run
 		ctx = place.With(ctx, &r.attempt.tickets[inflightGate])
 	}
 	r.sent, r.cancel = true, cancel

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,17 +40,10 @@ const DefaultMaxBackends = 1024
 // zero means [DefaultMaxBackends]. NewPool returns an error that names the value
 // that is out of range.
 func NewPool(c Config, maxBackends int) (*Pool, error) {
-	if maxBackends == 0 {
-		maxBackends = DefaultMaxBackends
-	}
 	if maxBackends < 0 {
 		return nil, invalid.Field("egress", "maxBackends", maxBackends, "above 0")
 	}
-	standard, err := newStandard()
-	if err != nil {
-		return nil, err
-	}
-	p := &Pool{max: maxBackends, standard: standard}
+	p := &Pool{max: cmp.Or(maxBackends, DefaultMaxBackends), standard: newStandard()}
 	if err := p.Update(c); err != nil {
 		return nil, err
 	}

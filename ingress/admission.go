@@ -197,9 +197,7 @@ func (a *Admission) Detach() (*Admission, Step) {
 	return &o.Admission, o.last
 }
 
-// Suspend reports, at the time now, that the request waits for its client. Until as many
-// calls of Resume it is neither counted as work in flight nor does the time count as
-// latency.
+// Suspend reports, at the time now, that the request waits for its client: see [Passage.Suspend].
 func (a *Admission) Suspend(now time.Time) {
 	a.flight.Suspend(now)
 	a.shed.Suspend(now)

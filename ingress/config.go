@@ -82,21 +82,16 @@ type Config struct {
 }
 
 func (c Config) withDefaults() (Config, error) {
-	if c.RetryAfter == 0 {
-		c.RetryAfter = time.Second
-	}
+	c.RetryAfter = cmp.Or(c.RetryAfter, time.Second)
 	if c.Rand == nil {
 		c.Rand = rand.Float64
 	}
 	if c.Shed.Rand == nil {
 		c.Shed.Rand = c.Rand
 	}
-	for _, m := range []struct {
-		field string
-		mode  spillway.Mode
-	}{{"RateLimitMode", c.RateLimitMode}, {"QuotaMode", c.QuotaMode}, {"InFlightMode", c.InFlightMode}, {"ShedMode", c.ShedMode}} {
-		if m.mode > spillway.ModeOff {
-			return c, invalid.Field("ingress", m.field, m.mode, "Enforce, Observe or Off")
+	for gate, mode := range c.modes() {
+		if mode > spillway.ModeOff {
+			return c, invalid.Field("ingress", modeFields[gate], mode, "Enforce, Observe or Off")
 		}
 	}
 	if c.RetryAfter < time.Millisecond || c.RetryAfter > time.Hour {
@@ -111,6 +106,12 @@ func (c Config) withDefaults() (Config, error) {
 	var err error
 	c.Trust, err = c.Trust.withDefaults()
 	return c, err
+}
+
+var modeFields = [gates]string{"RateLimitMode", "QuotaMode", "InFlightMode", "ShedMode"}
+
+func (c *Config) modes() [gates]spillway.Mode {
+	return [gates]spillway.Mode{c.RateLimitMode, c.QuotaMode, c.InFlightMode, c.ShedMode}
 }
 
 // settings are the policies of a Server and how they are used. They are replaced
@@ -136,9 +137,7 @@ func build(c Config) (*settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &settings{config: c, modes: [gates]spillway.Mode{
-		limitGate: c.RateLimitMode, quotaGate: c.QuotaMode, flightGate: c.InFlightMode, shedGate: c.ShedMode,
-	}}
+	s := &settings{config: c, modes: c.modes()}
 	if c.RateLimit.Rate <= 0 {
 		s.modes[limitGate] = spillway.ModeOff
 	}

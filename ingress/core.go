@@ -17,7 +17,6 @@ import (
 // for concurrent use; make one with [NewCore].
 type Core struct {
 	settings  atomic.Pointer[settings]
-	flight    shedder // that of the settings, which never changes
 	state     func(now time.Time) shed.State
 	secret    bool      // clients cannot know the hash of a caller
 	companion int       // goroutines of each request that are ready to run and are no work
@@ -30,20 +29,8 @@ type Core struct {
 // NewCore returns a Core, or an error that names the field of c that is wrong. state
 // returns the state of the process at a time; Load of c is not used.
 func NewCore(c Config, state func(now time.Time) shed.State) (*Core, error) {
-	core := new(Core)
-	return core, core.init(c, state)
-}
-
-func (c *Core) init(config Config, state func(now time.Time) shed.State) error {
-	st, err := build(config)
-	if err != nil {
-		return err
-	}
-	c.flight, c.state = st.flight, state
-	c.waiters.New = func() any { return new(shed.Waiter) }
-	st.core = c
-	c.settings.Store(st)
-	return nil
+	core := &Core{state: state, waiters: sync.Pool{New: func() any { return new(shed.Waiter) }}}
+	return core, core.Update(c)
 }
 
 // Update changes the configuration of a Core in use, or returns an error that names the field
@@ -57,8 +44,10 @@ func (c *Core) Update(config Config) error {
 	}
 	c.update.Lock()
 	defer c.update.Unlock()
-	if err := st.adopt(c.settings.Load()); err != nil {
-		return err
+	if old := c.settings.Load(); old != nil {
+		if err := st.adopt(old); err != nil {
+			return err
+		}
 	}
 	st.core = c
 	c.settings.Store(st)
@@ -169,7 +158,10 @@ func (c *Core) Next(now time.Time) (w *shed.Waiter, busy bool) {
 }
 
 // Waiting returns how many requests wait in queues. It takes no lock.
-func (c *Core) Waiting() int { return c.shed().Waiting() + c.flight.Waiting() }
+func (c *Core) Waiting() int {
+	st := c.settings.Load()
+	return st.shed.Waiting() + st.flight.Waiting()
+}
 
 // shed returns the current shedder.
 func (c *Core) shed() shedder { return c.settings.Load().shed }
@@ -178,7 +170,7 @@ func (c *Core) shed() shedder { return c.settings.Load().shed }
 // MaxInFlight no load counts.
 func (c *Core) shedder(gate int, now time.Time, st *settings) (shedder, shed.State) {
 	if gate == flightGate {
-		return c.flight, shed.State{Processors: 1}
+		return st.flight, shed.State{Processors: 1}
 	}
 	state := c.state(now)
 	if st.config.ProxyOnly {

@@ -19,9 +19,9 @@ type dispatcher struct {
 	running sync.WaitGroup
 }
 
-// wake makes sure that waiters are looked for when a processor is idle.
-func (s *Server) wake() {
-	if d := &s.dispatcher; !d.armed.Swap(true) {
+// wakeWaiters makes sure that waiters, if there are any, are looked for when a processor is idle.
+func (s *Server) wakeWaiters() {
+	if d := &s.dispatcher; s.core.Waiting() > 0 && !d.armed.Swap(true) {
 		d.running.Add(1)
 		go s.dispatch()
 	}
@@ -47,13 +47,6 @@ func (s *Server) dispatch() {
 // when it finds nothing to read from the network, and each wait for an idle moment is something
 // to read.
 const takeOver = 5 * time.Microsecond
-
-// wakeWaiters does, if there are any.
-func (s *Server) wakeWaiters() {
-	if s.core.Waiting() > 0 {
-		s.wake()
-	}
-}
 
 // letIn admits all waiters that may run now. It reports whether more could run if a
 // processor were free.

@@ -110,9 +110,7 @@ func (p *Passage) Suspend(now time.Time) {
 		return
 	}
 	p.admission.Suspend(now)
-	if p.shadow != nil {
-		p.shadow.suspend(now)
-	}
+	p.shadow.change(now, 1, 0)
 	p.server.wakeWaiters()
 }
 
@@ -122,13 +120,8 @@ func (p *Passage) Resume(now time.Time) {
 		return
 	}
 	defer p.mu.unlock()
-	if p.server == nil {
-		return
-	}
 	p.admission.Resume(now)
-	if p.shadow != nil {
-		p.shadow.resume(now)
-	}
+	p.shadow.change(now, -1, 0)
 }
 
 // Charge adds cost, at the time now, to what the request costs the quota of its customer, or
@@ -140,13 +133,8 @@ func (p *Passage) Charge(now time.Time, cost float64) {
 		return
 	}
 	defer p.mu.unlock()
-	if p.server == nil {
-		return
-	}
 	p.admission.Charge(now, cost)
-	if p.shadow != nil {
-		p.shadow.charge(now, cost)
-	}
+	p.shadow.change(now, 0, cost)
 }
 
 // Chargeable reports whether [Passage.Charge] can have an effect: whether the request has passed

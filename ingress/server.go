@@ -36,10 +36,10 @@ const companions = 1
 // New returns a Server, or an error that names the field of c that is wrong.
 func New(c Config) (s *Server, err error) {
 	s = new(Server)
-	if err := s.core.init(c, s.process); err != nil {
+	s.core.state, s.core.companion, s.core.secret, s.core.waiters.New = s.process, companions, true, newWaiter
+	if err := s.core.Update(c); err != nil {
 		return nil, err
 	}
-	s.core.companion, s.core.secret, s.core.waiters.New = companions, true, newWaiter
 	if s.load, err = load.New(c.meter()); err != nil {
 		return nil, invalid.In("ingress", "Load", err)
 	}
@@ -49,10 +49,8 @@ func New(c Config) (s *Server, err error) {
 	return s, nil
 }
 
-// Update changes the configuration of a Server in use, or returns an error that names the
-// field that is wrong and changes nothing. The policies keep their state, except the shedder when
-// it begins to enforce after it has observed. Requests in flight end under the old
-// configuration.
+// Update changes the configuration of a Server in use, as [Core.Update] does, or returns an error
+// that names the field that is wrong and changes nothing.
 func (s *Server) Update(c Config) error {
 	s.update.Lock()
 	defer s.update.Unlock()
@@ -74,8 +72,8 @@ func (s *Server) Trust() *Trust { return &s.core.settings.Load().config.Trust }
 // requests wait or are rejected, and callers are treated fairly. Otherwise an adapter need not
 // determine the caller.
 func (s *Server) WantsCaller() bool {
-	c := &s.core
-	return c.settings.Load().modes[limitGate] != spillway.ModeOff || c.shed().TellsCallersApart() || c.flight.TellsCallersApart()
+	st := s.core.settings.Load()
+	return st.modes[limitGate] != spillway.ModeOff || st.shed.TellsCallersApart() || st.flight.TellsCallersApart()
 }
 
 // Enter asks all gates in turn whether a request may be served. It may wait: for a token of
@@ -97,10 +95,8 @@ func (s *Server) EnterAt(ctx context.Context, now time.Time, call spillway.Call,
 	return
 }
 
-// Reject reports whether a request would be rejected for overload if it came now: by the
-// in-flight limit, or by the shedder. If so it counts and reports the rejection. It never
-// waits. If it returns no Rejection, nothing was counted, and the request must still Enter. It
-// is for adapters that can reject more cheaply before they have read the request.
+// Reject is [Core.Reject] now, for adapters that can reject more cheaply before they have read the
+// request. It never waits.
 func (s *Server) Reject(call spillway.Call, from ratelimit.Caller) Rejection {
 	return s.RejectAt(context.Background(), time.Now(), &call, &from)
 }
@@ -180,9 +176,9 @@ func (s *Server) Stats(now time.Time) Stats {
 	st := c.settings.Load()
 	all := Stats{
 		RateLimit:   st.limiter.Stats(now),
-		InFlight:    c.flight.Stats(now),
-		Shed:        c.shed().Stats(now),
-		Concurrency: c.shed().limit.Stats(now),
+		InFlight:    st.flight.Stats(now),
+		Shed:        st.shed.Stats(now),
+		Concurrency: st.shed.limit.Stats(now),
 		Load:        s.load.Stats(now),
 		Attempts:    st.histogram.Stats(now),
 

@@ -19,8 +19,8 @@ type shadow struct {
 	mu        spinlock // guards what follows once the request runs
 	admission *Admission
 	runs      bool    // it has waited
-	suspended int     // how often the request was suspended while the shadow waited
-	charged   float64 // what the request was charged meanwhile
+	suspended int     // how often the request was suspended, less how often resumed, unless the shadow was
+	charged   float64 // likewise what the request was charged
 }
 
 // ending is the result of a request.
@@ -66,48 +66,42 @@ func (x *shadow) follow(ctx context.Context, step Step, from *ratelimit.Caller) 
 	}
 }
 
+// change is [Passage.Suspend] of the shadow, [Passage.Resume] where suspends is negative, and
+// [Passage.Charge]. While the shadow waits, it only notes what to change. A nil shadow has nothing
+// to change.
+func (x *shadow) change(now time.Time, suspends int, cost float64) {
+	if x == nil {
+		return
+	}
+	x.mu.lock()
+	defer x.mu.unlock()
+	x.suspended += suspends
+	x.charged += cost
+	if x.runs {
+		x.apply(now)
+	}
+}
+
 // begin ends the wait. If the request waits for its client, so does the shadow from now on.
 func (x *shadow) begin(now time.Time) {
 	x.mu.lock()
 	defer x.mu.unlock()
 	x.runs = true
+	x.apply(now)
+}
+
+// apply makes the changes that were noted. The lock is held.
+func (x *shadow) apply(now time.Time) {
 	for range x.suspended {
 		x.admission.Suspend(now)
 	}
-	x.admission.Charge(now, x.charged)
-}
-
-// charge is [Passage.Charge].
-func (x *shadow) charge(now time.Time, cost float64) {
-	x.mu.lock()
-	defer x.mu.unlock()
-	if x.runs {
-		x.admission.Charge(now, cost)
-	} else {
-		x.charged += cost
-	}
-}
-
-// suspend is [Passage.Suspend].
-func (x *shadow) suspend(now time.Time) {
-	x.mu.lock()
-	defer x.mu.unlock()
-	if x.runs {
-		x.admission.Suspend(now)
-	} else {
-		x.suspended++
-	}
-}
-
-// resume is [Passage.Resume].
-func (x *shadow) resume(now time.Time) {
-	x.mu.lock()
-	defer x.mu.unlock()
-	if x.runs {
+	for range -x.suspended {
 		x.admission.Resume(now)
-	} else {
-		x.suspended--
 	}
+	if x.charged != 0 {
+		x.admission.Charge(now, x.charged)
+	}
+	x.suspended, x.charged = 0, 0
 }
 
 // end reports the result of the request at the time now.

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -91,9 +92,7 @@ type Trust struct {
 }
 
 func (t Trust) withDefaults() (Trust, error) {
-	if t.MaxTimeout == 0 {
-		t.MaxTimeout = time.Hour
-	}
+	t.MaxTimeout = cmp.Or(t.MaxTimeout, time.Hour)
 	switch {
 	case t.Boundary > Internal:
 		return t, invalid.Field("ingress", "Trust.Boundary", t.Boundary, "Edge or Internal")
@@ -127,11 +126,7 @@ func (t *Trust) Apply(now time.Time, call *spillway.Call, c *Claims) {
 	call.Criticality = t.criticality(call.Criticality, c)
 	call.Attempt = int32(min(max(c.Attempt, 0), math.MaxInt32))
 	if c.Timeout > 0 {
-		most := t.MaxTimeout
-		if most == 0 {
-			most = time.Hour
-		}
-		deadline := now.Add(min(c.Timeout, most))
+		deadline := now.Add(min(c.Timeout, cmp.Or(t.MaxTimeout, time.Hour)))
 		if call.Deadline.IsZero() || deadline.Before(call.Deadline) {
 			call.Deadline = deadline
 		}

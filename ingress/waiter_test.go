@@ -128,7 +128,7 @@ func TestWaitHasAnEnd(t *testing.T) {
 		if got := seen.take(); got != want {
 			t.Errorf("events: %s; want %s", got, want)
 		}
-		if st := s.Stats(time.Now()).Shed; st.Waiting != 0 || st.InFlight != 0 || st.ExpiredTotal != 1 {
+		if st := s.Stats(time.Now()).Shed; st.Waiting != 0 || st.InFlight != 0 || st.Classes[spillway.Critical.Index()].RejectedTotal != 1 {
 			t.Errorf("%+v", st)
 		}
 	})

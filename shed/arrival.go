@@ -17,7 +17,7 @@ type arrival struct {
 	pace     spillway.Pace
 	queue    *queue
 	patience time.Duration
-	by       bound         // of patience
+	by       cause         // if it waits for longer
 	longest  time.Duration // how long it may wait while no processor is free
 	bears    time.Duration // how long it may wait behind the limit
 	behind   bool          // a waiter must run first
@@ -98,9 +98,9 @@ func (s *Shedder) measure(utilization float64, c *Config) {
 // place finds out which rank a caller has in its class. In all of a class that is not
 // rejected, and where the caller is unknown, it is the lower one.
 func (s *Shedder) place(a *arrival, flow uint64) {
-	modest, pass := a.queue.callers[a.class].judge(flow, s.at)
+	within, pass := a.queue.callers[a.class].judge(flow, s.at)
 	a.rank, a.flow, a.pass = 2*a.class, flow, pass
-	if modest {
+	if within {
 		a.rank++
 	}
 }

@@ -303,11 +303,11 @@ func (d *Degrader) Idle() bool { return d.level.Load() == 0 }
 
 // Level returns the level of a class. It takes no lock and allocates nothing.
 func (d *Degrader) Level(c spillway.Criticality) spillway.DegradationLevel {
-	stage := int(d.level.Load())
-	if stage == 0 {
-		return spillway.DegradationNone
-	}
-	return spillway.DegradationLevel(min(max(stage-c.Index(), 0), spillway.DegradationLevels-1))
+	return levelIn(int(d.level.Load()), c.Index())
+}
+
+func levelIn(stage, class int) spillway.DegradationLevel {
+	return spillway.DegradationLevel(min(max(stage-class, 0), spillway.DegradationLevels-1))
 }
 
 // DegradationStats says how a [Degrader] stands.
@@ -324,7 +324,7 @@ type DegradationStats struct {
 func (d *Degrader) Stats(now time.Time) DegradationStats {
 	s := DegradationStats{Stage: int(d.level.Load()), ChangesTotal: d.changes.Load()}
 	for i := range s.Levels {
-		s.Levels[i] = spillway.DegradationLevel(min(max(s.Stage-i, 0), spillway.DegradationLevels-1))
+		s.Levels[i] = levelIn(s.Stage, i)
 	}
 	return s
 }

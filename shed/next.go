@@ -150,8 +150,7 @@ func (s *Shedder) Expire(w *Waiter) bool {
 	if !w.waiting {
 		return false
 	}
-	s.expired++
-	s.drop(w, cause{waited, w.by}, w.maxWait.Seconds()*1000)
+	s.drop(w, w.by, w.maxWait.Seconds()*1000)
 	return true
 }
 

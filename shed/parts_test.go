@@ -289,7 +289,7 @@ func TestRejectAtItsBounds(t *testing.T) {
 		level   float64 // of the class
 		pressed float64 // of the rank
 		random  float64
-		want    reason
+		want    cause
 	}{
 		{a: arrival{late: true, pass: 1}, at: lately - 1, want: late}, {a: arrival{late: true, pass: 1}, at: lately, want: admitted},
 		{a: arrival{pass: 1}, level: 0.5, random: 0.49, want: utilized}, {a: arrival{pass: 1}, level: 0.5, random: 0.5, want: admitted},
@@ -394,20 +394,15 @@ func TestPlacesInABurst(t *testing.T) {
 	}
 }
 
-// Each limit of a wait has a table of rejections behind those of the other reasons.
-func TestRowsOfCauses(t *testing.T) {
-	seen := make(map[int]bool)
-	for why := range reason(len(texts)) {
-		for by := range bound(len(bounds)) {
-			row := cause{why, by}.row()
-			if why == waited && row != len(texts)+int(by) || row < 0 || row >= causes {
-				t.Errorf("reason %d, limit %d: row %d", why, by, row)
-			}
-			seen[row] = true
+// Each cause says what a client and an operator learn, and no two say the same.
+func TestCauses(t *testing.T) {
+	seen := make(map[string]bool)
+	for why := admitted + 1; int(why) < len(causes); why++ {
+		c := causes[why]
+		if c.reason == spillway.ReasonNone || c.unit == "" || seen[c.advice] || (c.setting != "") != (c.reason == spillway.ReasonMaxWait) {
+			t.Errorf("cause %d: %+v", why, c)
 		}
-	}
-	if len(seen) != causes-1 { // that of a wait without its limit is not used
-		t.Errorf("%d rows of %d are used", len(seen), causes)
+		seen[c.advice] = true
 	}
 }
 

@@ -29,7 +29,7 @@ type Waiter struct {
 	rank       int
 	waiting    bool
 	maxWait    time.Duration
-	by         bound         // of maxWait
+	by         cause         // of the rejection if it waits for longer
 	bears      time.Duration // as in arrival
 	until      time.Duration // it may wait until then if no processor is free
 	stalled    time.Duration // until when it arrived, or its wait became longer
@@ -71,39 +71,36 @@ const bins = 32
 func (q *queue) add(w *Waiter, rank int) {
 	l := &q.ranks[rank]
 	l.held[w.Flow%bins]++
-	prev, next := l.newest, (*Waiter)(nil)
-	for prev != nil && prev.arrived > w.arrived {
-		prev, next = prev.prev, prev
+	older, newer := l.newest, (*Waiter)(nil)
+	for older != nil && older.arrived > w.arrived {
+		older, newer = older.prev, older
 	}
-	w.queue, w.rank, w.waiting, w.prev, w.next = q, rank, true, prev, next
-	if prev == nil {
-		l.oldest = w
-	} else {
-		prev.next = w
-	}
-	if next == nil {
-		l.newest = w
-	} else {
-		next.prev = w
-	}
+	l.join(older, w)
+	l.join(w, newer)
+	w.queue, w.rank, w.waiting = q, rank, true
 	q.n++
 }
 
 func (q *queue) remove(w *Waiter) {
 	l := &q.ranks[w.rank]
 	l.held[w.Flow%bins]--
-	if w.prev == nil {
-		l.oldest = w.next
-	} else {
-		w.prev.next = w.next
-	}
-	if w.next == nil {
-		l.newest = w.prev
-	} else {
-		w.next.prev = w.prev
-	}
+	l.join(w.prev, w.next)
 	w.waiting, w.prev, w.next = false, nil, nil
 	q.n--
+}
+
+// join makes two waiters neighbors. One of them is nil at an end of the list.
+func (l *list) join(older, newer *Waiter) {
+	if older == nil {
+		l.oldest = newer
+	} else {
+		older.next = newer
+	}
+	if newer == nil {
+		l.newest = older
+	} else {
+		newer.prev = older
+	}
 }
 
 // highest returns the highest rank that waits, -1 for none.
@@ -223,10 +220,7 @@ func (q *queue) resting() bool {
 // fair share of its class and of higher classes. So many are left. If none is at work, any
 // waiter may run: the limit may have fallen below what those callers needed.
 func (q *queue) keeps(rank int, at, wait time.Duration, left float64) bool {
-	if math.IsInf(left, 1) {
-		return false
-	}
-	if q.resting() {
+	if math.IsInf(left, 1) || q.resting() {
 		return false
 	}
 	kept := 0.0

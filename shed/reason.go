@@ -8,88 +8,101 @@ import (
 	"github.com/seed90641741/spillway/internal/rejection"
 )
 
-// reason is why a request was rejected.
-type reason = spillway.Reason
+// A cause is why a request was rejected; where it waited for too long, what limited its wait.
+type cause uint8
 
 const (
-	admitted  = spillway.ReasonNone
-	crowded   = spillway.ReasonQueueFull
-	outranked = spillway.ReasonHigherClass
-	waited    = spillway.ReasonMaxWait
-	late      = spillway.ReasonDeadline
-	utilized  = spillway.ReasonUtilization
-	excessive = spillway.ReasonFairShare
+	admitted cause = iota
+	crowded
+	outranked
+	late
+	utilized
+	excessive
+	byMaxWait
+	byBurst
+	byDeadline
+	byLatency
+	byQueue
 )
 
-// texts are the Unit and the Advice of each reason. A full queue and the maximum wait have no
-// Limit: the Level has reached it.
-var texts = [...]struct{ unit, advice string }{
-	crowded:   {"requests in the waiting queue", "the waiting queue is full of requests that are no less critical"},
-	outranked: {"% of more critical requests rejected", "more critical requests were rejected recently"},
-	waited:    {"ms waited", ""}, // see bounds
-	late:      {"% of the fastest recent response time", "the deadline is closer than the fastest recent response"},
-	utilized:  {"% utilization", "utilization is above the threshold of this criticality"},
-	excessive: {"% of the caller's requests rejected", "the server is overloaded, and this caller asks for more than its fair share"},
+const (
+	msWaited = "ms waited"
+	moreWork = "; add capacity, or have clients send less"
+)
+
+// causes says what a rejection tells of its cause. A full queue and the maximum wait have no Limit:
+// the Level has reached it.
+var causes = [...]struct {
+	reason                spillway.Reason
+	unit, setting, advice string
+}{
+	crowded:   {spillway.ReasonQueueFull, "requests in the waiting queue", "", "the waiting queue is full of requests that are no less critical"},
+	outranked: {spillway.ReasonHigherClass, "% of more critical requests rejected", "", "more critical requests were rejected recently"},
+	late:      {spillway.ReasonDeadline, "% of the fastest recent response time", "", "the deadline is closer than the fastest recent response"},
+	utilized:  {spillway.ReasonUtilization, "% utilization", "", "utilization is above the threshold of this criticality"},
+	excessive: {
+		spillway.ReasonFairShare, "% of the caller's requests rejected", "",
+		"the server is overloaded, and this caller asks for more than its fair share",
+	},
+	byMaxWait: {
+		spillway.ReasonMaxWait, msWaited, ByMaxWait,
+		"nothing became free within max_wait, which is for requests without a deadline and for the wait for a processor" + moreWork,
+	},
+	byBurst: {
+		spillway.ReasonMaxWait, msWaited, ByBurst,
+		"no processor became free within 100 ms, which a request may wait in a burst if max_wait is less, " +
+			"or within 1 s in which no request could be let in" + moreWork,
+	},
+	byDeadline: {
+		spillway.ReasonMaxWait, msWaited, ByDeadline,
+		"nothing became free within the part of the time until its deadline that the request may wait; max_wait does not count" + moreWork,
+	},
+	byLatency: {
+		spillway.ReasonMaxWait, msWaited, ByLatency,
+		"nothing became free within 8 usual latencies, or 1 s if that is more; deadline and max_wait do not count" + moreWork,
+	},
+	byQueue: {
+		spillway.ReasonMaxWait, msWaited, ByQueue,
+		"its turn did not come within the time in which the waiting queue of its class is served; deadline and max_wait would allow more" + moreWork,
+	},
 }
 
 // rejections holds the rejections that a Shedder returns. Its lock is that of the Shedder.
 type rejections struct {
 	policy, advice string // of the Config
-	tables         [causes][spillway.Criticalities]*rejection.Table[spillway.RejectedError]
-	limits         [causes][spillway.Criticalities]float64 // of the tables
-}
-
-// A cause is why a request was rejected, and what limited its wait if it waited for too long.
-type cause struct {
-	why reason
-	by  bound
-}
-
-const causes = len(texts) + len(bounds)
-
-// row returns the table of a cause.
-func (c cause) row() int {
-	if c.why == waited {
-		return len(texts) + int(c.by)
-	}
-	return int(c.why)
+	tables         [len(causes)][spillway.Criticalities]*rejection.Table[spillway.RejectedError]
+	limits         [len(causes)][spillway.Criticalities]float64 // of the tables
 }
 
 // at returns the rejection of a class with this Level and Limit, which rarely changes. If the
 // Limit is 0, the Level is used.
-func (r *rejections) at(of cause, class int, level, limit float64) *spillway.RejectedError {
-	t := &r.tables[of.row()][class]
-	if *t == nil || r.limits[of.row()][class] != limit {
-		r.limits[of.row()][class] = limit
+func (r *rejections) at(why cause, class int, level, limit float64) *spillway.RejectedError {
+	t := &r.tables[why][class]
+	if *t == nil || r.limits[why][class] != limit {
+		r.limits[why][class] = limit
 		*t = rejection.NewTable(func(level float64) *spillway.RejectedError {
-			return r.rejected(of, class, level, limit)
+			return r.rejected(why, class, level, limit)
 		})
 	}
 	return (*t).At(level)
 }
 
-func (r *rejections) rejected(of cause, class int, level, limit float64) *spillway.RejectedError {
-	if limit == 0 {
-		limit = level
-	}
-	setting, advice := "", texts[of.why].advice
-	if of.why == waited {
-		setting, advice = bounds[of.by].setting, bounds[of.by].advice+moreWork
-	}
+func (r *rejections) rejected(why cause, class int, level, limit float64) *spillway.RejectedError {
+	of := &causes[why]
 	return &spillway.RejectedError{
 		Policy:      cmp.Or(r.policy, "shed"),
-		Reason:      of.why,
+		Reason:      of.reason,
 		Criticality: spillway.Criticality(class) + spillway.Sheddable,
 		Level:       level,
-		Limit:       limit,
-		Unit:        texts[of.why].unit,
-		Setting:     setting,
-		Advice:      strings.TrimSuffix(advice+"; "+r.advice, "; "),
+		Limit:       cmp.Or(limit, level),
+		Unit:        of.unit,
+		Setting:     of.setting,
+		Advice:      strings.TrimSuffix(of.advice+"; "+r.advice, "; "),
 	}
 }
 
 // rejection returns the rejection of an arrival, with what was measured for its reason.
-func (s *Shedder) rejection(why reason, a *arrival, c *Config) *spillway.RejectedError {
+func (s *Shedder) rejection(why cause, a *arrival, c *Config) *spillway.RejectedError {
 	level, limit := 0.0, 100.0
 	switch why {
 	case late:
@@ -106,5 +119,5 @@ func (s *Shedder) rejection(why reason, a *arrival, c *Config) *spillway.Rejecte
 		level = 100 * (1 - a.pass)
 	default: // not of an arrival
 	}
-	return s.rejections.at(cause{why: why}, a.class, level, limit)
+	return s.rejections.at(why, a.class, level, limit)
 }

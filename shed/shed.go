@@ -37,8 +37,6 @@ type Shedder struct {
 	stall      stall
 	counts     [spillway.Criticalities]ClassStats
 	accounts   accounts
-	evicted    uint64
-	expired    uint64
 }
 
 // New returns a Shedder that knows nothing of its load yet, or an error that
@@ -166,8 +164,8 @@ func (s *Shedder) queue(scope int) *queue {
 
 // reject returns the reason to reject a request, and counts it, or returns admitted. If only
 // a share of a class is rejected, random decides, in [0, 1).
-func (s *Shedder) reject(a *arrival, random func() float64) reason {
-	var why reason
+func (s *Shedder) reject(a *arrival, random func() float64) cause {
+	var why cause
 	switch {
 	case a.expired || a.late && s.at-s.hurried < lately:
 		why = late
@@ -244,19 +242,19 @@ func (s *Shedder) idle(a *arrival) bool {
 }
 
 // count counts a rejection. The cascade only counts rejections for lack of capacity.
-func (s *Shedder) count(q *queue, rank int, why reason) {
+func (s *Shedder) count(q *queue, rank int, why cause) {
 	s.counts[rank/2].RejectedTotal++
 	switch why {
-	case crowded, waited:
-		q.cascade.note(rank, 1)
-	case excessive:
-		q.cascade.noteExcess(rank)
+	case late:
+		return
 	case outranked:
 		q.cascade.noteOutranked(rank, 1)
 		return
+	case excessive:
+		q.cascade.noteExcess(rank)
 	case utilized:
-	default:
-		return
+	default: // the queue is full, or it waited for too long
+		q.cascade.note(rank, 1)
 	}
 	q.callers[rank/2].rejected(s.at, rank%2)
 	s.told.Store(true)
@@ -293,15 +291,14 @@ func (s *Shedder) run(now time.Time, call *spillway.Call, from *start) (t spillw
 
 // evict rejects a waiter because the queue is full.
 func (s *Shedder) evict(w *Waiter) {
-	s.evicted++
-	s.drop(w, cause{why: crowded}, float64(w.queue.n))
+	s.drop(w, crowded, float64(w.queue.n))
 }
 
 // drop takes a waiter out of its queue and rejects it.
-func (s *Shedder) drop(w *Waiter, of cause, level float64) {
+func (s *Shedder) drop(w *Waiter, why cause, level float64) {
 	s.leave(w, 0)
-	w.Ticket, w.Err = spillway.Ticket{}, s.rejections.at(of, w.rank/2, level, 0)
-	s.count(w.queue, w.rank, of.why)
+	w.Ticket, w.Err = spillway.Ticket{}, s.rejections.at(why, w.rank/2, level, 0)
+	s.count(w.queue, w.rank, why)
 }
 
 // leave takes a waiter out of its queue; gone is 1 if its client has left and else 0.

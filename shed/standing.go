@@ -57,13 +57,11 @@ func (c *cascade) marginal() (rank int) {
 	return rank
 }
 
-// saturated reports whether one more request may not start, or waits for others behind its limit.
-func saturated(p *spillway.Pace) bool { return !p.Free || p.Saturated }
-
-// seeLimit observes at an arrival whether the limit is reached. Where a queue was found, it is known
-// when requests need not wait for one another, so that an overload that is over is soon forgotten.
+// seeLimit observes at an arrival whether the limit is reached: one more request may not start, or
+// waits for others behind it. Where a queue was found, it is known when requests need not wait for one
+// another, so that an overload that is over is soon forgotten.
 func (q *queue) seeLimit(at time.Duration, a *arrival) {
-	q.limited = saturated(&a.pace)
+	q.limited = !a.pace.Free || a.pace.Saturated
 	q.full.see(at, !q.limited, math.MaxInt64)
 	if a.pace.Found {
 		q.full.lasts = min(q.full.lasts, a.patience+3*burst)

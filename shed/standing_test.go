@@ -91,13 +91,13 @@ func TestMarginalRankForgets(t *testing.T) {
 func TestEqualLimitsOfAWait(t *testing.T) {
 	a := arrival{patience: time.Second, by: byDeadline}
 	if a.atMost(time.Second, byMaxWait); a.by != byDeadline {
-		t.Errorf("limited by %s", bounds[a.by].setting)
+		t.Errorf("limited by %s", causes[a.by].setting)
 	}
 	now := time.Unix(1e9, 0)
 	call := &spillway.Call{Deadline: now.Add(400 * time.Millisecond)}
-	for parked, want := range map[time.Duration]bound{300 * time.Millisecond: byDeadline, 299 * time.Millisecond: byLatency} {
+	for parked, want := range map[time.Duration]cause{300 * time.Millisecond: byDeadline, 299 * time.Millisecond: byLatency} {
 		if _, by := patience(now, call, &spillway.Pace{Found: true, Parked: parked}, time.Second); by != want {
-			t.Errorf("parked for %v: limited by %s", parked, bounds[by].setting)
+			t.Errorf("parked for %v: limited by %s", parked, causes[by].setting)
 		}
 	}
 }

@@ -21,9 +21,6 @@ type Stats struct {
 	// InFlight is how many requests are at work, by the Limit. Parked have been in flight
 	// for so long that they do not count.
 	InFlight, Parked int
-	// EvictedTotal counts waiters rejected for more critical requests, ExpiredTotal those
-	// that waited too long.
-	EvictedTotal, ExpiredTotal uint64
 }
 
 // ClassStats says what is known of one criticality.
@@ -40,7 +37,7 @@ func (s *Shedder) Stats(now time.Time) Stats {
 	q := s.queues[0]
 	st := Stats{
 		Classes: s.counts, RejectedRatio: q.cascade.all, Waiting: s.Waiting(),
-		Depth: s.depth.of(q.cascade.ranks[0].above), EvictedTotal: s.evicted, ExpiredTotal: s.expired,
+		Depth: s.depth.of(q.cascade.ranks[0].above),
 	}
 	if limit := s.config.Load().Limit; limit != nil {
 		st.InFlight, st.Parked = limit.Working()

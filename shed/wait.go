@@ -22,31 +22,8 @@ const (
 	ByQueue = "queue"
 )
 
-// bound is what limits the wait of a request.
-type bound uint8
-
-const (
-	byMaxWait bound = iota
-	byBurst
-	byDeadline
-	byLatency
-	byQueue
-)
-
-// bounds has the Setting of each bound, and the Advice.
-var bounds = [...]struct{ setting, advice string }{
-	byMaxWait: {ByMaxWait, "nothing became free within max_wait, which is for requests without a deadline and for the wait for a processor"},
-	byBurst: {ByBurst, "no processor became free within 100 ms, which a request may wait in a burst if max_wait is less, " +
-		"or within 1 s in which no request could be let in"},
-	byDeadline: {ByDeadline, "nothing became free within the part of the time until its deadline that the request may wait; max_wait does not count"},
-	byLatency:  {ByLatency, "nothing became free within 8 usual latencies, or 1 s if that is more; deadline and max_wait do not count"},
-	byQueue:    {ByQueue, "its turn did not come within the time in which the waiting queue of its class is served; deadline and max_wait would allow more"},
-}
-
-const moreWork = "; add capacity, or have clients send less"
-
 // atMost shortens the wait of a request.
-func (a *arrival) atMost(wait time.Duration, by bound) {
+func (a *arrival) atMost(wait time.Duration, by cause) {
 	if wait < a.patience {
 		a.patience, a.by = wait, by
 	}
@@ -55,7 +32,7 @@ func (a *arrival) atMost(wait time.Duration, by bound) {
 // patience is the maximum wait before a limit, and what limits it: three quarters of the time to
 // the deadline that remains after twice the recent latency, or a quarter of all. Without a deadline
 // it is most.
-func patience(now time.Time, call *spillway.Call, p *spillway.Pace, most time.Duration) (time.Duration, bound) {
+func patience(now time.Time, call *spillway.Call, p *spillway.Pace, most time.Duration) (time.Duration, cause) {
 	if call.Deadline.IsZero() {
 		return most, byMaxWait
 	}

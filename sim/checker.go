@@ -5,11 +5,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // A checker keeps the first error.
-type checker struct{ err error }
+type checker struct {
+	err            error
+	callers, tasks int // so far
+}
 
 // ok reports the value of a field as wrong unless good.
 func (c *checker) ok(good bool, field string, value any, allowed string) {
@@ -46,6 +50,10 @@ func (c *checker) policy(field string, err error) {
 // unset checks that a field is nil for which the simulator has its own value.
 func (c *checker) unset(isNil bool, field string) {
 	c.ok(isNil, field, struct{}{}, "nil: the simulator sets it")
+}
+
+func (c *checker) enforces(field string, m spillway.Mode) {
+	c.ok(m != spillway.ModeObserve, field, m, "enforce or off: results have what gates do, not what they would do")
 }
 
 // word checks that a word is one of those allowed.

@@ -20,33 +20,32 @@ func (e *edge) choose(c *call) (task int) {
 	return e.pick(c)
 }
 
+// A pair is a caller and a task.
+type pair struct{ caller, task int32 }
+
 // eject leaves out a task that has rejected a call with a retry delay.
 func (e *edge) eject(c *call, f fault.Failure) {
 	if f.Scope != fault.ScopeTask || !f.HasRetryAfter {
 		return
 	}
-	all := e.ejected[c.client]
-	if all == nil {
-		if e.ejected == nil {
-			e.ejected = make(map[int32][]ejection.Ejection)
-		}
-		all = make([]ejection.Ejection, e.config.Subset)
-		e.ejected[c.client] = all
+	p := pair{c.client, c.at}
+	if e.ejected[p] == nil {
+		e.ejected[p] = new(ejection.Ejection)
 	}
-	all[e.place(c.client, int(c.at))].Failed(e.clock, f)
+	e.ejected[p].Failed(e.clock, f)
 }
 
 // out reports whether a task is left out by a caller.
-func (e *edge) out(caller int32, task int) bool {
-	all := e.ejected[caller]
-	return all != nil && all[e.place(caller, task)].Active(e.clock)
+func (e *edge) out(p pair) bool {
+	x := e.ejected[p]
+	return x != nil && x.Active(e.clock)
 }
 
 // pick chooses no task that is known to be gone, or has asked to be left out, unless all
 // have.
 func (e *edge) pick(c *call) (task int) {
 	for range 16 {
-		if task = e.draw(c); e.to.tasks[task].gone == 0 && !e.out(c.client, task) {
+		if task = e.draw(c); e.to.tasks[task].gone == 0 && !e.out(pair{c.client, int32(task)}) {
 			return task
 		}
 	}
@@ -64,7 +63,7 @@ func (e *edge) draw(c *call) int {
 	n := e.config.Subset
 	switch e.config.Balance {
 	case RoundRobin:
-		caller := &e.clients[c.client]
+		caller := &e.callers[c.client]
 		caller.turn++
 		return e.member(c.client, (int(caller.turn)+int(c.client))%n)
 	case LeastBusy:
@@ -81,20 +80,11 @@ func (e *edge) draw(c *call) int {
 // member returns the task at place i of a caller's subset. Subsets follow one
 // another around the tasks.
 func (e *edge) member(caller int32, i int) int {
-	if e.config.Subset == len(e.to.tasks) {
-		return i
-	}
 	return (int(caller)*e.config.Subset + i) % len(e.to.tasks)
 }
 
-// bit is that of the connection to a task.
-func (e *edge) bit(caller int32, task int) uint64 { return 1 << e.place(caller, task) }
-
-// place is the place of a task in the subset of a caller.
-func (e *edge) place(caller int32, task int) int {
-	if e.config.Subset == len(e.to.tasks) {
-		return task
-	}
+// bit is that of the connection to a task, by its place in the subset of the caller.
+func (e *edge) bit(caller int32, task int) uint64 {
 	n := len(e.to.tasks)
-	return (task - int(caller)*e.config.Subset%n + n) % n
+	return 1 << ((task - int(caller)*e.config.Subset%n + n) % n)
 }

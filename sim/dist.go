@@ -29,7 +29,18 @@ const (
 	bimodal
 )
 
-var shapeNames = [...]string{"constant", "exponential", "uniform", "lognormal", "pareto", "bimodal"}
+// shapes say how each shape is written: a name, then times, then other numbers.
+var shapes = [...]struct {
+	name           string
+	times, numbers int
+}{
+	constant:    {"constant", 1, 0},
+	exponential: {"exponential", 1, 0},
+	uniform:     {"uniform", 2, 0},
+	lognormal:   {"lognormal", 1, 1},
+	pareto:      {"pareto", 1, 1},
+	bimodal:     {"bimodal", 2, 1},
+}
 
 // maxTime is the longest time that a Dist, or a Config, may name.
 const maxTime = 24 * 365 * time.Hour
@@ -70,45 +81,34 @@ func ParseDist(text string) (Dist, error) {
 	if len(words) == 1 {
 		words = append([]string{"constant"}, words...)
 	}
-	d := Dist{shape: shape(len(shapeNames))}
-	for i, name := range shapeNames {
-		if len(words) > 0 && words[0] == name {
-			d.shape = shape(i)
+	for i, s := range shapes {
+		if len(words) == 1+s.times+s.numbers && words[0] == s.name {
+			return Dist{shape: shape(i)}.parse(text, words[1:])
 		}
 	}
-	numbers := max(len(words)-1, 0)
-	if int(d.shape) == len(shapeNames) || numbers != d.numbers() {
-		return Dist{}, invalid.Field("sim", "distribution", text, "one such as 10ms, exponential 10ms, uniform 5ms 15ms, "+
-			"lognormal 10ms 0.8, pareto 10ms 2.5, bimodal 1ms 100ms 0.05")
-	}
-	for i, word := range words[1:] {
-		if err := d.set(i, word); err != nil {
+	return Dist{}, invalid.Field("sim", "distribution", text, "one such as 10ms, exponential 10ms, uniform 5ms 15ms, "+
+		"lognormal 10ms 0.8, pareto 10ms 2.5, bimodal 1ms 100ms 0.05")
+}
+
+func (d Dist) parse(text string, numbers []string) (Dist, error) {
+	var err error
+	for i, word := range numbers {
+		switch {
+		case i >= shapes[d.shape].times:
+			d.measure, err = strconv.ParseFloat(word, 64)
+		case i == 0:
+			d.mean, err = time.ParseDuration(word)
+		default:
+			d.other, err = time.ParseDuration(word)
+		}
+		if err != nil {
 			return Dist{}, invalid.Field("sim", "distribution", text, "such that %.60q is a number or a duration", word)
 		}
 	}
-	return d, d.validate()
-}
-
-// numbers returns how many numbers the shape has.
-func (d Dist) numbers() int { return [...]int{1, 1, 2, 2, 2, 3}[d.shape] }
-
-func (d *Dist) set(i int, word string) (err error) {
-	switch {
-	case i == 0:
-		d.mean, err = time.ParseDuration(word)
-	case i == 1 && (d.shape == uniform || d.shape == bimodal):
-		d.other, err = time.ParseDuration(word)
-	default:
-		d.measure, err = strconv.ParseFloat(word, 64)
-	}
-	return err
-}
-
-func (d Dist) validate() error {
 	if allowed := d.wrong(); allowed != "" {
-		return invalid.Field("sim", "distribution", d, "%s", allowed)
+		return d, invalid.Field("sim", "distribution", d, "%s", allowed)
 	}
-	return nil
+	return d, nil
 }
 
 // wrong returns what d must be, empty if it is.
@@ -142,19 +142,17 @@ func (d Dist) Mean() time.Duration {
 
 // String returns the text form.
 func (d Dist) String() string {
-	measure := " " + strconv.FormatFloat(d.measure, 'g', -1, 64)
-	switch d.shape {
-	case exponential:
-		return "exponential " + d.mean.String()
-	case uniform:
-		return "uniform " + d.mean.String() + " " + d.other.String()
-	case bimodal:
-		return "bimodal " + d.mean.String() + " " + d.other.String() + measure
-	case lognormal, pareto:
-		return shapeNames[d.shape] + " " + d.mean.String() + measure
-	default:
-		return d.mean.String()
+	s, text := shapes[d.shape], d.mean.String()
+	if d.shape != constant {
+		text = s.name + " " + text
 	}
+	if s.times > 1 {
+		text += " " + d.other.String()
+	}
+	if s.numbers > 0 {
+		text += " " + strconv.FormatFloat(d.measure, 'g', -1, 64)
+	}
+	return text
 }
 
 // MarshalText implements [encoding.TextMarshaler].

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/internal/ejection"
 	"github.com/seed90641741/spillway/shed"
 	"github.com/seed90641741/spillway/throttle"
@@ -22,24 +24,17 @@ type edge struct {
 	config   *Edge
 	to       *service
 	group    *group // nil where the callers are tasks
-	clients  []client
-	caller   caller
+	callers  []caller
+	current  int32 // caller for whom the stack decides
 	stack    egress.Policies
-	bucket   budget.Config
-	policies policies
-	network  *stream                       // latency, loss
-	choice   *stream                       // of tasks
-	ejected  map[int32][]ejection.Ejection // of callers to whom a task has said when to come back, by the place in the subset
-}
-
-// A client is one caller. Its policies are made when they are needed, and dropped
-// when they know no more than new ones.
-type client struct {
-	bucket    *budget.Bucket // nil: as new
-	active    *active        // nil: as new
-	connected uint64         // tasks of the subset
-	turn      uint32         // of the round robin
-	good      uint32         // useful answers
+	budget   budget.Config
+	throttle throttle.Config
+	limiters []*inflight.Limiter         // with nothing in flight
+	keep     int64                       // for how long a throttle remembers
+	swept    int64                       // when the callers were last looked through
+	network  *stream                     // latency, loss
+	choice   *stream                     // of tasks
+	ejected  map[pair]*ejection.Ejection // where a task has said when to come back
 }
 
 // notSent is in place of a task.
@@ -47,28 +42,25 @@ const notSent = -1
 
 // A call is one that is under way.
 type call struct {
-	id       uint32 // its own place
+	ref // of its attempt: the generation grows with each, and when the call ends
+
 	edge     *edge
 	flow     egress.Flow
 	call     spillway.Call
 	intended int64 // when the call was to begin
 	client   int32
-	attempts int32         // that were sent
-	at       int32         // task that the attempt was sent to, notSent if it waits for a connection
-	gen      uint32        // grows with each attempt, and when the call ends
-	parent   requestRef    // the request that waits for this call
-	request  *request      // of the attempt; only for whoever leaves
-	last     outcome       // of the last attempt
-	windows  uint32        // that the call is in
-	failure  fault.Failure // of the last attempt
-	open     bool          // has a connection
-	trying   bool          // an attempt is under way, not the wait for one
-	again    bool          // its client makes another one after it
+	attempts int32    // that were sent
+	at       int32    // task that the attempt was sent to, notSent if it waits for a connection
+	parent   ref      // the request that waits for this call
+	request  *request // of the attempt; only for whoever leaves
+	open     bool     // has a connection
+	trying   bool     // an attempt is under way, not the wait for one
+	again    bool     // its client makes another one after it
 }
 
 // task returns the one that makes the call, nil if it is made by a client.
 func (c *call) task() *task {
-	if r := c.parent.get(); r != nil {
+	if r := c.edge.requestOf(c.parent); r != nil {
 		return r.task
 	}
 	return nil
@@ -76,43 +68,39 @@ func (c *call) task() *task {
 
 func (s *Sim) newEdge(c *Edge, callers int, g *group) *edge {
 	e := &edge{
-		Sim: s, config: c, group: g, bucket: c.Retry.bucket(),
-		to: s.services[s.config.service(c.To)], clients: make([]client, callers),
+		Sim: s, config: c, group: g, to: s.services[s.config.service(c.To)], callers: make([]caller, callers),
+		budget: c.Retry.bucket(), throttle: c.Egress.Throttle, network: s.stream(), choice: s.stream(), ejected: make(map[pair]*ejection.Ejection),
 	}
-	e.network, e.choice = s.stream(), s.stream()
-	e.caller.edge = e
+	window := cmp.Or(c.Egress.Throttle.Window, throttle.DefaultWindow)
+	e.keep = int64(max(window+window/10, throttle.AdviceLifetime)) // until the last bucket has left the window
 	e.stack = egress.Policies{
-		Throttle: (*callerThrottle)(&e.caller), ThrottleMode: c.Egress.ThrottleMode,
-		Inflight: (*callerInflight)(&e.caller), InflightMode: c.Egress.InflightMode,
+		Throttle: (*callerThrottle)(e), ThrottleMode: c.Egress.ThrottleMode,
+		Inflight: (*callerInflight)(e), InflightMode: c.Egress.InflightMode,
 	}
-	e.stack.Retry, _ = c.Retry.strategy((*purse)(&e.caller), s.stream().float) // was tried once
-	e.policies.configure(c.Egress, s.stream().float)
-	if e.to.config.AcceptRatio && e.policies.keep > 0 {
-		e.policies.keep = max(e.policies.keep, int64(throttle.AdviceLifetime))
-	}
+	e.stack.Retry, _ = c.Retry.strategy((*callerBudget)(e), s.stream().float) // was tried once
+	e.throttle.Rand = s.stream().float
 	s.edges = append(s.edges, e)
 	return e
 }
 
-// begin makes a call, after which the client of a loop makes another one if again.
-func (e *edge) begin(client int32, intended int64, what spillway.Call, parent *request, again bool) {
+// begin makes a call: for the request parent, if that is not zero. The client of a loop makes
+// another call after it if again.
+func (e *edge) begin(client int32, what spillway.Call, parent ref, again bool) {
+	e.begun++
 	c := e.takeCall()
 	what.Key, what.Kind = e.config.To, e.config.Kind
-	*c = call{id: c.id, edge: e, call: what, intended: intended, client: client, gen: c.gen, again: again}
-	if parent != nil {
-		c.parent = requestRef{parent, parent.gen}
-	}
+	*c = call{ref: c.ref, edge: e, call: what, intended: e.now, client: client, parent: parent, again: again}
 	if e.group != nil {
 		e.group.offer(c)
 	}
-	e.caller.client = client
+	e.current = client
 	e.later(c, c.flow.Begin(&e.stack, &what, nil).Wait)
 }
 
 // later makes the next attempt after a delay.
 func (e *edge) later(c *call, d time.Duration) {
 	if d > 0 {
-		e.push(int64(d), send, c.id, c.gen)
+		e.push(int64(d), send, c.ref)
 		return
 	}
 	e.attempt(c)
@@ -121,7 +109,7 @@ func (e *edge) later(c *call, d time.Duration) {
 // attempt makes an attempt, if all gates admit it.
 func (e *edge) attempt(c *call) {
 	e.wake(c.client)
-	e.caller.client = c.client
+	e.current = c.client
 	step := c.flow.Resume(e.clock)
 	c.call.Attempt, c.at, c.trying = int32(c.flow.Number), notSent, true
 	if step.Action == egress.ActionReject {
@@ -130,24 +118,15 @@ func (e *edge) attempt(c *call) {
 		e.end(c, rejection(step.Err))
 		return
 	}
-	if e.witness.attempt != nil {
-		e.witness.attempt(c)
-	}
+	e.witness.attempt(c)
 	switch limit := e.giveUp(c); {
 	case limit > e.now:
-		e.push(limit-e.now, expire, c.id, c.gen)
+		e.push(limit-e.now, expire, c.ref)
 	case limit > 0: // it was too late when the caller came to it
 		e.expired(c)
 		return
 	}
 	e.connect(c)
-}
-
-// settled notes that an attempt has ended.
-func (e *edge) settled(c *call) {
-	c.gen++
-	c.trying = false
-	e.rest(c.client)
 }
 
 // giveUp returns when an attempt is given up, 0 for never.
@@ -164,9 +143,9 @@ func (e *edge) giveUp(c *call) (at int64) {
 // connect sends the attempt, once there is a connection for it.
 func (e *edge) connect(c *call) {
 	if e.config.Connections > 0 {
-		a := e.clients[c.client].active
+		a := e.callers[c.client].active
 		if a.open >= int32(e.config.Connections) {
-			a.queue.push(callRef{c, c.gen})
+			a.queue.push(c.ref)
 			return
 		}
 		a.open++
@@ -181,10 +160,10 @@ func (e *edge) disconnect(c *call) {
 		return
 	}
 	c.open = false
-	a := e.clients[c.client].active
+	a := e.callers[c.client].active
 	a.open--
 	for a.queue.n > 0 {
-		if next := a.queue.oldest().get(); next != nil {
+		if next := e.callOf(a.queue.oldest()); next != nil {
 			a.open++
 			next.open = true
 			e.send(next)
@@ -198,10 +177,11 @@ func (e *edge) send(c *call) {
 	t := e.to.tasks[chosen]
 	c.flow.Use(t.name)
 	r := e.takeRequest()
-	r.task, r.caller, r.call = t, callRef{c, c.gen}, c.call
+	r.task, r.caller, r.call = t, c.ref, c.call
 	r.connect = e.greet(c.client, chosen)
 	c.request, c.at = r, int32(chosen)
 	c.attempts++
+	r.factor = 1
 	if e.group != nil {
 		r.factor = e.group.config.CPUFactor
 		e.group.sent(c)
@@ -210,40 +190,35 @@ func (e *edge) send(c *call) {
 		e.freeRequest(r)
 		return
 	}
-	e.push(e.config.Latency.draw(e.network), reach, r.id, r.gen)
+	e.push(e.config.Latency.draw(e.network), reach, r.ref)
 }
 
 func (e *edge) lost() bool { return e.config.Loss > 0 && e.network.float() < e.config.Loss }
 
 // greet returns the processor time that a new connection takes at the task.
 func (e *edge) greet(caller int32, task int) int64 {
-	cost := int64(e.to.config.Connect)
-	if cost == 0 {
-		return 0
-	}
-	c, bit := &e.clients[caller], e.bit(caller, task)
+	c, bit := &e.callers[caller], e.bit(caller, task)
 	if c.connected&bit != 0 {
 		return 0
 	}
 	c.connected |= bit
-	return cost
+	return int64(e.to.config.Connect)
 }
 
 // answered ends an attempt with what the task has said.
 func (e *edge) answered(c *call, a reply, hint time.Duration, ratio shed.Ratio) {
 	c.flow.Advise(ratio.Float())
-	c.last = a.outcome()
 	f := a.failure(hint)
 	if a == unreachable {
-		e.clients[c.client].connected &^= e.bit(c.client, int(c.at))
+		e.callers[c.client].connected &^= e.bit(c.client, int(c.at))
 	}
 	e.eject(c, f)
 	e.disconnect(c)
 	if a != served {
-		e.failed(c, egress.Failure{Failure: f})
+		e.failed(c, replies[a].outcome, egress.Failure{Err: attemptError(f), Failure: f})
 		return
 	}
-	e.caller.client = c.client
+	e.current = c.client
 	c.flow.Succeed(e.clock)
 	e.settled(c)
 	e.end(c, good)
@@ -251,27 +226,23 @@ func (e *edge) answered(c *call, a reply, hint time.Duration, ratio shed.Ratio) 
 
 // expired ends an attempt that has taken too long.
 func (e *edge) expired(c *call) {
-	c.last = timedOut
 	if c.at != notSent {
-		e.clients[c.client].connected &^= e.bit(c.client, int(c.at))
+		e.callers[c.client].connected &^= e.bit(c.client, int(c.at))
 	}
-	if r := c.request; e.config.Leave && r != nil && r.caller.get() == c {
-		e.push(e.config.Latency.draw(e.network), leave, r.id, r.gen)
+	if r := c.request; e.config.Leave && r != nil && e.callOf(r.caller) == c {
+		e.push(e.config.Latency.draw(e.network), leave, r.ref)
 	}
 	e.disconnect(c)
-	f := egress.Failure{Failure: fault.Failure{Timeout: true}}
+	f := egress.Failure{Err: attemptError{Timeout: true}, Failure: fault.Failure{Timeout: true}}
 	if d := c.call.Deadline; !d.IsZero() && !e.clock.Before(d) { // and not that of the attempt
 		f.Err, f.ContextErr = context.DeadlineExceeded, context.DeadlineExceeded
 	}
-	e.failed(c, f)
+	e.failed(c, timedOut, f)
 }
 
 // failed ends an attempt that has failed. There may be another one.
-func (e *edge) failed(c *call, f egress.Failure) {
-	if c.failure = f.Failure; f.Err == nil {
-		f.Err = (*attemptError)(&c.failure)
-	}
-	e.caller.client = c.client
+func (e *edge) failed(c *call, o outcome, f egress.Failure) {
+	e.current = c.client
 	step := c.flow.Fail(e.clock, f)
 	e.settled(c)
 	if step.Action == egress.ActionWait {
@@ -279,13 +250,13 @@ func (e *edge) failed(c *call, f egress.Failure) {
 		return
 	}
 	e.givenUp(c, step)
-	e.end(c, c.last)
+	e.end(c, o)
 }
 
 // givenUp marks the request that a call was made for, as a server of this package's
 // callers does.
 func (e *edge) givenUp(c *call, step egress.Step) {
-	if r := c.parent.get(); r != nil && step.Final() {
+	if r := e.requestOf(c.parent); r != nil && step.Final() {
 		r.final.Set()
 	}
 }
@@ -293,21 +264,19 @@ func (e *edge) givenUp(c *call, step egress.Step) {
 // end ends a call.
 func (e *edge) end(c *call, o outcome) {
 	parent := c.parent
-	if e.witness.ended != nil {
-		e.witness.ended(c, o)
-	}
+	e.witness.ended(c, o)
 	if e.group != nil {
 		e.group.ended(c, o)
 	}
 	e.freeCall(c)
-	if r := parent.get(); r != nil {
+	if r := e.requestOf(parent); r != nil {
 		r.task.resume(r, o)
 	}
 }
 
 // drop ends a call whose caller is dead.
 func (e *edge) drop(c *call) {
-	e.caller.client = c.client
+	e.current = c.client
 	if c.trying {
 		c.flow.Abort()
 		e.settled(c)

@@ -24,8 +24,7 @@ const (
 type event struct {
 	at  int64  // nanoseconds since the start
 	key uint64 // sequence number and kind
-	id  uint32
-	gen uint32 // the event is void if what it is about has another generation
+	ref        // what it is about: the event is void if that has ended
 }
 
 func (e *event) kind() kind { return kind(e.key & 0xff) }
@@ -39,9 +38,9 @@ type agenda struct {
 	seq  uint64
 }
 
-func (a *agenda) push(at int64, k kind, id, gen uint32) {
+func (a *agenda) push(at int64, k kind, of ref) {
 	a.seq++
-	e := event{at, a.seq<<8 | uint64(k), id, gen}
+	e := event{at, a.seq<<8 | uint64(k), of}
 	a.heap = append(a.heap, e)
 	h, i := a.heap, len(a.heap)-1
 	for i > 0 {

@@ -14,7 +14,7 @@ func (s *Sim) strike(i uint32, ends bool) {
 		return
 	}
 	if !ends && f.For > 0 && f.Kind != Expensive {
-		s.push(int64(f.For), fail, i, 1)
+		s.push(int64(f.For), fail, ref{i, 1})
 	}
 	for _, t := range s.services[s.config.service(f.Service)].tasks[:f.Tasks] {
 		t.suffer(f, ends)
@@ -40,16 +40,16 @@ func (t *task) suffer(f *Fault, ends bool) {
 		one = -1
 	}
 	switch f.Kind {
-	case Outage:
+	case Outage, Lose:
 		t.down += one
-		t.kill(!ends)
-	case Lose:
-		t.down += one
-		t.gone += one
-		t.kill(!ends)
+		if f.Kind == Lose {
+			t.gone += one
+		}
+		if !ends {
+			t.kill()
+		}
 	case Hang:
 		t.account()
-		t.still += one
 		if t.frozen += one; t.frozen == 0 {
 			t.thaw()
 		}
@@ -61,17 +61,27 @@ func (t *task) suffer(f *Fault, ends bool) {
 		t.slow = t.slowness()
 	case Expensive:
 		r := t.takeRequest()
-		r.task, r.stage, r.work, r.arrived = t, alien, int64(f.Cost), true
+		r.task, r.then, r.work, r.arrived = t, (*task).freeRequest, int64(f.Cost), true
 		t.ready.push(r)
 	case Herd:
 	}
+}
+
+// holds reports whether an event has to wait, as the task that it happens in stands still. A
+// nil task does not.
+func (t *task) holds(e *event) bool {
+	if t == nil || t.frozen == 0 {
+		return false
+	}
+	t.held.push(*e)
+	return true
 }
 
 // thaw lets happen what was held up while the task stood still.
 func (t *task) thaw() {
 	for t.held.n > 0 {
 		e := t.held.oldest()
-		t.push(0, e.kind(), e.id, e.gen)
+		t.push(0, e.kind(), e.ref)
 	}
 }
 
@@ -89,52 +99,42 @@ func (t *task) slowness() float64 {
 }
 
 // kill ends all requests of a process that dies, and what it knew.
-func (t *task) kill(dies bool) {
-	if !dies {
-		return
-	}
+func (t *task) kill() {
 	for _, c := range t.Sim.calls {
 		if c.task() == t {
 			c.edge.drop(c)
 		}
 	}
-	for _, e := range t.calls {
-		e.forget(int32(t.index))
+	for _, e := range t.calls { // which had no calls left
+		c := &e.callers[t.index]
+		*c = caller{turn: c.turn}
 	}
 	for _, r := range t.requests {
-		if !r.alive || r.task != t || !r.arrived {
+		if r.task != t || !r.arrived {
 			continue
 		}
-		if r.stage == alien {
+		if r.caller == (ref{}) { // an Expensive fault
 			t.freeRequest(r)
 			continue
 		}
-		t.tally.rejected(broken)
 		r.gen++ // what was to happen to it does not
-		r.queues, r.admission = false, ingress.Admission{}
-		t.respond(r, broken)
+		r.queues, r.admission, r.reply = false, ingress.Admission{}, broken
+		t.end(r)
 	}
 	t.ready = runQueue{discipline: t.config.Discipline}
-	t.rejected, t.slots = queue[*request]{}, queue[requestRef]{}
+	t.rejected, t.slots = queue[*request]{}, queue[ref]{}
 	t.account()
 	t.working, t.holding, t.present = 0, 0, 0
 	t.meter = meter{sampled: t.now}
 	t.core, _ = newCore(t.config, t.policy, t) // was tried once
 	t.wakes = false
 	for _, e := range t.edges {
-		if e.to == t.service {
-			e.disconnected(t.index)
+		if e.to != t.service || t.config.Connect == 0 {
+			continue
 		}
-	}
-}
-
-// disconnected takes away all connections to a task.
-func (e *edge) disconnected(task int) {
-	if e.to.config.Connect == 0 {
-		return
-	}
-	for i := range e.clients {
-		e.clients[i].connected &^= e.bit(int32(i), task)
+		for i := range e.callers {
+			e.callers[i].connected &^= e.bit(int32(i), t.index)
+		}
 	}
 }
 
@@ -150,7 +150,7 @@ func (t *task) crashes() bool {
 	}
 	t.down++
 	t.crashed++
-	t.kill(true)
-	t.push(int64(m.Restart), restart, uint32(t.number), 0)
+	t.kill()
+	t.push(int64(m.Restart), restart, ref{id: uint32(t.number)})
 	return true
 }

@@ -166,7 +166,7 @@ func TestTheDeadDoNotRetry(t *testing.T) {
 	if disk := r.Services[1].Windows; disk[0].Arrived < 100 || disk[1].Arrived > 0 {
 		t.Errorf("%d attempts of the living, %d of the dead", disk[0].Arrived, disk[1].Arrived)
 	}
-	if a := s.edges[0].clients[0]; a.bucket != nil || a.active != nil && (a.active.throttle != nil || a.active.flying > 0) {
+	if a := s.edges[0].callers[0]; a.bucket != nil || a.active != nil && (a.active.throttle != nil || a.active.flying > 0) {
 		t.Errorf("it remembers %+v", a)
 	}
 }

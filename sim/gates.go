@@ -45,17 +45,14 @@ func newCore(s *Service, random *stream, t *task) (*ingress.Core, error) {
 
 // examine asks the server policies about a request.
 func (t *task) examine(r *request) {
-	if t.witness.entered != nil {
-		t.witness.entered(r)
-	}
+	t.witness.entered(r)
 	if t.follow(r, t.core.Enter(&r.admission, t.clock, &r.call, &unknown)) {
-		t.compute(r, 0)
 		t.run(r)
 	}
 }
 
 // follow does what the server policies say about a request. It reports whether the
-// request runs now.
+// request computes now.
 func (t *task) follow(r *request, s ingress.Step) (runs bool) {
 	t.wake(s.Wake)
 	if s.Evicted != nil {
@@ -63,13 +60,14 @@ func (t *task) follow(r *request, s ingress.Step) (runs bool) {
 	}
 	switch s.Verdict {
 	case shed.Run:
+		t.compute(r, 0)
 		return true
 	case shed.Wait:
 		if s.Waiter != nil {
 			s.Waiter.Owner = r
 		}
 		r.until = t.now + int64(s.For)
-		t.push(int64(s.For), outstay, r.id, r.gen)
+		t.push(int64(s.For), outstay, r.ref)
 	default:
 		t.rejectFor(r, r.admission.Rejection(s.Err))
 	}
@@ -111,7 +109,6 @@ func (t *task) outstayed(r *request) {
 		return // that was an earlier wait
 	}
 	if step, ok := r.admission.Expire(t.clock, &unknown); ok && t.follow(r, step) {
-		t.compute(r, 0)
 		t.ready.push(r)
 	}
 	t.schedule()
@@ -123,7 +120,11 @@ func (t *task) abandoned(r *request) {
 	if r.left = true; !r.arrived {
 		return
 	}
-	if !t.withdraw(r) {
+	if step, ok := r.admission.Withdraw(t.clock, context.Canceled); ok {
+		t.wake(step.Wake)
+	} else if r.queues { // for a slot
+		t.wake(r.admission.Done(t.clock, spillway.OutcomeAbandoned))
+	} else {
 		return
 	}
 	t.present--
@@ -131,24 +132,9 @@ func (t *task) abandoned(r *request) {
 	t.schedule()
 }
 
-// withdraw ends the wait of a request whose caller is gone. It reports whether the
-// request has waited.
-func (t *task) withdraw(r *request) bool {
-	if step, ok := r.admission.Withdraw(t.clock, context.Canceled); ok {
-		t.wake(step.Wake)
-		return true
-	}
-	if r.queues { // for a slot
-		t.wake(r.admission.Done(t.clock, spillway.OutcomeAbandoned))
-	}
-	return r.queues
-}
-
 // rejectFor answers a request that the server policies have rejected.
 func (t *task) rejectFor(r *request, why ingress.Rejection) {
-	if t.witness.rejected != nil {
-		t.witness.rejected(r, why)
-	}
+	t.witness.rejected(r, why)
 	a := overloaded
 	switch {
 	case why.Outcome == spillway.OutcomeOverQuota:
@@ -159,13 +145,14 @@ func (t *task) rejectFor(r *request, why ingress.Rejection) {
 	if t.config.Hints && a != hopeless {
 		r.hint = why.RetryAfter
 	}
-	t.reject(r, a)
+	r.reply = a
+	t.end(r)
 }
 
 // A meter measures how much of the processors a task uses.
 type meter struct {
-	used    int64 // nanoseconds since the last sample
-	total   int64 // nanoseconds, ever
+	used    int64 // nanoseconds, ever
+	before  int64 // of these, those up to the last sample
 	sampled int64
 	cpu     float64
 }
@@ -173,7 +160,7 @@ type meter struct {
 // processorTime returns the processor time that the task has used, ever.
 func (t *task) processorTime() (time.Duration, error) {
 	t.account()
-	return time.Duration(t.meter.total), nil
+	return time.Duration(t.meter.used), nil
 }
 
 // sampling is how often the meter is read, as in package load.
@@ -184,8 +171,8 @@ func (t *task) state(time.Time) shed.State {
 	t.account()
 	m := &t.meter
 	if d := t.now - m.sampled; d >= sampling {
-		m.cpu = float64(m.used) / float64(d*int64(t.config.Processors))
-		m.used, m.sampled = 0, t.now
+		m.cpu = float64(m.used-m.before) / float64(d*int64(t.config.Processors))
+		m.before, m.sampled = m.used, t.now
 	}
 	return shed.State{Runnable: t.ready.n, Processors: t.config.Processors, CPU: m.cpu, Utilization: t.utilization()}
 }

@@ -23,8 +23,7 @@ type group struct {
 func (s *Sim) newGroup(c *Clients) *group {
 	g := &group{Sim: s, config: c, index: uint32(len(s.groups)), arrivals: s.stream(), choice: s.stream()}
 	g.edge = s.newEdge(&c.Call, c.Count, g)
-	g.score.init(len(s.config.Windows), s.slots)
-	g.score.single = only(c.Classes)
+	g.score = score{windows: make([]windowScore, len(s.config.Windows)), slots: make([]Counts, s.slots), single: only(c.Classes)}
 	return g
 }
 
@@ -35,7 +34,7 @@ func (g *group) start() {
 		return
 	}
 	for i := range g.config.Count {
-		g.push(g.config.Think.draw(g.choice), think, uint32(i), g.index)
+		g.push(g.config.Think.draw(g.choice), think, ref{uint32(i), g.index})
 	}
 }
 
@@ -43,13 +42,13 @@ func (g *group) start() {
 func (g *group) next() {
 	if t := g.config.Trace; t != nil {
 		if g.traced < len(t) {
-			g.push(int64(t[g.traced])-g.now, arrive, g.index, 0)
+			g.push(int64(t[g.traced])-g.now, arrive, ref{id: g.index})
 			g.traced++
 		}
 		return
 	}
 	if at := g.poisson(); at < int64(g.Sim.config.Duration) {
-		g.push(at-g.now, arrive, g.index, 0)
+		g.push(at-g.now, arrive, ref{id: g.index})
 	}
 }
 
@@ -60,10 +59,7 @@ func (g *group) poisson() int64 {
 	left, at := g.arrivals.exponential(), g.now
 	for {
 		rate, until := g.rateAt(at)
-		need := math.Inf(1)
-		if rate > 0 {
-			need = left / rate * second
-		}
+		need := left / rate * second // no number, or infinite, without a rate
 		if need < float64(until-at) {
 			return at + int64(math.Ceil(need))
 		}
@@ -101,9 +97,9 @@ func (g *group) arrived() {
 func (g *group) call(client int32, again bool) {
 	what := spillway.Call{Customer: g.config.Customer, Criticality: g.class()}
 	if g.config.Deadline > 0 {
-		what.Deadline = g.at(g.now + int64(g.config.Deadline))
+		what.Deadline = g.clock.Add(g.config.Deadline)
 	}
-	g.edge.begin(client, g.now, what, nil, again)
+	g.edge.begin(client, what, ref{}, again)
 }
 
 // class returns the criticality of the next call.

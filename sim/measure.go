@@ -11,13 +11,11 @@ import (
 
 // A histogram counts lengths of time, to a 64th of their size.
 type histogram struct {
-	counts []uint32
+	counts [40 * fine]uint32
 	n      uint64
 }
 
 const fine = 64 // buckets for each power of two
-
-func newHistogram() histogram { return histogram{counts: make([]uint32, 40*fine)} }
 
 func (h *histogram) add(ns int64) {
 	h.counts[min(bucketOf(ns), len(h.counts)-1)]++
@@ -58,11 +56,12 @@ func (h *histogram) quantile(q float64) int64 {
 	return bound(len(h.counts) - 1)
 }
 
-func (h *histogram) reset() {
-	if h.n > 0 {
-		clear(h.counts)
-		h.n = 0
+// millis is quantile in milliseconds, nil if absent.
+func (h *histogram) millis(q float64) *float64 {
+	if h.n == 0 {
+		return nil
 	}
+	return new(rounded(float64(h.quantile(q)) / 1e6))
 }
 
 // Counts says what happened to calls. Offered is the sum of the fields from here down to
@@ -82,29 +81,18 @@ type Counts struct {
 }
 
 func (c *Counts) of(o outcome) *int {
-	switch o {
-	case good:
-		return &c.Good
-	case late:
-		return &c.Late
-	case rejectedThrottle:
-		return &c.RejectedThrottle
-	case rejectedInflight:
-		return &c.RejectedInflight
-	case rejectedByBackend:
-		return &c.RejectedByBackend
-	case timedOut:
-		return &c.TimedOut
-	default:
-		return &c.Failed
-	}
+	return [...]*int{
+		good: &c.Good, late: &c.Late, rejectedThrottle: &c.RejectedThrottle, rejectedInflight: &c.RejectedInflight,
+		rejectedByBackend: &c.RejectedByBackend, timedOut: &c.TimedOut, failed: &c.Failed,
+	}[o]
 }
 
 // A score is what a group has measured.
 type score struct {
 	windows []windowScore
-	slots   []Counts // by the intended start of calls; attempts when they were sent
-	answers []quantiles
+	slots   []Counts   // by the intended start of calls; attempts when they were sent
+	p50     []*float64 // of answers, by slot
+	p99     []*float64
 	answer  histogram // of the slot
 	single  int       // the only class there is, or -1
 }
@@ -114,16 +102,6 @@ type windowScore struct {
 
 	classes [spillway.Criticalities]Counts
 	latency histogram // of good calls
-}
-
-type quantiles struct{ p50, p99 int64 }
-
-func (s *score) init(windows, slots int) {
-	s.windows, s.slots = make([]windowScore, windows), make([]Counts, slots)
-	for i := range s.windows {
-		s.windows[i].latency = newHistogram()
-	}
-	s.answers, s.answer = make([]quantiles, 0, slots), newHistogram()
 }
 
 // only returns the class that all calls have, -1 if there are several.
@@ -140,7 +118,7 @@ func only(shares [spillway.Criticalities]float64) int {
 func (g *group) count(c *call, at int64, f func(*Counts)) {
 	f(&g.score.slots[g.slotOf(at)])
 	class := c.call.Criticality.Index()
-	for w := range each(c.windows) {
+	for w := range g.windowsAt(c.intended) {
 		f(&g.score.windows[w].Counts)
 		f(&g.score.windows[w].classes[class])
 	}
@@ -148,7 +126,6 @@ func (g *group) count(c *call, at int64, f func(*Counts)) {
 
 // offer counts a call that begins.
 func (g *group) offer(c *call) {
-	c.windows = g.windows
 	g.count(c, c.intended, func(n *Counts) { n.Offered++; n.Unfinished++ })
 }
 
@@ -176,36 +153,25 @@ func (g *group) ended(c *call, o outcome) {
 	}
 	g.count(c, c.intended, func(n *Counts) { *n.of(o)++; n.Unfinished-- })
 	if o == good {
-		for w := range each(c.windows) {
+		for w := range g.windowsAt(c.intended) {
 			g.score.windows[w].latency.add(took)
 		}
-		g.edge.clients[c.client].good++
+		g.edge.callers[c.client].good++
 	}
 	if c.again {
 		pause := g.config.Think.draw(g.choice)
 		if pause == 0 && took == 0 {
 			pause = leastPause
 		}
-		g.push(pause, think, uint32(c.client), g.index)
-	}
-}
-
-// each returns the places of the bits that are set.
-func each(set uint32) func(func(int) bool) {
-	return func(yield func(int) bool) {
-		for ; set != 0; set &= set - 1 {
-			if !yield(bits.TrailingZeros32(set)) {
-				return
-			}
-		}
+		g.push(pause, think, ref{uint32(c.client), g.index})
 	}
 }
 
 // sampled ends a slot.
 func (g *group) sampled() {
 	h := &g.score.answer
-	g.score.answers = append(g.score.answers, quantiles{h.quantile(0.5), h.quantile(0.99)})
-	h.reset()
+	g.score.p50, g.score.p99 = append(g.score.p50, h.millis(0.5)), append(g.score.p99, h.millis(0.99))
+	*h = histogram{}
 }
 
 // Load says what came to a service, and what it did.
@@ -219,48 +185,38 @@ type Load struct {
 	Present  int   `json:"present"`  // the most requests at one task at once
 }
 
-// A tally is what a service has measured.
-type tally struct {
-	sim     *Sim
-	windows []Load
-	slots   []Load
-}
-
-func (y *tally) init(s *Sim) {
-	y.sim, y.windows, y.slots = s, make([]Load, len(s.config.Windows)), make([]Load, s.slots)
-}
-
-func (y *tally) each(f func(*Load)) {
-	f(&y.slots[y.sim.slotOf(y.sim.now)])
-	for w := range each(y.sim.windows) {
-		f(&y.windows[w])
+// count calls f with each Load that now is part of.
+func (v *service) count(f func(*Load)) {
+	f(&v.series[v.slotOf(v.now)])
+	for w := range v.windowsAt(v.now) {
+		f(&v.sums[w])
 	}
 }
 
-func (y *tally) arrived(present int) {
-	y.each(func(l *Load) { l.Arrived++; l.Present = max(l.Present, present) })
+func (v *service) countArrival(present int) {
+	v.count(func(l *Load) { l.Arrived++; l.Present = max(l.Present, present) })
 }
 
-func (y *tally) served() { y.each(func(l *Load) { l.Served++ }) }
-
-// worked counts the time of so many processors, when it passed.
-func (y *tally) worked(from, to, processors int64) {
-	for w := range y.windows {
-		window := &y.sim.config.Windows[w]
-		y.windows[w].BusyNS += processors * max(min(to, int64(window.To))-max(from, int64(window.From)), 0)
+// countWork counts the time of so many processors, when it passed.
+func (v *service) countWork(from, to, processors int64) {
+	for w := range v.sums {
+		window := &v.Sim.config.Windows[w]
+		v.sums[w].BusyNS += processors * max(min(to, int64(window.To))-max(from, int64(window.From)), 0)
 	}
-	step := int64(y.sim.config.Step)
+	step := int64(v.Sim.config.Step)
 	for from < to {
-		slot := y.sim.slotOf(from)
+		slot := v.slotOf(from)
 		end := min(int64(slot+1)*step, to)
-		y.slots[slot].BusyNS += processors * (end - from)
+		v.series[slot].BusyNS += processors * (end - from)
 		from = end
 	}
 }
 
-func (y *tally) rejected(a reply) {
-	y.each(func(l *Load) {
+func (v *service) countReply(a reply) {
+	v.count(func(l *Load) {
 		switch a {
+		case served:
+			l.Served++
 		case broken:
 			l.Lost++
 		case hopeless, overQuota:

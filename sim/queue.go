@@ -9,44 +9,34 @@ type queue[T any] struct {
 	n     int
 }
 
+func (q *queue[T]) at(i int) *T { return &q.ring[(q.first+i)&(len(q.ring)-1)] }
+
 func (q *queue[T]) push(v T) {
 	if q.n == len(q.ring) {
-		q.grow()
+		ring := make([]T, max(8, 2*q.n))
+		for i := range q.n {
+			ring[i] = *q.at(i)
+		}
+		q.ring, q.first = ring, 0
 	}
-	q.ring[(q.first+q.n)&(len(q.ring)-1)] = v
+	*q.at(q.n) = v
 	q.n++
 }
 
-func (q *queue[T]) grow() {
-	ring := make([]T, max(8, 2*len(q.ring)))
-	for i := range q.n {
-		ring[i] = q.ring[(q.first+i)&(len(q.ring)-1)]
-	}
-	q.ring, q.first = ring, 0
-}
-
 // oldest takes out what was pushed first. There must be something.
-func (q *queue[T]) oldest() T {
-	var none T
-	v := q.ring[q.first]
-	q.ring[q.first] = none
+func (q *queue[T]) oldest() (v T) {
+	v, *q.at(0) = *q.at(0), v
 	q.first = (q.first + 1) & (len(q.ring) - 1)
 	q.n--
 	return v
 }
 
 // newest takes out what was pushed last. There must be something.
-func (q *queue[T]) newest() T {
-	var none T
+func (q *queue[T]) newest() (v T) {
 	q.n--
-	i := (q.first + q.n) & (len(q.ring) - 1)
-	v := q.ring[i]
-	q.ring[i] = none
+	v, *q.at(q.n) = *q.at(q.n), v
 	return v
 }
-
-// front returns what was pushed first, without taking it out.
-func (q *queue[T]) front() *T { return &q.ring[q.first] }
 
 // A runQueue is the requests that wait for a processor, in some order.
 type runQueue struct {

@@ -2,74 +2,63 @@ package sim
 
 import "github.com/seed90641741/spillway/egress"
 
-// A callRef refers to an attempt of a call, which may end before it is needed again.
-type callRef struct {
-	call *call
-	gen  uint32
-}
+// A ref refers to a request, or to an attempt of a call, by its place among all of them. What it
+// refers to may end before it is needed again: then it has another generation. The zero ref
+// refers to nothing.
+type ref struct{ id, gen uint32 }
 
-// get returns the call, nil if there is none or the attempt has ended.
-func (t callRef) get() *call {
-	if t.call == nil || t.call.gen != t.gen {
+// callOf returns the call of an attempt, nil if the attempt has ended.
+func (s *Sim) callOf(r ref) *call {
+	if r.gen == 0 || s.calls[r.id].gen != r.gen {
 		return nil
 	}
-	return t.call
+	return s.calls[r.id]
 }
 
-// A requestRef refers to a request, which may end before it is needed again.
-type requestRef struct {
-	request *request
-	gen     uint32
-}
-
-// get returns the request, nil if there is none or it has ended.
-func (c requestRef) get() *request {
-	if c.request == nil || c.request.gen != c.gen {
+// requestOf returns a request, nil if it has ended.
+func (s *Sim) requestOf(r ref) *request {
+	if r.gen == 0 || s.requests[r.id].gen != r.gen {
 		return nil
 	}
-	return c.request
+	return s.requests[r.id]
 }
-
-// callOf returns the call that an event is about, nil if the event is void.
-func (s *Sim) callOf(e *event) *call { return callRef{s.calls[e.id], e.gen}.get() }
-
-// requestOf returns the request that an event is about, nil if the event is void.
-func (s *Sim) requestOf(e *event) *request { return requestRef{s.requests[e.id], e.gen}.get() }
 
 // takeCall returns a call that is not in use.
 func (s *Sim) takeCall() *call {
-	s.begun++
-	if len(s.freeCalls) > 0 {
-		return taken(&s.freeCalls)
+	if len(s.freeCalls) == 0 {
+		c := &call{ref: ref{uint32(len(s.calls)), 1}}
+		s.calls, s.freeCalls = append(s.calls, c), append(s.freeCalls, c)
 	}
-	c := &call{id: uint32(len(s.calls))}
-	s.calls = append(s.calls, c)
-	return c
+	return takeLast(&s.freeCalls)
 }
 
 // freeCall ends a call: what was still to happen to it does not.
 func (s *Sim) freeCall(c *call) {
-	c.flow, c.parent, c.request = egress.Flow{}, requestRef{}, nil
+	c.flow, c.parent, c.request = egress.Flow{}, ref{}, nil
 	c.gen++
 	s.freeCalls = append(s.freeCalls, c)
 }
 
 // takeRequest returns a request that is not in use.
 func (s *Sim) takeRequest() *request {
-	if len(s.freeRequests) > 0 {
-		r := taken(&s.freeRequests)
-		*r = request{id: r.id, gen: r.gen, alive: true}
-		return r
+	if len(s.freeRequests) == 0 {
+		r := &request{ref: ref{uint32(len(s.requests)), 1}}
+		s.requests, s.freeRequests = append(s.requests, r), append(s.freeRequests, r)
 	}
-	r := &request{id: uint32(len(s.requests)), alive: true}
-	s.requests = append(s.requests, r)
-	return r
+	return takeLast(&s.freeRequests)
 }
 
-// freeRequest ends a request: whatever was still to happen to it does not, and its
-// caller, who may not know, has it no more.
+// freeRequest ends a request: what was still to happen to it does not, and its caller, who may
+// not know, has it no more.
 func (s *Sim) freeRequest(r *request) {
-	r.gen++
-	r.alive, r.caller = false, callRef{}
+	*r = request{ref: ref{r.id, r.gen + 1}}
 	s.freeRequests = append(s.freeRequests, r)
+}
+
+// takeLast takes out the last one.
+func takeLast[T any](all *[]*T) *T {
+	n := len(*all) - 1
+	v := (*all)[n]
+	*all = (*all)[:n]
+	return v
 }

@@ -21,36 +21,22 @@ const (
 	failing           // a call that the request depends on has failed
 )
 
-// scopes are the scopes of rejections.
-var scopes = [...]fault.Scope{
-	overloaded: fault.ScopeTask, hopeless: fault.ScopeService, overQuota: fault.ScopeCustomer,
-}
-
 // An attemptError is the error of an attempt that failed, as an adapter would make it.
 type attemptError fault.Failure
 
-func (*attemptError) Error() string { return "sim: the attempt failed" }
+func (attemptError) Error() string { return "sim: the attempt failed" }
 
 // Failure implements [fault.Failurer].
-func (e *attemptError) Failure() fault.Failure { return fault.Failure(*e) }
+func (e attemptError) Failure() fault.Failure { return fault.Failure(e) }
 
 // failure is what an adapter makes of the reply. A hint above zero says when to
 // come back.
 func (a reply) failure(hint time.Duration) fault.Failure {
-	switch a {
-	case overloaded, hopeless, overQuota:
-		f := fault.Failure{Overload: true, Unprocessed: true, Party: fault.Server}
-		f.DontRetry = a == hopeless || a == overQuota && hint <= 0
-		f.Scope = scopes[a]
-		f.RetryAfter, f.HasRetryAfter = hint, hint > 0
-		return f
-	case unreachable:
-		return fault.Failure{Unprocessed: true, Party: fault.Server}
-	case broken, failing:
-		return fault.Failure{Party: fault.Server}
-	default:
-		return fault.Failure{}
+	f := replies[a].failure
+	if f.Overload && hint > 0 {
+		f.RetryAfter, f.HasRetryAfter, f.DontRetry = hint, true, a == hopeless
 	}
+	return f
 }
 
 // outcome is the result of a call.
@@ -66,16 +52,18 @@ const (
 	failed
 )
 
-// outcome is the result of a call whose last reply this is.
-func (a reply) outcome() outcome {
-	switch a {
-	case served:
-		return good
-	case overloaded, hopeless, overQuota:
-		return rejectedByBackend
-	default:
-		return failed
-	}
+// replies say what each reply means to the caller.
+var replies = [...]struct {
+	outcome outcome // of a call whose last reply it is
+	failure fault.Failure
+}{
+	served:      {outcome: good},
+	broken:      {failed, fault.Failure{Party: fault.Server}},
+	overloaded:  {rejectedByBackend, fault.Failure{Overload: true, Unprocessed: true, Party: fault.Server, Scope: fault.ScopeTask}},
+	hopeless:    {rejectedByBackend, fault.Failure{Overload: true, Unprocessed: true, Party: fault.Server, Scope: fault.ScopeService, DontRetry: true}},
+	overQuota:   {rejectedByBackend, fault.Failure{Overload: true, Unprocessed: true, Party: fault.Server, Scope: fault.ScopeCustomer, DontRetry: true}},
+	unreachable: {failed, fault.Failure{Unprocessed: true, Party: fault.Server}},
+	failing:     {failed, fault.Failure{Party: fault.Server}},
 }
 
 // rejection is the result of a call that a policy of its caller has rejected.

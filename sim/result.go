@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/seed90641741/spillway"
@@ -110,10 +111,7 @@ type ServiceSeries struct {
 
 // rounded returns v with six digits, so that no machine's last bit shows.
 func rounded(v float64) float64 {
-	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
-	if err != nil {
-		return 0
-	}
+	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64) // of a number in this form, cannot fail
 	return r
 }
 
@@ -124,8 +122,6 @@ func ratio(a, b float64) float64 {
 	}
 	return rounded(a / b)
 }
-
-func seconds(ns int64) float64 { return float64(ns) / 1e9 }
 
 func (s *Sim) result() *Result {
 	r := &Result{
@@ -162,17 +158,9 @@ func (g *group) result() ClientsResult {
 		s.TimedOut = append(s.TimedOut, c.TimedOut)
 		s.Failed = append(s.Failed, c.Failed)
 		s.Attempts = append(s.Attempts, c.Attempts)
-		q := g.score.answers[i]
-		s.P50MS, s.P99MS = append(s.P50MS, millis(q.p50)), append(s.P99MS, millis(q.p99))
 	}
+	s.P50MS, s.P99MS = g.score.p50[:len(s.Good)], g.score.p99[:len(s.Good)]
 	return r
-}
-
-func millis(ns int64) *float64 {
-	if ns < 0 {
-		return nil
-	}
-	return new(rounded(float64(ns) / 1e6))
 }
 
 func (g *group) summary(i int) CallsSummary {
@@ -181,7 +169,7 @@ func (g *group) summary(i int) CallsSummary {
 	r := CallsSummary{
 		Counts: c, GoodputRPS: ratio(float64(c.Good), (span.To - span.From).Seconds()),
 		Success: ratio(float64(c.Good), float64(c.Offered)), AttemptsPerCall: ratio(float64(c.Attempts), float64(c.Sent)),
-		P50MS: millis(w.latency.quantile(0.5)), P90MS: millis(w.latency.quantile(0.9)), P99MS: millis(w.latency.quantile(0.99)),
+		P50MS: w.latency.millis(0.5), P90MS: w.latency.millis(0.9), P99MS: w.latency.millis(0.99),
 	}
 	if g.score.single >= 0 {
 		return r
@@ -197,41 +185,39 @@ func (g *group) summary(i int) CallsSummary {
 // fairness is Jain's index.
 func (g *group) fairness() float64 {
 	var sum, squares float64
-	for i := range g.edge.clients {
-		n := float64(g.edge.clients[i].good)
+	for i := range g.edge.callers {
+		n := float64(g.edge.callers[i].good)
 		sum += n
 		squares += float64(n * n)
 	}
-	return ratio(float64(sum*sum), float64(len(g.edge.clients))*squares)
+	return ratio(float64(sum*sum), float64(len(g.edge.callers))*squares)
 }
 
 // capacity returns how many requests per second all tasks can serve.
 func (s *Service) capacity() float64 {
-	least := 0.0
-	for _, c := range [...]struct {
-		places int
-		each   float64
-	}{{s.Processors, s.CPU.Mean().Seconds()}, {s.Slots, s.Wait.Mean().Seconds()}} {
-		if c.places > 0 && c.each > 0 {
-			if rate := float64(c.places) / c.each; least == 0 || rate < least {
-				least = rate
-			}
-		}
+	rate := math.Inf(1)
+	if cpu := s.CPU.Mean(); cpu > 0 {
+		rate = float64(s.Processors) / cpu.Seconds()
 	}
-	return least * float64(s.Tasks)
+	if wait := s.Wait.Mean(); wait > 0 && s.Slots > 0 {
+		rate = min(rate, float64(s.Slots)/wait.Seconds())
+	}
+	if math.IsInf(rate, 1) {
+		return 0
+	}
+	return rate * float64(s.Tasks)
 }
 
 func (v *service) result() ServiceResult {
-	r := ServiceResult{Name: v.config.Name, Tasks: v.config.Tasks, CapacityRPS: rounded(v.config.capacity())}
+	r := ServiceResult{Name: v.config.Name, Tasks: v.config.Tasks, CapacityRPS: rounded(v.config.capacity()), Crashes: v.crashed}
 	for _, t := range v.tasks {
 		t.account()
-		r.Crashes += t.crashed
 	}
 	for i, w := range v.Sim.config.Windows {
-		r.Windows = append(r.Windows, v.summary(v.tally.windows[i], (w.To-w.From).Seconds()))
+		r.Windows = append(r.Windows, v.summary(v.sums[i], (w.To-w.From).Seconds()))
 	}
-	for i := range v.tally.slots {
-		l := v.summary(v.tally.slots[i], v.Sim.config.Step.Seconds())
+	for i := range v.series {
+		l := v.summary(v.series[i], v.Sim.config.Step.Seconds())
 		r.Series.Arrived = append(r.Series.Arrived, l.Arrived)
 		r.Series.Served = append(r.Series.Served, l.Served)
 		r.Series.Rejected = append(r.Series.Rejected, l.Rejected)
@@ -243,7 +229,7 @@ func (v *service) result() ServiceResult {
 
 func (v *service) summary(l Load, length float64) LoadSummary {
 	s := LoadSummary{Load: l, ArrivedRPS: ratio(float64(l.Arrived), length), ServedRPS: ratio(float64(l.Served), length)}
-	s.Utilization = ratio(seconds(l.BusyNS), length*float64(v.config.Tasks*v.config.Processors))
+	s.Utilization = ratio(float64(l.BusyNS)/1e9, length*float64(v.config.Tasks*v.config.Processors))
 	if c := v.config.capacity(); c > 0 {
 		s.LoadRatio, s.GoodputRatio = rounded(s.ArrivedRPS/c), rounded(s.ServedRPS/c)
 	}

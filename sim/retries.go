@@ -2,7 +2,6 @@ package sim
 
 import (
 	"cmp"
-	"time"
 
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/egress"
@@ -13,7 +12,7 @@ import (
 
 // strategy returns the strategy of an edge, which all its callers share: it knows
 // nothing of them but the budget that it is given.
-func (r *Retry) strategy(b retry.Budget, random func() float64) (retry.Strategy, error) {
+func (r Retry) strategy(b retry.Budget, random func() float64) (retry.Strategy, error) {
 	if r.NoJitter {
 		random = func() float64 { return longestWait }
 	}
@@ -22,19 +21,16 @@ func (r *Retry) strategy(b retry.Budget, random func() float64) (retry.Strategy,
 	}
 	switch r.Strategy {
 	case AWSStandard:
-		c := r.AWSStandard
-		c.Budget, c.Rand = b, random
-		s, err := retry.NewAWSStandard(c)
+		r.AWSStandard.Budget, r.AWSStandard.Rand = b, random
+		s, err := retry.NewAWSStandard(r.AWSStandard)
 		return s, invalid.In("sim", "AWSStandard", err)
 	case MongoDB:
-		c := r.MongoDB
-		c.Budget, c.Rand = b, random
-		s, err := retry.NewMongoDB(c)
+		r.MongoDB.Budget, r.MongoDB.Rand = b, random
+		s, err := retry.NewMongoDB(r.MongoDB)
 		return s, invalid.In("sim", "MongoDB", err)
 	case Budgeted:
-		c := r.Budgeted
-		c.Budget, c.Rand = b, random
-		s, err := retry.NewBudgeted(c)
+		r.Budgeted.Budget, r.Budgeted.Rand = b, random
+		s, err := retry.NewBudgeted(r.Budgeted)
 		return s, invalid.In("sim", "Budgeted", err)
 	}
 	return nil, invalid.Field("sim", "Strategy", string(r.Strategy), "budgeted, aws_standard or mongodb")
@@ -53,30 +49,6 @@ func (r *Retry) bucket() budget.Config {
 	}
 	ratio := max(cmp.Or(r.Budgeted.Ratio, tokens.DefaultRatio), 1e-3) // without any, a bucket that stays empty
 	return budget.Config{Capacity: tokens.EarningCalls * ratio, Empty: true, Credit: tokens.CreditCalls * ratio}
-}
-
-// A purse is the budget of a caller.
-type purse caller
-
-func (p *purse) Withdraw(now time.Time, key string, tokens float64) (left, capacity float64, ok bool) {
-	return p.edge.bucketOf(p.client).Withdraw(now, key, tokens)
-}
-
-// Deposit leaves out what changes nothing: a full bucket that was never used.
-func (p *purse) Deposit(key string, tokens float64) {
-	e := p.edge
-	if e.clients[p.client].bucket != nil || e.bucket.Empty {
-		e.bucketOf(p.client).Deposit(key, tokens)
-	}
-}
-
-// bucketOf returns the bucket of a caller, which is made when it is first needed.
-func (e *edge) bucketOf(caller int32) *budget.Bucket {
-	c := &e.clients[caller]
-	if c.bucket == nil {
-		c.bucket, _ = budget.New(e.bucket) // was tried once
-	}
-	return c.bucket
 }
 
 // check returns the field that is wrong, in front of the one that err names.

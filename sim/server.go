@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -13,11 +14,13 @@ import (
 type service struct {
 	*Sim
 
-	config *Service
-	tasks  []*task
-	calls  []*edge // of its tasks, as callers
-	random *stream // service times
-	tally  tally
+	config  *Service
+	tasks   []*task
+	calls   []*edge // of its tasks, as callers
+	random  *stream // service times
+	sums    []Load  // by window
+	series  []Load  // by slot
+	crashed int     // of its tasks, times
 }
 
 // A task is a server process: processors that run what is ready from one queue,
@@ -25,20 +28,19 @@ type service struct {
 type task struct {
 	*service
 
-	index   int // among the tasks of the service
-	number  int // among all tasks
-	name    string
-	crashed int           // times
-	core    *ingress.Core // the server policies; nil: none
-	policy  *stream       // their randomness
-	wakes   bool          // requests may leave their queues
+	index  int // among the tasks of the service
+	number int // among all tasks
+	name   string
+	core   *ingress.Core // the server policies; nil: none
+	policy *stream       // their randomness
+	wakes  bool          // requests may leave their queues
 
-	ready    runQueue          // requests that wait for a processor
-	rejected queue[*request]   // those that a processor has to reject, which goes first
-	slots    queue[requestRef] // those that wait for a slot
-	holding  int               // slots in use
-	working  int               // processors in use
-	present  int               // requests that have arrived and not ended
+	ready    runQueue        // requests that wait for a processor
+	rejected queue[*request] // those that a processor has to reject, which goes first
+	slots    queue[ref]      // those that wait for a slot
+	holding  int             // slots in use
+	working  int             // processors in use
+	present  int             // requests that have arrived and not ended
 
 	down, frozen, rejects, drops, gone int // faults that say so
 	slow                               float64
@@ -51,25 +53,24 @@ type task struct {
 
 // A request is what one attempt of a call is to the task.
 type request struct {
+	ref // of itself: the generation grows when the request ends
+
 	task    *task
-	caller  callRef
-	id      uint32 // its own place
-	gen     uint32 // grows when the request ends
-	alive   bool
+	caller  ref
 	arrived bool
 
 	call    spillway.Call
-	connect int64   // processor time for a new connection
-	factor  float64 // of the processor time; 0 is 1
-	work    int64   // processor time left
-	ends    int64   // when the processor has done it, if the task does not stand still
-	stood   int64   // for how long it had when that began
-	stage   stage
-	next    int        // of the calls to other services
-	final   final.Mark // a call for it was given up
-	left    bool       // the caller is gone
-	queues  bool       // for a slot
-	until   int64      // the maximum wait for the server policies is over
+	connect int64                 // processor time for a new connection
+	factor  float64               // of the processor time
+	work    int64                 // processor time left
+	ends    int64                 // when the processor has done it, if the task does not stand still
+	stood   int64                 // for how long it had when that began
+	then    func(*task, *request) // what happens after that
+	next    int                   // of the calls to other services
+	final   final.Mark            // a call for it was given up
+	left    bool                  // the caller is gone
+	queues  bool                  // for a slot
+	until   int64                 // the maximum wait for the server policies is over
 	reply   reply
 	hint    time.Duration
 	ratio   shed.Ratio
@@ -77,22 +78,11 @@ type request struct {
 	admission ingress.Admission
 }
 
-// stage is what a request does when it has had its time on a processor.
-type stage uint8
-
-const (
-	examined  stage = iota // it is decided upon
-	computed               // its own work is done
-	rejecting              // it is rejected
-	alien                  // it was no request
-)
-
 func (s *Sim) newService(c *Service) *service {
-	v := &service{Sim: s, config: c, random: s.stream()}
-	v.tally.init(s)
+	v := &service{Sim: s, config: c, random: s.stream(), sums: make([]Load, len(s.config.Windows)), series: make([]Load, s.slots)}
 	policy := s.stream()
 	for i := range c.Tasks {
-		t := &task{service: v, index: i, number: len(s.tasks), name: taskName(c.Name, i), slow: 1, policy: policy}
+		t := &task{service: v, index: i, number: len(s.tasks), name: c.Name + "-" + strconv.Itoa(i), slow: 1, policy: policy}
 		s.tasks = append(s.tasks, t)
 		t.ready.discipline = c.Discipline
 		t.core, _ = newCore(c, policy, t) // was tried once
@@ -113,15 +103,15 @@ func (t *task) reached(r *request) {
 	}
 	r.arrived = true
 	t.present++
-	t.tally.arrived(t.present)
+	t.countArrival(t.present)
 	if t.crashes() {
 		return
 	}
 	switch {
 	case t.rejects > 0, t.core == nil && t.config.Queue > 0 && t.present > t.config.Queue:
-		t.rejectAtCost(r, overloaded)
+		t.rejectAtCost(r)
 	case t.core != nil:
-		r.stage, r.work = examined, int64(t.config.Rejection)+r.connect
+		r.then, r.work = (*task).examine, int64(t.config.Rejection)+r.connect
 		t.ready.push(r)
 	default:
 		t.compute(r, r.connect)
@@ -132,18 +122,14 @@ func (t *task) reached(r *request) {
 
 // compute makes the own work of a request what it does next on a processor.
 func (t *task) compute(r *request, before int64) {
-	work := t.config.CPU.draw(t.random)
-	if r.factor != 0 {
-		work = nanoseconds(float64(work) * r.factor)
-	}
-	r.stage, r.work = computed, before+work
+	r.then, r.work = (*task).ask, before+nanoseconds(float64(t.config.CPU.draw(t.random))*r.factor)
 }
 
-// rejectAtCost rejects a request, which takes processor time.
-func (t *task) rejectAtCost(r *request, a reply) {
-	r.stage, r.work, r.reply = rejecting, int64(t.config.Rejection)+r.connect, a
+// rejectAtCost rejects a request as overloaded, which takes processor time.
+func (t *task) rejectAtCost(r *request) {
+	r.then, r.work, r.reply = (*task).end, int64(t.config.Rejection)+r.connect, overloaded
 	if r.work == 0 && t.frozen == 0 {
-		t.reject(r, a)
+		t.end(r)
 		return
 	}
 	t.rejected.push(r)
@@ -152,21 +138,18 @@ func (t *task) rejectAtCost(r *request, a reply) {
 // schedule gives work to processors that have none.
 func (t *task) schedule() {
 	for t.working < t.config.Processors && t.frozen == 0 {
+		var r *request
 		switch {
 		case t.rejected.n > 0:
-			t.run(t.rejected.oldest())
+			r = t.rejected.oldest()
 		case t.ready.n > 0:
-			t.run(t.ready.pop())
-		case t.core == nil:
-			return
+			r = t.ready.pop()
 		default:
-			r := t.next()
-			if r == nil {
+			if r = t.next(); r == nil {
 				return
 			}
-			t.compute(r, 0)
-			t.run(r)
 		}
+		t.run(r)
 	}
 }
 
@@ -174,32 +157,20 @@ func (t *task) schedule() {
 func (t *task) run(r *request) {
 	t.account()
 	t.working++
-	takes := r.work
-	if t.slow != 1 {
-		takes = nanoseconds(float64(r.work) * t.slow)
-	}
+	takes := nanoseconds(float64(r.work) * t.slow)
 	r.ends, r.stood = t.now+takes, t.stood
-	t.push(takes, worked, r.id, r.gen)
+	t.push(takes, worked, r.ref)
 }
 
 // worked is when a request has had its time on a processor.
 func (t *task) worked(r *request) {
 	t.account()
 	if left := r.ends + t.stood - r.stood - t.now; left > 0 { // it has stood still meanwhile
-		t.push(left, worked, r.id, r.gen)
+		t.push(left, worked, r.ref)
 		return
 	}
 	t.working--
-	switch r.stage {
-	case examined:
-		t.examine(r)
-	case rejecting:
-		t.reject(r, r.reply)
-	case alien:
-		t.freeRequest(r)
-	default:
-		t.ask(r)
-	}
+	r.then(t, r)
 	t.schedule()
 }
 
@@ -215,8 +186,7 @@ func (t *task) account() {
 		return
 	}
 	t.meter.used += int64(t.working) * (t.now - from)
-	t.meter.total += int64(t.working) * (t.now - from)
-	t.tally.worked(from, t.now, int64(t.working))
+	t.countWork(from, t.now, int64(t.working))
 }
 
 // better reports whether t is to be preferred to o.
@@ -237,7 +207,7 @@ func (t *task) ask(r *request) {
 	r.next++
 	what := r.call
 	what.Attempt = 0
-	e.begin(int32(t.index), t.now, what, r, false)
+	e.begin(int32(t.index), what, r.ref, false)
 }
 
 // resume takes in the result of a call to another service.
@@ -263,7 +233,7 @@ func (t *task) wait(r *request) {
 		t.finish(r, served)
 	case t.config.Slots > 0 && t.holding >= t.config.Slots:
 		r.queues = true
-		t.slots.push(requestRef{r, r.gen})
+		t.slots.push(r.ref)
 	default:
 		t.hold(r)
 	}
@@ -272,11 +242,7 @@ func (t *task) wait(r *request) {
 func (t *task) hold(r *request) {
 	r.queues = false
 	t.holding++
-	d := t.config.Wait.draw(t.random)
-	if t.slow != 1 {
-		d = nanoseconds(float64(d) * t.slow)
-	}
-	t.push(d, waited, r.id, r.gen)
+	t.push(nanoseconds(float64(t.config.Wait.draw(t.random))*t.slow), waited, r.ref)
 }
 
 // waited is when a request has waited for something else.
@@ -284,7 +250,7 @@ func (t *task) waited(r *request) {
 	t.holding--
 	t.finish(r, served)
 	for t.slots.n > 0 {
-		if next := t.slots.oldest().get(); next != nil {
+		if next := t.requestOf(t.slots.oldest()); next != nil {
 			t.hold(next)
 			break
 		}
@@ -302,21 +268,16 @@ func (t *task) finish(r *request, a reply) {
 		o = spillway.OutcomeAbandoned
 	}
 	t.wake(r.admission.Done(t.clock, o))
-	if a == served {
-		t.tally.served()
-	} else {
-		t.tally.rejected(a)
-	}
-	t.present--
-	t.respond(r, a)
+	r.reply = a
+	t.end(r)
 	t.schedule()
 }
 
-// reject ends a request that was not admitted.
-func (t *task) reject(r *request, a reply) {
-	t.tally.rejected(a)
+// end ends a request with its reply.
+func (t *task) end(r *request) {
+	t.countReply(r.reply)
 	t.present--
-	t.respond(r, a)
+	t.respond(r, r.reply)
 }
 
 // respond sends the reply on its way.
@@ -325,13 +286,11 @@ func (t *task) respond(r *request, a reply) {
 	if t.config.AcceptRatio {
 		r.ratio = t.core.AcceptRatio(r.call.Criticality)
 	}
-	if t.witness.replied != nil {
-		t.witness.replied(r)
-	}
-	e := r.caller.call.edge
-	if r.left || e.lost() || r.caller.get() == nil {
+	t.witness.replied(r)
+	e := t.Sim.calls[r.caller.id].edge
+	if r.left || e.lost() || t.callOf(r.caller) == nil {
 		t.freeRequest(r)
 		return
 	}
-	t.push(e.config.Latency.draw(e.network), answer, r.id, r.gen)
+	t.push(e.config.Latency.draw(e.network), answer, r.ref)
 }

@@ -2,8 +2,7 @@ package sim
 
 import (
 	"context"
-	"math"
-	"strconv"
+	"iter"
 	"time"
 
 	"github.com/seed90641741/spillway/ingress"
@@ -18,17 +17,14 @@ type Sim struct {
 	groups   []*group
 	edges    []*edge
 
-	agenda    agenda
-	now       int64     // nanoseconds since the start
-	clock     time.Time // the same, for policies
-	windows   uint32    // that now is in
-	windowEnd int64     // until when
-	slots     int
-	still     int // tasks that stand still
-	streams   uint64
-	events    uint64
-	begun     uint64 // calls
-	witness   witness
+	agenda  agenda
+	now     int64     // nanoseconds since the start
+	clock   time.Time // the same, for policies
+	slots   int
+	streams uint64
+	events  uint64
+	begun   uint64 // calls
+	witness witness
 
 	calls        []*call
 	freeCalls    []*call
@@ -37,14 +33,17 @@ type Sim struct {
 }
 
 // A witness observes decisions; tests use it to compare them with the decisions of the real
-// stacks. Its fields may be nil.
+// stacks.
 type witness struct {
-	attempt func(c *call)            // is sent
-	ended   func(c *call, o outcome) // the call has
-	entered func(r *request)         // the server policies are asked
-	replied func(r *request)         // the task has
-
+	attempt  func(c *call)                           // is sent
+	ended    func(c *call, o outcome)                // the call has
+	entered  func(r *request)                        // the server policies are asked
 	rejected func(r *request, why ingress.Rejection) // the server policies have
+	replied  func(r *request)                        // the task has
+}
+
+var nobody = witness{
+	func(*call) {}, func(*call, outcome) {}, func(*request) {}, func(*request, ingress.Rejection) {}, func(*request) {},
 }
 
 // epoch is the time at which every simulation starts.
@@ -57,7 +56,7 @@ func New(c Config) (*Sim, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sim{config: c, clock: epoch, slots: int((c.Duration + c.Step - 1) / c.Step)}
+	s := &Sim{config: c, clock: epoch, witness: nobody, slots: int((c.Duration + c.Step - 1) / c.Step)}
 	for i := range c.Services {
 		s.services = append(s.services, s.newService(&c.Services[i]))
 	}
@@ -79,13 +78,22 @@ func (s *Sim) stream() *stream {
 	return newStream(s.config.Seed, s.streams)
 }
 
-func taskName(service string, i int) string { return service + "-" + strconv.Itoa(i) }
-
-// at returns a time as policies know it.
-func (s *Sim) at(ns int64) time.Time { return epoch.Add(time.Duration(ns)) }
+// pass moves the clock on.
+func (s *Sim) pass(at int64) { s.now, s.clock = at, epoch.Add(time.Duration(at)) }
 
 // push schedules an event after some nanoseconds.
-func (s *Sim) push(after int64, k kind, id, gen uint32) { s.agenda.push(s.now+after, k, id, gen) }
+func (s *Sim) push(after int64, k kind, of ref) { s.agenda.push(s.now+after, k, of) }
+
+// windowsAt returns the places of the windows that a time is in.
+func (s *Sim) windowsAt(ns int64) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := range s.config.Windows {
+			if w := &s.config.Windows[i]; int64(w.From) <= ns && ns < int64(w.To) && !yield(i) {
+				return
+			}
+		}
+	}
+}
 
 // slotOf returns the slot of the series that a time is in.
 func (s *Sim) slotOf(ns int64) int { return min(int(ns/int64(s.config.Step)), s.slots-1) }
@@ -109,119 +117,66 @@ func (s *Sim) Run(ctx context.Context) (*Result, error) {
 
 func (s *Sim) start() {
 	for i := range s.config.Faults {
-		s.push(int64(s.config.Faults[i].At), fail, uint32(i), 0)
+		s.push(int64(s.config.Faults[i].At), fail, ref{id: uint32(i)})
 	}
-	s.push(int64(s.config.Step), sample, 0, 0)
+	s.push(int64(s.config.Step), sample, ref{})
 	for _, g := range s.groups {
 		g.start()
 	}
 }
 
-// pass moves the clock on.
-func (s *Sim) pass(at int64) {
-	s.now, s.clock = at, s.at(at)
-	if at >= s.windowEnd {
-		s.turn()
-	}
-}
-
-// turn finds out which windows now is in.
-func (s *Sim) turn() {
-	s.windows, s.windowEnd = 0, math.MaxInt64
-	for i, w := range s.config.Windows {
-		from, to := int64(w.From), int64(w.To)
-		switch {
-		case s.now < from:
-			s.windowEnd = min(s.windowEnd, from)
-		case s.now < to:
-			s.windows |= 1 << i
-			s.windowEnd = min(s.windowEnd, to)
-		}
-	}
-}
-
-// held reports whether an event has to wait, as the task that it happens in stands
-// still.
-func (s *Sim) held(e *event) bool {
-	t := s.place(e)
-	if t == nil || t.frozen == 0 {
-		return false
-	}
-	t.held.push(*e)
-	return true
-}
-
-// place returns the task that an event happens in, nil if that is none.
-func (s *Sim) place(e *event) *task {
-	switch e.kind() {
-	case send, expire:
-		if c := s.callOf(e); c != nil {
-			return c.task()
-		}
-	case answer:
-		if r := s.requestOf(e); r != nil {
-			if c := r.caller.get(); c != nil {
-				return c.task()
-			}
-		}
-	case worked, waited, outstay:
-		if r := s.requestOf(e); r != nil {
-			return r.task
-		}
-	default:
-	}
-	return nil
-}
-
-// happen does what an event is about.
+// happen does what an event is about, if that is still to happen.
 func (s *Sim) happen(e *event) {
-	if s.still > 0 && s.held(e) {
-		return
-	}
 	switch e.kind() {
 	case arrive:
 		s.groups[e.id].arrived()
 	case think:
 		s.groups[e.gen].call(int32(e.id), true)
-	case send:
-		if c := s.callOf(e); c != nil {
-			c.edge.attempt(c)
-		}
-	case expire:
-		if c := s.callOf(e); c != nil {
-			c.edge.expired(c)
-		}
 	case fail:
 		s.strike(e.id, e.gen == 1)
 	case restart:
 		s.tasks[e.id].down--
 	case sample:
 		s.sample()
+	case send, expire:
+		c := s.callOf(e.ref)
+		switch {
+		case c == nil || c.task().holds(e):
+		case e.kind() == send:
+			c.edge.attempt(c)
+		default:
+			c.edge.expired(c)
+		}
 	default:
-		if r := s.requestOf(e); r != nil {
-			s.proceed(e.kind(), r)
+		if r := s.requestOf(e.ref); r != nil {
+			s.proceed(e, r)
 		}
 	}
 }
 
 // proceed does what an event is about that is about a request.
-func (s *Sim) proceed(k kind, r *request) {
-	switch k {
-	case reach:
-		r.task.reached(r)
-	case answer:
-		if c := r.caller.get(); c != nil {
+func (s *Sim) proceed(e *event, r *request) {
+	switch t, k := r.task, e.kind(); {
+	case k == reach:
+		t.reached(r)
+	case k == leave:
+		t.abandoned(r)
+	case k == answer:
+		c := s.callOf(r.caller)
+		if c != nil && c.task().holds(e) {
+			return
+		}
+		if c != nil {
 			c.edge.answered(c, r.reply, r.hint, r.ratio)
 		}
 		s.freeRequest(r)
-	case worked:
-		r.task.worked(r)
-	case waited:
-		r.task.waited(r)
-	case outstay:
-		r.task.outstayed(r)
-	default: // leave
-		r.task.abandoned(r)
+	case t.holds(e):
+	case k == worked:
+		t.worked(r)
+	case k == waited:
+		t.waited(r)
+	default: // outstay
+		t.outstayed(r)
 	}
 }
 
@@ -232,5 +187,5 @@ func (s *Sim) sample() {
 	if s.config.Progress != nil {
 		s.config.Progress(time.Duration(s.now))
 	}
-	s.push(int64(s.config.Step), sample, 0, 0)
+	s.push(int64(s.config.Step), sample, ref{})
 }

@@ -61,7 +61,7 @@ func TestMeanTimes(t *testing.T) {
 			t.Fatal(err)
 		}
 		sum, n := 0.0, 0.0
-		s.witness.replied = func(r *request) { sum, n = sum+seconds(s.now-r.caller.call.intended), n+1 }
+		s.witness.replied = func(r *request) { sum, n = sum+seconds(s.now-r.task.Sim.calls[r.caller.id].intended), n+1 }
 		if _, err := s.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -89,3 +89,5 @@ func TestUtilizationIsLoadTimesWork(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 }
+
+func seconds(ns int64) float64 { return float64(ns) / 1e9 }

@@ -34,9 +34,7 @@ func (c Config) withDefaults() (Config, error) {
 	var v checker
 	v.ok(c.Duration >= time.Millisecond && c.Duration <= maxTime, "Duration", c.Duration, "1ms to a year")
 	v.ok(c.Step >= time.Millisecond, "Step", c.Step, "1ms or more")
-	if v.err == nil {
-		v.ok(c.Duration/c.Step < maxSlots, "Step", c.Step, fmt.Sprintf("so long that there are at most %d in Duration", maxSlots))
-	}
+	v.ok(c.Duration/c.Step < maxSlots, "Step", c.Step, fmt.Sprintf("so long that there are at most %d in Duration", maxSlots))
 	v.ok(len(c.Clients) > 0 && len(c.Clients) <= maxEach, "Clients", len(c.Clients), "1 to 200")
 	v.ok(len(c.Services) > 0 && len(c.Services) <= maxEach, "Services", len(c.Services), "1 to 200")
 	v.count("Faults", len(c.Faults), maxEach)
@@ -51,8 +49,14 @@ func (c Config) withDefaults() (Config, error) {
 	for i := range c.Faults {
 		v.fault(&c, i)
 	}
+	v.ok(v.callers <= maxClients, "Clients", v.callers, fmt.Sprintf("at most %d together", maxClients))
+	v.ok(v.tasks <= maxTasks, "Services", v.tasks, fmt.Sprintf("at most %d tasks together", maxTasks))
+	if v.err != nil {
+		return c, v.err
+	}
 	v.circles(&c)
-	v.size(&c)
+	series := len(c.Clients) + len(c.Services)
+	v.ok(int(c.Duration/c.Step) < maxCells/series, "Step", c.Step, fmt.Sprintf("so long that %d series have at most %d slots together", series, maxCells))
 	return c, v.err
 }
 
@@ -61,25 +65,6 @@ func (c Config) withDefaults() (Config, error) {
 func (c Config) Validate() error {
 	_, err := c.withDefaults()
 	return err
-}
-
-// size bounds the memory of all together.
-func (c *checker) size(config *Config) {
-	if c.err != nil {
-		return
-	}
-	clients, tasks := 0, 0
-	for i := range config.Clients {
-		clients += config.Clients[i].Count
-	}
-	for i := range config.Services {
-		tasks += config.Services[i].Tasks
-	}
-	c.ok(clients <= maxClients, "Clients", clients, fmt.Sprintf("at most %d together", maxClients))
-	c.ok(tasks <= maxTasks, "Services", tasks, fmt.Sprintf("at most %d tasks together", maxTasks))
-	series := len(config.Clients) + len(config.Services)
-	c.ok(int(config.Duration/config.Step) < maxCells/series, "Step", config.Step,
-		fmt.Sprintf("so long that %d series have at most %d slots together", series, maxCells))
 }
 
 func (c *checker) windows(config *Config) {
@@ -126,6 +111,7 @@ func (c *checker) service(config *Config, i int) {
 		s.Rejection = examining
 	}
 	c.count(at+".Tasks", s.Tasks, maxTasks)
+	c.tasks += s.Tasks
 	c.count(at+".Processors", s.Processors, 1024)
 	c.count(at+".Slots", s.Slots, 1e6)
 	c.count(at+".Queue", s.Queue, 1e9)
@@ -160,15 +146,10 @@ func (c *checker) ingress(s *Service, at string) {
 	targets := s.Ingress.Load.Targets
 	c.ok(targets.CPU >= 0, at+".Ingress.Load.Targets.CPU", targets.CPU, "0 or more")
 	c.ok(!math.IsNaN(targets.Memory), at+".Ingress.Load.Targets.Memory", targets.Memory, "a number")
-	for _, m := range []struct {
-		field string
-		mode  spillway.Mode
-	}{
-		{"RateLimitMode", s.Ingress.RateLimitMode}, {"QuotaMode", s.Ingress.QuotaMode},
-		{"InFlightMode", s.Ingress.InFlightMode}, {"ShedMode", s.Ingress.ShedMode},
-	} {
-		c.ok(m.mode != spillway.ModeObserve, at+".Ingress."+m.field, m.mode, "enforce or off: results have what gates do, not what they would do")
-	}
+	c.enforces(at+".Ingress.RateLimitMode", s.Ingress.RateLimitMode)
+	c.enforces(at+".Ingress.QuotaMode", s.Ingress.QuotaMode)
+	c.enforces(at+".Ingress.InFlightMode", s.Ingress.InFlightMode)
+	c.enforces(at+".Ingress.ShedMode", s.Ingress.ShedMode)
 	c.ok(!s.LearnCosts || s.Customers != nil, at+".LearnCosts", s.LearnCosts, "false where there are no Customers")
 	at += ".Ingress"
 	c.unset(s.Ingress.Quota.Allocator == nil, at+".Quota.Allocator")
@@ -184,8 +165,10 @@ func (c *checker) clients(config *Config, i int) {
 	g, at := &config.Clients[i], fmt.Sprintf("Clients[%d]", i)
 	g.Count = cmp.Or(g.Count, 1)
 	g.Useful = cmp.Or(g.Useful, g.Deadline)
+	g.CPUFactor = cmp.Or(g.CPUFactor, 1)
 	c.number(at+".CPUFactor", g.CPUFactor)
 	c.count(at+".Count", g.Count, maxClients)
+	c.callers += g.Count
 	c.number(at+".Rate", g.Rate)
 	c.time(at+".Deadline", g.Deadline)
 	c.time(at+".Useful", g.Useful)
@@ -197,9 +180,7 @@ func (c *checker) clients(config *Config, i int) {
 	for j, t := range g.Trace {
 		c.ok(t >= 0 && (j == 0 || t >= g.Trace[j-1]), fmt.Sprintf("%s.Trace[%d]", at, j), t, "not before the one before")
 	}
-	if g.Loop {
-		c.ok(g.Rate == 0 && g.Rates == nil && g.Trace == nil, at+".Loop", true, "false where there is a Rate or a Trace")
-	}
+	c.ok(!g.Loop || g.Rate == 0 && g.Rates == nil && g.Trace == nil, at+".Loop", g.Loop, "false where there is a Rate or a Trace")
 	c.ok(g.Trace == nil || g.Rate == 0 && g.Rates == nil, at+".Trace", g.Trace, "nil where there is a Rate")
 	total := 0.0
 	for j, share := range g.Classes {
@@ -229,9 +210,7 @@ func (c *checker) edge(config *Config, e *Edge, at string) {
 	c.word(at+".Balance", e.Balance, Random, RoundRobin, LeastBusy)
 	c.count(at+".Subset", e.Subset, tasks)
 	e.Subset = cmp.Or(e.Subset, tasks)
-	if config.Services[to].Connect > 0 {
-		c.ok(e.Subset <= 64, at+".Subset", e.Subset, "at most 64 where there is a Connect")
-	}
+	c.ok(e.Subset <= 64 || config.Services[to].Connect == 0, at+".Subset", e.Subset, "at most 64 where there is a Connect")
 	c.ok(len(e.Egress.MaxRequestsByKey) == 0, at+".Egress.MaxRequestsByKey", e.Egress.MaxRequestsByKey, "nil: all calls of an edge have one key")
 	c.ok(e.Egress.Hedge == (retry.HedgeConfig{}), at+".Egress.Hedge", e.Egress.Hedge, "zero: the simulator does not hedge")
 	c.unset(e.Egress.Retry == nil, at+".Egress.Retry")
@@ -258,41 +237,28 @@ func (c *checker) fault(config *Config, i int) {
 		c.count(at+".Tasks", f.Tasks, config.Services[to].Tasks)
 		f.Tasks = cmp.Or(f.Tasks, config.Services[to].Tasks)
 	}
-	if f.Kind == Slow {
-		c.ok(f.Factor > 0 && f.Factor <= 1e6, at+".Factor", f.Factor, "above 0 and at most 1e6")
-	}
-	if f.Kind == Expensive {
-		c.ok(f.Cost > 0 && f.Cost <= maxTime, at+".Cost", f.Cost, "above 0 and at most a year")
-	}
+	c.ok(f.Kind != Slow || f.Factor > 0 && f.Factor <= 1e6, at+".Factor", f.Factor, "above 0 and at most 1e6")
+	c.ok(f.Kind != Expensive || f.Cost > 0 && f.Cost <= maxTime, at+".Cost", f.Cost, "above 0 and at most a year")
 }
 
 // circles rejects services whose calls form a cycle.
 func (c *checker) circles(config *Config) {
-	if c.err != nil {
-		return
-	}
-	const begun, done = 1, 2
-	state := make([]int, len(config.Services))
+	done := make([]bool, len(config.Services))
 	var visit func(i int, way []string)
 	visit = func(i int, way []string) {
 		s := &config.Services[i]
 		way = append(way, s.Name)
-		state[i] = begun
 		for j := range s.Calls {
-			to := config.service(s.Calls[j].To)
-			if state[to] == begun {
-				c.ok(false, fmt.Sprintf("Services[%d].Calls[%d].To", i, j), s.Calls[j].To,
-					"a service that does not call this one: "+strings.Join(append(way, s.Calls[j].To), " → "))
-			}
-			if state[to] == 0 {
-				visit(to, way)
+			to := s.Calls[j].To
+			c.ok(!slices.Contains(way, to), fmt.Sprintf("Services[%d].Calls[%d].To", i, j), to,
+				"a service that does not call this one: "+strings.Join(append(way, to), " → "))
+			if next := config.service(to); c.err == nil && !done[next] {
+				visit(next, way)
 			}
 		}
-		state[i] = done
+		done[i] = true
 	}
 	for i := range config.Services {
-		if state[i] == 0 {
-			visit(i, nil)
-		}
+		visit(i, nil)
 	}
 }

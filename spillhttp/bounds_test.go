@@ -117,7 +117,7 @@ func TestUnreadBodyAtItsBound(t *testing.T) {
 // Health checks of orchestrators are known by their paths inside, and at the edge by those that
 // are configured.
 func TestHealthPathsByBoundary(t *testing.T) {
-	h := &Handler{health: []string{"/own"}}
+	h := &Handler{config: HandlerConfig{HealthPaths: []string{"/own"}}}
 	for _, path := range []string{"/healthz", "/livez", "/readyz", "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch", "/own", "/other"} {
 		inside, edge := path != "/other", path == "/own"
 		if got := h.isHealth([]byte(path), &ingress.Trust{Boundary: ingress.Internal}); got != inside {

@@ -46,12 +46,9 @@ type TransportConfig struct {
 // caller when the backend is overloaded. It is safe for concurrent use; make one
 // with [NewTransport].
 type Transport struct {
-	base     http.RoundTripper
-	pool     *egress.Pool
-	key      func(*http.Request) string
-	route    func(*http.Request) string // nil: DefaultRoute
-	internal func(*http.Request) bool
-	hedging  atomic.Bool
+	config  TransportConfig // with Base and Key
+	pool    *egress.Pool
+	hedging atomic.Bool
 }
 
 // NewTransport returns a Transport, or an error that names the field of c that is wrong.
@@ -63,13 +60,13 @@ func NewTransport(c TransportConfig) (*Transport, error) {
 		c.Base = http.DefaultTransport
 	}
 	if c.Key == nil {
-		c.Key = hostOf
+		c.Key = func(req *http.Request) string { return req.URL.Host }
 	}
 	pool, err := egress.NewPool(c.Egress, c.MaxHosts)
 	if err != nil {
 		return nil, invalid.In("spillhttp", "Egress", err)
 	}
-	t := &Transport{base: c.Base, pool: pool, key: c.Key, route: c.Route, internal: c.Internal}
+	t := &Transport{config: c, pool: pool}
 	t.hedging.Store(c.Egress.Hedge != retry.HedgeConfig{})
 	return t, nil
 }
@@ -87,8 +84,6 @@ func (t *Transport) Update(c egress.Config) error {
 	return nil
 }
 
-func hostOf(req *http.Request) string { return req.URL.Host }
-
 // RoundTrip implements [http.RoundTripper]: it makes the call, in as many attempts as the
 // policies admit, within the deadline of the request's context. It does not change req, and
 // returns the last answer, whatever its status. The body of the answer must be closed: until
@@ -98,13 +93,12 @@ func hostOf(req *http.Request) string { return req.URL.Host }
 // A request without a URL or a header goes straight to the base, for the error.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL == nil || req.Header == nil {
-		return t.base.RoundTrip(req)
+		return t.config.Base.RoundTrip(req)
 	}
-	key := t.key(req)
-	x := exchange{transport: t, request: req, internal: t.internal == nil || t.internal(req)}
-	x.own.read(req.Header)
-	ctx := req.Context()
-	call := spillway.Call{Key: key, Criticality: x.label(ctx)}
+	ctx, key := req.Context(), t.config.Key(req)
+	x := exchange{transport: t, request: req, own: ownOf(req.Header), internal: t.config.Internal == nil || t.config.Internal(req)}
+	x.label(ctx)
+	call := spillway.Call{Key: key, Criticality: x.class}
 	call.Kind, call.Idempotent = kindOf(req)
 	if t.hedging.Load() && mayHedge(req) {
 		return hedge(ctx, x, t.pool.For(key), call)
@@ -117,7 +111,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // CloseIdleConnections closes the idle connections of the base, if it can.
 func (t *Transport) CloseIdleConnections() {
-	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+	if c, ok := t.config.Base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }

@@ -80,28 +80,15 @@ func listen(f *fault.Failure, h http.Header) (told bool) {
 	if has(h, headerRateLimited) {
 		f.Overload, f.Scope, told = true, fault.ScopeCustomer, true
 	}
-	if has(h, headerScope) && scoped(f, fault.ParseScope(strings.TrimSpace(first(h, headerScope)))) {
-		told = true
+	// A rejection of a customer keeps its scope, whatever the header says.
+	if scope := strings.TrimSpace(first(h, headerScope)); fault.ParseScope(scope) != fault.ScopeUnknown && f.Scope != fault.ScopeCustomer {
+		f.Overload, told = true, true
+		hints.Scope(f, scope)
 	}
 	if says(h, "false", headerShouldRetry, headerStripe) {
 		f.DontRetry = true
 	}
 	return told
-}
-
-// scoped adds to f the scope that the server names, and reports whether it counts. A rejection
-// of a customer keeps its scope, whatever the header says.
-func scoped(f *fault.Failure, s fault.Scope) bool {
-	switch {
-	case s == fault.ScopeUnknown, f.Scope == fault.ScopeCustomer:
-		return false
-	case s == fault.ScopeService:
-		f.DontRetry = true
-	case s == fault.ScopeTask:
-		f.Unprocessed = true
-	}
-	f.Overload, f.Scope = true, s
-	return true
 }
 
 // retryAfter returns how long the answer with header h, received at now, asks to
@@ -112,4 +99,41 @@ func retryAfter(h http.Header, now time.Time) (d time.Duration, ok bool) {
 		return d, true
 	}
 	return hints.RetryAfter(first(h, headerRetryAfter), now)
+}
+
+// failureOfGRPC returns the failure that a gRPC rejection means: a status instead of headers,
+// with nothing after it. The caller handles a status that comes after an answer has begun, and
+// any status that is not about capacity. gRPC has a retry delay for clients, which they read
+// from such a rejection only.
+func failureOfGRPC(h http.Header) (f fault.Failure, failed bool) {
+	if !isGRPC(first(h, "Content-Type")) {
+		return f, false
+	}
+	switch first(h, headerGRPCStatus) {
+	case grpcBusy[0]:
+		f.Party = fault.Server
+	case grpcExhausted[0]: // the customer's fault, so no retry unless a hint invites one
+		if tooLarge(first(h, headerGRPCMessage)) {
+			return f, false
+		}
+		f.Party, f.Scope = fault.Client, fault.ScopeCustomer
+	default:
+		return f, false
+	}
+	f.Overload = true
+	listen(&f, h)
+	if values := h[headerGRPCPushback]; len(values) > 0 {
+		f.RetryAfter, f.HasRetryAfter = hints.Pushback(values)
+		f.DontRetry = f.DontRetry || !f.HasRetryAfter
+	}
+	if f.HasRetryAfter && f.Safety == fault.RetryUnknown {
+		f.Safety = fault.RetrySafe
+	}
+	return f, true
+}
+
+// tooLarge tells a message that is too large from a quota that is used up, for
+// which implementations of gRPC have the same status.
+func tooLarge(message string) bool {
+	return strings.Contains(message, "larger than max") || strings.Contains(message, "exceeds maximum size")
 }

@@ -4,11 +4,13 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/internal/claims"
 )
 
 // An attempt holds, in one object, everything that one attempt needs in addition to the
@@ -30,29 +32,63 @@ var labels = func() (all [spillway.Criticalities][]string) {
 	return all
 }()
 
-// withHeaders returns an attempt whose request is req with another header map: the values
-// in wants replace those that the request has. It returns nil if they are as they should
-// be and no other header changes. The other values are shared.
-func (x *exchange) withHeaders(req *http.Request, wants *own, others bool) *attempt {
-	if x.own == *wants && !others {
-		return nil
+// prepare returns the attempt with the request to send, or nil if req, that of the
+// caller, can go out as it is.
+func (x *exchange) prepare(req *http.Request, a *egress.Attempt) (t *attempt, err error) {
+	wants := x.headers(a)
+	baggage, changes := x.baggage()
+	again := a.Number > 0 && req.GetBody != nil
+	if wants == x.own && !changes && !again {
+		return nil, nil //nolint:nilnil // there is no need for one
 	}
-	t := new(attempt)
-	t.request = *req
+	t = &attempt{request: *req}
+	if wants != x.own || changes {
+		x.setHeaders(t, &wants)
+	}
+	if changes {
+		claims.PutBaggage(t.request.Header, headerBaggage, baggage)
+	}
+	if again {
+		t.request.Body, err = req.GetBody()
+	}
+	return t, err
+}
+
+// headers returns what the headers of Spillway are to be in the attempt.
+func (x *exchange) headers(a *egress.Attempt) (o own) {
+	if !x.internal {
+		return o
+	}
+	if o[ownCriticality] = x.own[ownCriticality]; o[ownCriticality] == "" && x.labelled {
+		o[ownCriticality] = x.class.String()
+	}
+	if a.Number > 0 {
+		o[ownAttempt] = strconv.Itoa(a.Number + 1)
+	}
+	if deadline, ok := x.request.Context().Deadline(); ok {
+		o[ownDeadline] = milliseconds(deadline.Sub(a.Start))
+	} else {
+		o[ownDeadline] = x.own[ownDeadline]
+	}
+	return o
+}
+
+// setHeaders gives t a copy of the header with the given own values. All other values are shared.
+func (x *exchange) setHeaders(t *attempt, wants *own) {
 	more := 1 // the baggage
 	for _, want := range wants {
 		if want != "" {
 			more++
 		}
 	}
-	h := copyOf(req.Header, more)
+	h := copyOf(t.request.Header, more)
 	t.request.Header = h
 	for i, want := range wants {
 		if want == "" && x.own[i] != "" {
 			delete(h, ownHeaders[i])
 		}
 	}
-	if wants[ownCriticality] != x.own[ownCriticality] && wants[ownCriticality] != "" {
+	if wants[ownCriticality] != "" && wants[ownCriticality] != x.own[ownCriticality] {
 		h[headerCriticality] = labels[x.class.Index()]
 	}
 	if wants[ownAttempt] != "" {
@@ -62,7 +98,16 @@ func (x *exchange) withHeaders(req *http.Request, wants *own, others bool) *atte
 		t.deadline[0] = wants[ownDeadline]
 		h[headerDeadline] = t.deadline[:1:1]
 	}
-	return t
+}
+
+// baggage returns what the baggage of the attempts is to be, and whether it is another than
+// that of the request. Services that know nothing of the header of Spillway pass baggage
+// on, so the class is in both.
+func (x *exchange) baggage() (values []string, changes bool) {
+	if x.internal && !x.labelled {
+		return nil, false
+	}
+	return claims.ReplaceBaggage(x.request.Header[headerBaggage], x.class, x.internal)
 }
 
 // smallMap is up to how many entries a map is one piece of memory, which is copied without

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -30,18 +30,17 @@ type exchange struct {
 	lost      *transportError // of the last attempt, if it brought no answer
 }
 
-// label finds the criticality that the request is labelled with, in its header or else in
-// its context, and returns it, or the default.
-func (x *exchange) label(ctx context.Context) spillway.Criticality {
-	if x.own[ownCriticality] != "" {
-		if x.class, x.labelled = x.own.criticality(); x.labelled {
-			return x.class
+// label finds the criticality of the call, and whether the request is labelled with it, in its header
+// or else in its context.
+func (x *exchange) label(ctx context.Context) {
+	class, ok := spillway.LookupCriticality(ctx)
+	x.class, x.labelled = class, ok && class.Valid()
+	if text := x.own[ownCriticality]; text != "" {
+		class, err := spillway.ParseCriticality(strings.TrimSpace(text))
+		if x.labelled = err == nil; x.labelled {
+			x.class = class
 		}
-		return spillway.CriticalityFrom(ctx)
 	}
-	c, ok := spillway.LookupCriticality(ctx)
-	x.class, x.labelled = c, ok && c.Valid()
-	return c
 }
 
 // send makes one attempt. An answer that is a failure is returned as a
@@ -63,7 +62,7 @@ func (x *exchange) send(ctx context.Context, a *egress.Attempt) (*http.Response,
 		x.failed.giveUp() // only now is it certain that another answer takes its place
 		x.sent, x.failed, x.lost = true, nil, nil
 	}
-	resp, err := x.transport.base.RoundTrip(req)
+	resp, err := x.transport.config.Base.RoundTrip(req)
 	if err != nil {
 		return nil, &transportError{err, x.once(ofError(from.Context(), err))}
 	}
@@ -87,6 +86,20 @@ func (x *exchange) judge(resp *http.Response, a *egress.Attempt) (*http.Response
 	return resp, nil
 }
 
+// listenToAdvice passes on to the throttle which share of its calls the server says
+// that it accepts, if the server is trusted. The header is for this caller only, which
+// must not pass it on as its own.
+func (x *exchange) listenToAdvice(h http.Header, a *egress.Attempt) {
+	values := h[headerAcceptRatio]
+	if len(values) == 0 {
+		return
+	}
+	delete(h, headerAcceptRatio)
+	if ratio, ok := claims.Ratio(values); ok && x.internal {
+		a.Advise(ratio)
+	}
+}
+
 // keep keeps what an attempt has brought.
 func (x *exchange) keep(resp *http.Response, err error) error {
 	x.response = resp
@@ -99,27 +112,6 @@ func (x *exchange) keep(resp *http.Response, err error) error {
 	return err
 }
 
-// prepare returns the attempt with the request to send, or nil if req, that of the
-// caller, can go out as it is.
-func (x *exchange) prepare(req *http.Request, a *egress.Attempt) (*attempt, error) {
-	var wants own
-	x.headers(a, &wants)
-	baggage, changes := x.baggage()
-	t := x.withHeaders(req, &wants, changes)
-	if changes {
-		claims.PutBaggage(t.request.Header, headerBaggage, baggage)
-	}
-	if a.Number == 0 || x.request.GetBody == nil {
-		return t, nil
-	}
-	if t == nil {
-		t = &attempt{request: *req}
-	}
-	var err error
-	t.request.Body, err = x.request.GetBody()
-	return t, err
-}
-
 // once makes f final if the request cannot be sent again.
 func (x *exchange) once(f fault.Failure) fault.Failure {
 	if r := x.request; r.Body != nil && r.Body != http.NoBody && r.GetBody == nil {
@@ -128,28 +120,13 @@ func (x *exchange) once(f fault.Failure) fault.Failure {
 	return f
 }
 
-// headers sets what the headers of Spillway are to be in the attempt.
-func (x *exchange) headers(a *egress.Attempt, o *own) {
-	if !x.internal {
-		return
-	}
-	if o[ownCriticality] = x.own[ownCriticality]; o[ownCriticality] == "" && x.labelled {
-		o[ownCriticality] = x.class.String()
-	}
-	if a.Number > 0 {
-		o[ownAttempt] = strconv.Itoa(a.Number + 1)
-	}
-	if deadline, ok := x.request.Context().Deadline(); ok {
-		o[ownDeadline] = milliseconds(deadline.Sub(a.Start))
-	} else {
-		o[ownDeadline] = x.own[ownDeadline]
-	}
-}
-
 // end returns what RoundTrip returns, after the call ended with err.
 func (x *exchange) end(err error) (*http.Response, error) {
 	if !x.sent && x.request.Body != nil {
 		x.request.Body.Close() // which otherwise is the duty of the base
+	}
+	if e, ok := errors.AsType[*StatusError](err); ok && e.response != nil {
+		x.failed = e // perhaps the answer to a hedge
 	}
 	switch {
 	case x.response != nil:

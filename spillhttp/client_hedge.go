@@ -2,7 +2,6 @@ package spillhttp
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	"github.com/seed90641741/spillway"
@@ -29,17 +28,8 @@ func hedge(ctx context.Context, of exchange, c *egress.Client, call spillway.Cal
 		resp, err := x.send(ctx, a)
 		return resp, x.keep(resp, err)
 	}, discardAnswer)
-	if x.response = resp; resp == nil {
-		x.adopt(err)
-	}
+	x.response = resp
 	return x.end(err)
-}
-
-// adopt keeps the answer to a hedge that has failed, if the call ends with that.
-func (x *exchange) adopt(err error) {
-	if e, ok := errors.AsType[*StatusError](err); ok && e.response != nil {
-		x.failed = e
-	}
 }
 
 // discardAnswer frees what an attempt has brought whose answer does not count.

@@ -51,8 +51,8 @@ func namesObject(segment string) bool {
 // routeOf returns what names the route of req when it is asked to. It allocates nothing
 // for a default route.
 func (t *Transport) routeOf(req *http.Request) egress.Router {
-	if t.route != nil {
-		return &namedRoute{t.route, req}
+	if t.config.Route != nil {
+		return &namedRoute{t.config.Route, req}
 	}
 	return (*defaultRoute)(req)
 }

@@ -162,13 +162,10 @@
 // that waits for an event, as in a long poll, calls [Suspend] and [Resume]. Set the timeouts
 // of [http.Server]: they limit how long a client may take.
 //
-// At an edge, only the paths in [HandlerConfig.HealthPaths] are exempt. They match exactly.
-//
 // # Early rejection
 //
 // A third of the cost of a rejection is net/http reading the request. A [Listener] looks at
 // the bytes before net/http does, and answers by itself where that is safe. It begins when the
 // Handler has rejected a request for overload, and ends a thousand requests after the last
-// such rejection. It does not wait for the body of a request. Clients see no other difference except the missing Date;
-// observers see none. On connections with TLS it passes requests through.
+// such rejection. The answers lack only the Date; observers see no difference.
 package spillhttp

@@ -9,25 +9,25 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/claims"
 )
 
-// A head is a request of which the body is not read, and a buffer for the answer. It is used again for
-// other requests.
+// A head is a request without its body, and a buffer for the answer. It is used again for other
+// requests.
 type head struct {
 	framing
 
 	post    bool
 	request http.Request
-	pending pendingBody // of the request
-	url     url.URL     // of the request
-	host    string      // as its fields have it
-	values  []string    // of its header
-	context headContext
+	pending pendingBody     // of the request
+	url     url.URL         // of the request
+	host    string          // as its fields have it
+	values  []string        // of its header
+	told    claims.Head     // to the observer, who may give the answer an id
+	context context.Context //nolint:containedctx // the background with told, for the events of a request that is rejected
 	answer  []byte
 
 	said   claimFields // of a glance
@@ -47,26 +47,12 @@ const remembered = 1024
 var heads = sync.Pool{New: func() any { return newHead() }}
 
 func newHead() *head {
-	return &head{request: http.Request{Header: make(http.Header)}, context: headContext{Context: context.Background()}}
+	x := &head{request: http.Request{Header: make(http.Header)}}
+	x.context = context.WithValue(context.Background(), claims.HeadKey{}, &x.told)
+	return x
 }
 
-// A headContext is the context of the events of a request that is rejected early. The observer
-// finds the head of the request in it, if the Handler has read it, and may give the answer an id.
-type headContext struct {
-	context.Context //nolint:containedctx // it is the background
-
-	head claims.Head
-}
-
-// Value implements [context.Context].
-func (c *headContext) Value(key any) any {
-	if key == (claims.HeadKey{}) && c.head.Request != nil {
-		return &c.head
-	}
-	return nil
-}
-
-// A pendingBody is the body of a request that is decided on before it is read. It says whether somebody tried.
+// A pendingBody is the body of a request that is decided on before it is read. It says whether its Read was called.
 type pendingBody struct{ wanted bool }
 
 var errPending = errors.New("spillhttp: the body is not read before the request is admitted")
@@ -154,11 +140,22 @@ func plainPath(path string) bool {
 
 // list makes the header of the lines of fields.
 func (x *head) list(fields string) {
-	clear(x.request.Header)
+	h := x.request.Header
+	clear(h)
 	x.values, x.host = x.values[:0], ""
 	for line, rest, _ := strings.Cut(fields, crlf); line != ""; line, rest, _ = strings.Cut(rest, crlf) {
 		name, value, _ := strings.Cut(line, ":")
-		x.add(textproto.CanonicalMIMEHeaderKey(name), strings.Trim(value, " \t"))
+		key, value := textproto.CanonicalMIMEHeaderKey(name), strings.Trim(value, " \t")
+		switch values, again := h[key]; {
+		case key == "Host":
+			x.host = value
+		case again:
+			h[key] = append(values, value)
+		default:
+			n := len(x.values)
+			x.values = append(x.values, value)
+			h[key] = x.values[n : n+1 : n+1]
+		}
 	}
 }
 
@@ -174,19 +171,14 @@ func (x *head) glance(b []byte) (path []byte, ok bool) {
 
 // claimed returns the claims of a request that repeats none. They must not be changed.
 func (x *head) claimed(b []byte) *ingress.Claims {
-	if !x.judged {
-		x.say(b[x.line:])
-		x.judged = true
+	if x.judged {
+		return &x.claims
 	}
-	return &x.claims
-}
-
-// say reads the claims in the fields.
-func (x *head) say(fields []byte) {
+	x.judged = true
 	x.said = claimFields{}
 	for i, value := range &x.spans {
 		if value != (span{}) {
-			x.texts[i] = textOf(fields[value.from:value.to], x.texts[i])
+			x.texts[i] = textOf(b[x.line+value.from:x.line+value.to], x.texts[i])
 			x.said[i] = x.texts[i : i+1]
 		}
 	}
@@ -194,7 +186,8 @@ func (x *head) say(fields []byte) {
 		x.said[claimGRPCTimeout], x.said[claimGRPCAttempts] = nil, nil
 	}
 	x.claims = ingress.Claims{}
-	x.said.read(&x.claims, true)
+	x.said.read(&x.claims)
+	return &x.claims
 }
 
 // textOf returns b as a text. That of the request before, and common ones, need no memory.
@@ -210,40 +203,26 @@ func textOf(b []byte, before string) string {
 	return string(b)
 }
 
-func (x *head) add(key, value string) {
-	h := x.request.Header
-	switch values, again := h[key]; {
-	case key == "Host":
-		x.host = value
-	case again:
-		h[key] = append(values, value)
-	default:
-		n := len(x.values)
-		x.values = append(x.values, value)
-		h[key] = x.values[n : n+1 : n+1]
-	}
-}
-
 // refusal returns the complete answer for why to a request with a method, as bytes of HTTP/1.1, with
 // the headers of answerTo. Only the Date is missing, which is optional in such an answer.
 func (x *head) refusal(why *ingress.Rejection, text *wording, method []byte) []byte {
 	b := x.answer[:0]
 	switch {
 	case why.Outcome == spillway.OutcomeOverQuota:
-		b = append(append(append(b, overQuota...), text.fields...), quotaUsed...)
-		b = append(append(b, seconds(why.RetryAfter)...), crlf...)
-		b = appendRetryAfter(b, why.RetryAfter)
+		b = appendAll(b, overQuota, text.fields, quotaUsed, seconds(why.RetryAfter), crlf)
 	case why.DontRetry:
-		b = append(append(append(b, overloaded...), text.fields...), headerScope+": service\r\n"+headerShouldRetry+": false\r\n"...)
+		b = appendAll(b, overloaded, text.fields, headerScope+": service\r\n"+headerShouldRetry+": false\r\n")
 	default:
-		b = append(append(append(b, overloaded...), text.fields...), headerScope+": task\r\n"...)
-		b = appendRetryAfter(b, why.RetryAfter)
+		b = appendAll(b, overloaded, text.fields, headerScope+": task\r\n")
+	}
+	if why.Outcome == spillway.OutcomeOverQuota || !why.DontRetry {
+		b = appendAll(b, headerRetryAfter+": ", seconds(why.RetryAfter), crlf+headerRetryAfterMs+": ", milliseconds(why.RetryAfter), crlf)
 	}
 	if why.AcceptRatio != "" {
-		b = append(append(append(b, headerAcceptRatio+": "...), why.AcceptRatio...), crlf...)
+		b = appendAll(b, headerAcceptRatio+": ", why.AcceptRatio, crlf)
 	}
-	if id := x.context.head.ID; id != "" {
-		b = append(append(append(b, headerRequestID+": "...), id...), crlf...)
+	if id := x.told.ID; id != "" {
+		b = appendAll(b, headerRequestID+": ", id, crlf)
 	}
 	b = append(b, crlf...)
 	if string(method) != http.MethodHead {
@@ -259,8 +238,9 @@ const (
 	quotaUsed  = headerRateLimit + `: "quota";r=0;t=`
 )
 
-func appendRetryAfter(b []byte, d time.Duration) []byte {
-	b = append(append(b, headerRetryAfter+": "...), seconds(d)...)
-	b = append(append(b, "\r\n"+headerRetryAfterMs+": "...), milliseconds(d)...)
-	return append(b, crlf...)
+func appendAll(b []byte, parts ...string) []byte {
+	for _, part := range parts {
+		b = append(b, part...)
+	}
+	return b
 }

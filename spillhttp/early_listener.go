@@ -2,6 +2,7 @@ package spillhttp
 
 import (
 	"bytes"
+	"context"
 	"net"
 	"net/http"
 	"net/netip"
@@ -116,7 +117,7 @@ type conn struct {
 	// come. It counts what was read: whatever else is read (the next request,
 	// pipelined, or another protocol) makes the connection untracked.
 	owed   atomic.Int64
-	head   []byte    // what has come of a head that came in pieces
+	head   []byte    // the pieces of a head so far
 	began  time.Time // the streak
 	streak *head     // of the requests in it; nil outside
 	body   int64     // bytes to drop, of the last of them
@@ -270,7 +271,11 @@ func (c *conn) refuse(b []byte, x *head) (refused bool, err error) {
 	if !c.judge(now, x, b, &a) || x.pending.wanted {
 		return false, nil
 	}
-	why := c.handler.early(&x.context, now, &a)
+	ctx := context.Background()
+	if x.told.Request != nil {
+		ctx = x.context
+	}
+	why := c.handler.early(ctx, now, &a)
 	if !why.Rejected() {
 		return false, nil
 	}
@@ -288,7 +293,7 @@ func (c *conn) refuse(b []byte, x *head) (refused bool, err error) {
 func (c *conn) judge(now time.Time, x *head, b []byte, a *arrival) bool {
 	h := c.handler
 	trust := h.ingress.Trust()
-	x.context.head, x.pending = claims.Head{}, pendingBody{}
+	x.told, x.pending = claims.Head{}, pendingBody{}
 	var identity string
 	if path, ok := x.glance(b); h.plain && ok {
 		if h.isHealth(path, trust) {
@@ -299,7 +304,7 @@ func (c *conn) judge(now time.Time, x *head, b []byte, a *arrival) bool {
 		if !x.read(b, c.peer) || h.unseen(r) {
 			return false
 		}
-		x.context.head.Request = r
+		x.told = claims.Head{Request: r, BodyLength: h.bodyLength}
 		if x.repeats {
 			h.judge(now, r, a)
 			return true

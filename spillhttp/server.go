@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"sync"
@@ -15,10 +14,8 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/ingress"
-	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/clock"
 	"github.com/seed90641741/spillway/internal/invalid"
-	"github.com/seed90641741/spillway/ratelimit"
 )
 
 // HandlerConfig configures a [Handler]. The zero HandlerConfig is ready for use: it
@@ -64,35 +61,23 @@ type HandlerConfig struct {
 // /livez, /readyz, or the health service of gRPC. Metrics are not exempt: they cost more
 // than most requests.
 func DefaultExempt(r *http.Request) bool {
-	return r.URL.RawPath == "" && isHealth(r.URL.Path)
+	return r.URL.RawPath == "" && slices.Contains(healthPaths, r.URL.Path)
 }
 
-func isHealth(path string) bool {
-	switch path {
-	case "/healthz", "/livez", "/readyz", "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch":
-		return true
-	default:
-		return false
-	}
-}
-
-// longestHealth is the length of the longest of these. So short a text needs no memory.
-const longestHealth = len("/grpc.health.v1.Health/Check")
+// healthPaths are the paths of health checks.
+var healthPaths = []string{"/healthz", "/livez", "/readyz", "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch"}
 
 // A Handler is an [http.Handler] that protects another one from more requests
 // than it can serve. It is safe for concurrent use; make one with [NewHandler].
 type Handler struct {
 	next     http.Handler
+	mux      *http.ServeMux // next, if its patterns name the routes
+	config   HandlerConfig
 	ingress  *ingress.Server
-	owned    bool
-	classify func(*http.Request) spillway.Call
-	key      func(*http.Request) string // nil: r.Pattern
-	identity func(*http.Request) string
-	exempt   func(*http.Request) bool // nil: as the boundary has it
-	health   []string
+	owned    bool // the ingress
 	clock    clock.Clock
 	closer   *closer
-	plain    bool         // classify, key, identity and exempt are the defaults, which read little
+	plain    bool         // the funcs of the config are not set, and the defaults read little
 	looks    atomic.Int64 // how many requests a Listener is to look at
 	exempted atomic.Uint64
 
@@ -114,36 +99,64 @@ func NewHandler(next http.Handler, c HandlerConfig) (*Handler, error) {
 			return nil, invalid.Field("spillhttp", fmt.Sprintf("HealthPaths[%d]", i), path, "a path such as /healthz, without escapes or a query")
 		}
 	}
-	h := &Handler{
-		next: next, ingress: c.Ingress, classify: c.Classify, key: c.Key, identity: c.Identity, exempt: c.Exempt,
-		health: slices.Clone(c.HealthPaths), closer: new(closer),
-		plain: c.Classify == nil && c.Key == nil && c.Identity == nil && c.Exempt == nil,
-	}
+	c.HealthPaths = slices.Clone(c.HealthPaths)
+	h := &Handler{config: c, ingress: c.Ingress, owned: c.Ingress == nil, closer: new(closer)}
 	h.closer.paced()
 	h.bodyLength = h.lengthOf
-	h.route()
-	if h.ingress == nil {
+	if h.owned {
 		var err error
 		if h.ingress, err = ingress.New(ingress.Config{}); err != nil {
 			return nil, invalid.In("spillhttp", "Ingress", err)
 		}
-		h.owned = true
 	}
-	if h.identity == nil {
-		h.identity = certified
+	return h.before(next), nil
+}
+
+// Middleware returns [NewHandler] in the form that routers take: a func that puts a
+// [Handler] in front of another handler. All handlers that it makes share one
+// [ingress.Server], that of c or one with the zero [ingress.Config], which is never closed:
+// set HandlerConfig.Ingress where it must be. It returns an error that names the field of c
+// that is wrong.
+//
+// Put it outside of all other middleware but panic recovery and request logging, so that a
+// rejected request costs nothing else. A nil next handler means [http.DefaultServeMux], as in
+// an [http.Server].
+//
+// A [Listener] needs a [Handler]: use NewHandler for early rejections.
+func Middleware(c HandlerConfig) (func(next http.Handler) http.Handler, error) {
+	first, err := NewHandler(http.NotFoundHandler(), c) // so that none fails below
+	if err != nil {
+		return nil, err
 	}
-	return h, nil
+	// Some routers make a Handler for each request, so this must be cheap.
+	return func(next http.Handler) http.Handler {
+		if next == nil {
+			next = http.DefaultServeMux
+		}
+		return (&Handler{config: first.config, ingress: first.ingress, closer: first.closer}).before(next)
+	}, nil
+}
+
+// before puts h in front of next, and returns h.
+func (h *Handler) before(next http.Handler) *Handler {
+	h.next = next
+	c := &h.config
+	if c.Key == nil {
+		h.mux, _ = next.(*http.ServeMux)
+	}
+	h.plain = h.mux == nil && c.Classify == nil && c.Key == nil && c.Identity == nil && c.Exempt == nil
+	return h
 }
 
 // unseen reports whether a request bypasses the Handler.
 func (h *Handler) unseen(r *http.Request) bool {
-	if r.URL.RawPath == "" && slices.Contains(h.health, r.URL.Path) {
+	if r.URL.RawPath == "" && slices.Contains(h.config.HealthPaths, r.URL.Path) {
 		return true
 	}
-	if h.exempt != nil {
-		return h.exempt(r)
+	if h.config.Exempt != nil {
+		return h.config.Exempt(r)
 	}
-	return DefaultExempt(r) && h.ingress.Trust().Boundary == ingress.Internal
+	return h.ingress.Trust().Boundary == ingress.Internal && DefaultExempt(r)
 }
 
 // Close closes the ingress.Server that [NewHandler] has made. Call it when the last request
@@ -185,28 +198,31 @@ func (h *Handler) admit(now time.Time, w http.ResponseWriter, r *http.Request, a
 		h.refuse(now, w, r, &refusal)
 		return nil
 	}
-	return h.closer.noted(now, w, r, place)
+	if place.Waited() {
+		h.closer.waited(now, w, r)
+	}
+	return place
 }
 
 // serve has an admitted request served by the next handler.
 func (h *Handler) serve(now time.Time, w http.ResponseWriter, r *http.Request, a *arrival, place *ingress.Passage) {
 	a.level = h.ingress.Degradation(a.call.Criticality)
-	v, next, passage := h.visitOf(w, r, a, place)
+	x := h.visitOf(w, r, a, place)
 	returned := false
 	defer func() {
 		outcome := spillway.OutcomeFailed
 		end := now.Add(time.Since(now)) // which reads one clock, and time.Now two
-		err := leave(end, r, next)
+		err := x.leave(end, r)
 		if returned || err != nil { // who forwards requests panics when the client has left
-			outcome = outcomeOf(err, int(v.code))
+			outcome = outcomeOf(err, int(x.response.code))
 		}
-		passage.DoneAt(end, outcome)
-		v.passage = nil
-		if next.Context().(*heir).charging.End() || passage != place {
+		x.passage.DoneAt(end, outcome)
+		x.response.passage = nil
+		if x.charging.End() || x.passage != place {
 			passages.Put(place)
 		}
 	}()
-	h.next.ServeHTTP(v.writer(r), next)
+	h.next.ServeHTTP(x.response.writer(r), &x.request)
 	returned = true
 }
 
@@ -214,76 +230,6 @@ func (h *Handler) serve(now time.Time, w http.ResponseWriter, r *http.Request, a
 // passage is reused when the handler has returned: then nothing is written to the answer any
 // more. A body may be read for longer, if the handler sends it elsewhere.
 var passages = sync.Pool{New: func() any { return new(ingress.Passage) }}
-
-// An arrival is the data about a request when it arrives. It is passed by reference, as a copy
-// costs more than many decisions.
-type arrival struct {
-	call     spillway.Call
-	caller   ratelimit.Caller
-	labelled bool // the calls that it causes are to be
-	level    spillway.DegradationLevel
-	baggage  []string
-	claimed  bool // an untrusted client set its deadline
-}
-
-// judge fills in a from the request, with the claims that are trusted.
-func (h *Handler) judge(now time.Time, r *http.Request, a *arrival) {
-	h.recognize(r, a)
-	trust := h.ingress.Trust()
-	c := ingress.Claims{Identity: h.identity(r)}
-	a.baggage = claimsOf(r, &c, a.counts(trust))
-	a.believe(now, trust, &c)
-}
-
-// recognize fills in what the server itself knows about the request.
-func (h *Handler) recognize(r *http.Request, a *arrival) {
-	if h.classify != nil {
-		a.call = h.classify(r)
-	}
-	if a.call.Key == "" {
-		a.call.Key = h.keyOf(r)
-	}
-}
-
-// counts reports whether the attempt number of a request counts.
-func (a *arrival) counts(t *ingress.Trust) bool {
-	return t.Boundary == ingress.Internal || a.call.Customer != ""
-}
-
-// believe applies the claims of a request. At an edge a label counts only if it has lowered
-// the class: any other is dropped.
-func (a *arrival) believe(now time.Time, trust *ingress.Trust, c *ingress.Claims) {
-	a.caller.Identity = c.Identity
-	own := a.call.Deadline
-	trust.Apply(now, &a.call, c)
-	a.claimed = trust.Boundary == ingress.Edge && !a.call.Deadline.Equal(own)
-	a.labelled = a.call.Criticality != spillway.Critical || c.Labelled && trust.Boundary == ingress.Internal
-}
-
-// find determines the caller, if the Server needs it.
-func (h *Handler) find(r *http.Request, c *ratelimit.Caller) {
-	if h.ingress.WantsCaller() {
-		c.Application = first(r.Header, "User-Agent")
-		c.Addr = addressOf(r.RemoteAddr)
-	}
-}
-
-// Judge returns the Call that the Handler would derive from a request that came now, and the
-// claims of the request. Nothing is decided or counted: it is for tools that explain
-// decisions.
-func (h *Handler) Judge(now time.Time, r *http.Request) (call spillway.Call, said ingress.Claims) {
-	var a arrival
-	h.judge(now, r, &a)
-	trust := h.ingress.Trust()
-	said.Identity = h.identity(r)
-	claimsOf(r, &said, a.counts(trust))
-	return a.call, said
-}
-
-func addressOf(remote string) netip.Addr {
-	a, _ := netip.ParseAddrPort(remote) // what is no address matches no exemption
-	return a.Addr()
-}
 
 // refuse answers a request that is rejected.
 func (h *Handler) refuse(now time.Time, w http.ResponseWriter, r *http.Request, why *ingress.Rejection) {
@@ -312,12 +258,21 @@ func (h *Handler) busy() {
 	}
 }
 
+// early decides on a request when only its head has come. Ctx is for the event.
+func (h *Handler) early(ctx context.Context, now time.Time, a *arrival) ingress.Rejection {
+	refusal := h.ingress.RejectAt(ctx, now, &a.call, &a.caller)
+	if refusal.Outcome == spillway.OutcomeOverloaded {
+		h.busy()
+	} else {
+		h.looks.Add(-1)
+	}
+	return refusal
+}
+
 // isHealth is unseen for a Handler that is plain.
 func (h *Handler) isHealth(path []byte, trust *ingress.Trust) bool {
-	if slices.ContainsFunc(h.health, func(health string) bool { return health == string(path) }) {
-		return true
-	}
-	return trust.Boundary == ingress.Internal && len(path) <= longestHealth && isHealth(string(path))
+	same := func(health string) bool { return health == string(path) }
+	return slices.ContainsFunc(h.config.HealthPaths, same) || trust.Boundary == ingress.Internal && slices.ContainsFunc(healthPaths, same)
 }
 
 // outcomeOf returns the outcome of a request from the status of its answer and the error
@@ -333,13 +288,4 @@ func outcomeOf(err error, status int) spillway.Outcome {
 	default:
 		return spillway.OutcomeServed
 	}
-}
-
-// certified returns the name in the certificate of the client, if it was
-// verified.
-func certified(r *http.Request) string {
-	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
-		return ""
-	}
-	return claims.Identity(r.TLS.VerifiedChains[0][0])
 }

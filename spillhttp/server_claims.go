@@ -3,13 +3,112 @@ package spillhttp
 import (
 	"math"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/hints"
+	"github.com/seed90641741/spillway/ratelimit"
 )
+
+// An arrival is the data about a request when it arrives. It is passed by reference, as a copy
+// costs more than many decisions.
+type arrival struct {
+	call     spillway.Call
+	caller   ratelimit.Caller
+	labelled bool // the calls that it causes are to be
+	level    spillway.DegradationLevel
+	baggage  []string
+	claimed  bool // an untrusted client set its deadline
+}
+
+// judge fills in a from the request, with the claims that are trusted, and returns all its claims.
+func (h *Handler) judge(now time.Time, r *http.Request, a *arrival) (said ingress.Claims) {
+	h.recognize(r, a)
+	trust := h.ingress.Trust()
+	said.Identity = h.identity(r)
+	f := fieldsOf(r, a.counts(trust))
+	f.read(&said)
+	a.baggage = f[claimBaggage]
+	a.believe(now, trust, &said)
+	return said
+}
+
+// recognize fills in what the server itself knows about the request.
+func (h *Handler) recognize(r *http.Request, a *arrival) {
+	if h.config.Classify != nil {
+		a.call = h.config.Classify(r)
+	}
+	if a.call.Key == "" {
+		a.call.Key = h.keyOf(r)
+	}
+}
+
+// keyOf names the route of r. The patterns of a mux are registered, so clients cannot make more of them.
+func (h *Handler) keyOf(r *http.Request) string {
+	switch {
+	case h.config.Key != nil:
+		return h.config.Key(r)
+	case h.mux == nil, r.Pattern != "": // of an outer mux
+		return r.Pattern
+	case r.Method == http.MethodConnect, r.URL == nil: // for a redirect of CONNECT, the mux returns the path
+		return ""
+	}
+	_, pattern := h.mux.Handler(r)
+	return pattern
+}
+
+// counts reports whether the attempt number of a request counts.
+func (a *arrival) counts(t *ingress.Trust) bool {
+	return t.Boundary == ingress.Internal || a.call.Customer != ""
+}
+
+// believe applies the claims of a request. At an edge a label counts only if it has lowered
+// the class: any other is dropped.
+func (a *arrival) believe(now time.Time, trust *ingress.Trust, c *ingress.Claims) {
+	a.caller.Identity = c.Identity
+	own := a.call.Deadline
+	trust.Apply(now, &a.call, c)
+	a.claimed = trust.Boundary == ingress.Edge && !a.call.Deadline.Equal(own)
+	a.labelled = a.call.Criticality != spillway.Critical || c.Labelled && trust.Boundary == ingress.Internal
+}
+
+// find determines the caller, if the Server needs it.
+func (h *Handler) find(r *http.Request, c *ratelimit.Caller) {
+	if h.ingress.WantsCaller() {
+		c.Application = first(r.Header, "User-Agent")
+		c.Addr = addressOf(r.RemoteAddr)
+	}
+}
+
+// Judge returns the Call that the Handler would derive from a request that came now, and the
+// claims of the request. Nothing is decided or counted: it is for tools that explain
+// decisions.
+func (h *Handler) Judge(now time.Time, r *http.Request) (call spillway.Call, said ingress.Claims) {
+	var a arrival
+	said = h.judge(now, r, &a)
+	return a.call, said
+}
+
+func addressOf(remote string) netip.Addr {
+	a, _ := netip.ParseAddrPort(remote) // what is no address matches no exemption
+	return a.Addr()
+}
+
+// identity returns who the caller has proven to be.
+func (h *Handler) identity(r *http.Request) string {
+	switch {
+	case h.config.Identity != nil:
+		return h.config.Identity(r)
+	case r.TLS == nil || len(r.TLS.VerifiedChains) == 0:
+		return ""
+	default:
+		return claims.Identity(r.TLS.VerifiedChains[0][0])
+	}
+}
 
 // What a request says of itself is read from its header. Where it says several
 // things, the one counts that gains it least: the lowest class, the shortest
@@ -38,55 +137,44 @@ var claimHeaders = [claimKinds]string{
 // POST requests.
 type claimFields [claimKinds][]string
 
-// read takes into c what the request says of itself. The attempt is only looked for if it
-// counts.
-func (f *claimFields) read(c *ingress.Claims, attempts bool) {
-	c.Criticality, c.Labelled = claims.Criticality(f[claimCriticality], f[claimBaggage])
-	c.Timeout = shorter(timeout(f[claimDeadline]), timeoutOfGRPC(f[claimGRPCTimeout]))
-	if attempts {
-		c.Attempt = max(attemptIn(f[claimAttempt], f[claimSDKRequest]), attemptOfGRPC(f[claimGRPCAttempts]))
-	}
-}
-
-// claimsOf does for r what [claimFields.read] does, and returns the baggage of r. It looks up
-// each field by its name: a table of them costs more than the lookups.
-func claimsOf(r *http.Request, c *ingress.Claims, attempts bool) (baggage []string) {
-	baggage = r.Header[headerBaggage]
-	c.Criticality, c.Labelled = claims.Criticality(r.Header[headerCriticality], baggage)
-	c.Timeout = timeoutOf(r)
-	if attempts {
-		c.Attempt = attemptOf(r)
-	}
-	return baggage
-}
-
-// attemptOf returns which attempt r says that it is, from 0.
-func attemptOf(r *http.Request) int {
-	n := attemptIn(r.Header[headerAttempt], r.Header[headerSDKRequest])
+// fieldsOf returns the fields of r, without the fields of the attempt if it does not count. It looks up
+// each by its name: a table of them costs more than the lookups.
+func fieldsOf(r *http.Request, attempts bool) (f claimFields) {
+	h := r.Header
+	f[claimCriticality], f[claimBaggage], f[claimDeadline] = h[headerCriticality], h[headerBaggage], h[headerDeadline]
 	if r.Method == http.MethodPost {
-		n = max(n, attemptOfGRPC(r.Header[headerGRPCAttempts]))
+		f[claimGRPCTimeout] = h[headerGRPCTimeout]
 	}
-	return n
+	if !attempts {
+		return f
+	}
+	f[claimAttempt], f[claimSDKRequest] = h[headerAttempt], h[headerSDKRequest]
+	if r.Method == http.MethodPost {
+		f[claimGRPCAttempts] = h[headerGRPCAttempts]
+	}
+	return f
 }
 
-func attemptIn(own, sdk []string) (n int) {
-	for _, v := range own {
+// read takes into c what the request says of itself.
+func (f *claimFields) read(c *ingress.Claims) {
+	c.Criticality, c.Labelled = claims.Criticality(f[claimCriticality], f[claimBaggage])
+	c.Timeout = f.timeout()
+	c.Attempt = f.attempt()
+}
+
+// attempt returns which attempt the request says that it is, from 0.
+func (f *claimFields) attempt() (n int) {
+	for _, v := range f[claimAttempt] {
 		n = max(n, count(v)-1)
 	}
-	for _, v := range sdk {
-		for more := true; more; {
-			var part string
-			part, v, more = strings.Cut(v, ";")
+	for _, v := range f[claimSDKRequest] {
+		for part := range strings.SplitSeq(v, ";") {
 			if key, value, _ := strings.Cut(part, "="); strings.TrimSpace(key) == "attempt" {
 				n = max(n, count(value)-1)
 			}
 		}
 	}
-	return n
-}
-
-func attemptOfGRPC(values []string) (n int) {
-	for _, v := range values {
+	for _, v := range f[claimGRPCAttempts] {
 		n = max(n, count(v))
 	}
 	return n
@@ -98,19 +186,17 @@ func count(text string) int {
 	return int(min(n, math.MaxInt32))
 }
 
-// timeoutOf returns how long r says that the caller will wait, or 0.
-func timeoutOf(r *http.Request) time.Duration {
-	least := timeout(r.Header[headerDeadline])
-	if r.Method == http.MethodPost {
-		least = shorter(least, timeoutOfGRPC(r.Header[headerGRPCTimeout]))
-	}
-	return least
-}
-
-func timeout(values []string) (least time.Duration) {
-	for _, v := range values {
+// timeout returns how long the request says that the caller will wait, or 0.
+func (f *claimFields) timeout() (least time.Duration) {
+	for _, v := range f[claimDeadline] {
 		d, _ := hints.Units(v, time.Millisecond)
 		least = shorter(least, d)
+	}
+	for _, v := range f[claimGRPCTimeout] { // at most 8 digits, each with its unit
+		if last := len(v) - 1; last >= 1 && last <= 8 {
+			d, _ := hints.Units(v[:last], unitsOfGRPC[v[last]])
+			least = shorter(least, d)
+		}
 	}
 	return least
 }
@@ -121,17 +207,6 @@ func shorter(a, b time.Duration) time.Duration {
 		return b
 	}
 	return a
-}
-
-// timeoutOfGRPC reads numbers of at most 8 digits, each with its unit.
-func timeoutOfGRPC(values []string) (least time.Duration) {
-	for _, text := range values {
-		if last := len(text) - 1; last >= 1 && last <= 8 {
-			d, _ := hints.Units(text[:last], unitsOfGRPC[text[last]])
-			least = shorter(least, d)
-		}
-	}
-	return least
 }
 
 var unitsOfGRPC = [256]time.Duration{

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,18 +40,14 @@ func TestAttemptAndTimeout(t *testing.T) {
 		{http.Header{headerGRPCTimeout: {"123456789m", "S", "", "1", "1x", "-1S"}}, 0, 0},
 		{http.Header{headerDeadline: {"-5", "1e3", "1.5", strings.Repeat("9", 400)}}, 0, hints.Max},
 	} {
-		if got := attemptOf(&http.Request{Method: http.MethodPost, Header: row.header}); got != row.attempt {
-			t.Errorf("%.80q: attempt %d, want %d", row.header, got, row.attempt)
-		}
-		if got := timeoutOf(&http.Request{Method: http.MethodPost, Header: row.header}); got != row.timeout {
-			t.Errorf("%.80q: timeout %v, want %v", row.header, got, row.timeout)
-		}
-		var f claimFields
+		f := fieldsOf(&http.Request{Method: http.MethodPost, Header: row.header}, true)
 		for i, key := range claimHeaders {
-			f[i] = row.header[key]
+			if !slices.Equal(f[i], row.header[key]) {
+				t.Errorf("%.80q: %s is %q", row.header, key, f[i])
+			}
 		}
 		var said ingress.Claims
-		if f.read(&said, true); said.Attempt != row.attempt || said.Timeout != row.timeout {
+		if f.read(&said); said.Attempt != row.attempt || said.Timeout != row.timeout {
 			t.Errorf("%.80q: attempt %d and timeout %v, want %d and %v", row.header, said.Attempt, said.Timeout, row.attempt, row.timeout)
 		}
 	}
@@ -68,7 +65,7 @@ func judged(h *Handler, now time.Time, r *http.Request) (spillway.Call, ratelimi
 func early(h *Handler, now time.Time, r *http.Request) ingress.Rejection {
 	var a arrival
 	h.judge(now, r, &a)
-	return h.early(&headContext{Context: r.Context()}, now, &a)
+	return h.early(r.Context(), now, &a)
 }
 
 // TestTrust: the same claims at an edge and inside.
@@ -140,7 +137,7 @@ func TestCaller(t *testing.T) {
 		case "":
 			r.TLS.VerifiedChains = nil // presented, but not verified
 		}
-		if got := certified(r); got != want {
+		if got := new(Handler).identity(r); got != want {
 			t.Errorf("identity %q, want %q", got, want)
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
-
-	"github.com/seed90641741/spillway/ingress"
 )
 
 // A closer decides which rejections of scope task close their connection, and which answers to
@@ -41,19 +39,21 @@ func (c *closer) closes(now time.Time, r *http.Request) bool {
 	if r.ProtoMajor != 1 {
 		return c.many.take(now)
 	}
-	return c.one.take(now) || c.one.interval > 0 && attemptOf(r) > 0
+	if c.one.take(now) {
+		return true
+	}
+	said := fieldsOf(r, true)
+	return c.one.interval > 0 && said.attempt() > 0
 }
 
-// noted returns place, the passage of a request that is served from the time now on. If the
-// request had to wait, its answer closes the connection. As many requests as the task has
-// connections can be in flight, so without a rejection the queue would always be as full as these
-// connections make it. A connection of HTTP/2 carries requests that do not wait, too, and
-// one that is to be upgraded has another header of that name.
-func (c *closer) noted(now time.Time, w http.ResponseWriter, r *http.Request, place *ingress.Passage) *ingress.Passage {
-	if place.Waited() && r.ProtoMajor == 1 && r.Header["Upgrade"] == nil && c.one.take(now) {
+// waited has the answer to r, which is served from the time now on after a wait, close the
+// connection. As many requests as the task has connections can be in flight, so without a rejection
+// the queue would always be as full as these connections make it. A connection of HTTP/2 carries
+// requests that do not wait, too, and one that is to be upgraded has another header of that name.
+func (c *closer) waited(now time.Time, w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 1 && r.Header["Upgrade"] == nil && c.one.take(now) {
 		w.Header()["Connection"] = valueClose
 	}
-	return place
 }
 
 // A pacer lets something happen once in an interval; never if that is zero.
@@ -62,14 +62,10 @@ type pacer struct {
 	next     atomic.Int64 // in nanoseconds since 1970
 }
 
-// reached reports whether it is time. What is further away than an interval was set before
-// the clock stepped back.
-func (p *pacer) reached(at, next int64) bool {
-	return p.interval > 0 && (at >= next || next-at > int64(p.interval))
-}
-
+// take reports whether it is time, and begins an interval then. What is further away than an
+// interval was set before the clock stepped back.
 func (p *pacer) take(now time.Time) bool {
-	next := p.next.Load()
-	at := now.UnixNano()
-	return p.reached(at, next) && p.next.CompareAndSwap(next, at+int64(p.interval))
+	next, at := p.next.Load(), now.UnixNano()
+	due := p.interval > 0 && (at >= next || next-at > int64(p.interval))
+	return due && p.next.CompareAndSwap(next, at+int64(p.interval))
 }

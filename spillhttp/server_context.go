@@ -25,7 +25,7 @@ type inherited struct {
 	claimed  bool // an untrusted client set the deadline
 	charging charging.State
 
-	timed atomic.Pointer[timed] // nil until it is asked for, unless it is over
+	timed atomic.Pointer[timed] // nil until it is asked for or over
 }
 
 // timed is a context with a deadline, and what ends it.
@@ -35,8 +35,13 @@ type timed struct {
 	stop context.CancelFunc
 }
 
-// over represents one that no caller had asked for when its request ended.
-var over = new(timed)
+// over is for all requests that ended before a caller had asked: before the deadline, and before the
+// request's own context.
+var over = func() *timed {
+	ctx, stop := context.WithCancel(context.Background())
+	stop()
+	return &timed{ctx, stop}
+}()
 
 // classes are contexts that hold a class each, by its index. All requests share
 // them.
@@ -96,37 +101,25 @@ func (c *inherited) Value(key any) any {
 	if c.claimed && key == (claims.DeadlineKey{}) {
 		return c.deadline
 	}
-	if t := c.timed.Load(); t != nil && t != over {
-		return t.Value(key)
+	if t := c.timed.Load(); t != nil {
+		if v := t.Value(key); v != nil {
+			return v
+		}
 	}
 	return c.Context.Value(key)
 }
 
 // limit returns the context with the deadline.
 func (c *inherited) limit() *timed {
-	for {
-		t := c.timed.Load()
-		if t != nil && t != over {
-			return t
-		}
-		asked := c.ask(t == over)
-		if c.timed.CompareAndSwap(t, asked) {
-			return asked
-		}
-		asked.stop() // somebody else was first
-	}
-}
-
-// ask makes the context with the deadline. If the request has ended so has that:
-// before its time, and before the request's own context.
-func (c *inherited) ask(ended bool) *timed {
-	if ended {
-		ctx, stop := context.WithCancel(context.WithoutCancel(c.Context))
-		stop()
-		return &timed{ctx, stop}
+	if t := c.timed.Load(); t != nil {
+		return t
 	}
 	ctx, stop := context.WithDeadline(c.Context, c.deadline)
-	return &timed{ctx, stop}
+	if t := (&timed{ctx, stop}); c.timed.CompareAndSwap(nil, t) {
+		return t
+	}
+	stop() // somebody else was first
+	return c.timed.Load()
 }
 
 // end ends the context at the time now, and returns the error that it ended with

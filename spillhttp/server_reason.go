@@ -9,41 +9,36 @@ import (
 
 // A wording says why a request is rejected, in each form that an answer has. It is made once.
 type wording struct {
-	reason  []string // the header; nil: no reason is told
+	reason  []string // the header; nil: the client learns no reason
 	message []string // of gRPC
 	length  []string // of the body
 	body    []byte   // one line
 	fields  string   // of the header of HTTP/1.1: reason, type and length of the body
 }
 
-// The wordings by outcome and, where the client may know it, by reason.
-var (
-	silentWordings = wordings(func(spillway.Reason, string) string { return "" })
-	coarseWordings = wordings(func(_ spillway.Reason, what string) string { return what })
-	fullWordings   = wordings(func(reason spillway.Reason, what string) string {
-		if reason == spillway.ReasonNone {
-			return what
-		}
-		return reason.String()
-	})
+// wordings are the texts of one outcome: by reason, with the coarse reason at spillway.ReasonNone, and
+// without a reason.
+type wordings [noReason + 1]wording
+
+const (
+	lastReason = spillway.ReasonFairShare
+	noReason   = lastReason + 1
 )
 
-const lastReason = spillway.ReasonFairShare
+var (
+	overloadWordings = newWordings("overload", "overloaded")
+	quotaWordings    = newWordings("quota", "over quota")
+	goneWording      = newWording("", "no place became free in time")
+)
 
-// A wordingTable has the wordings of an overload and of a quota that is used up, by reason.
-type wordingTable struct {
-	overload, quota [lastReason + 1]wording
-	gone            wording
-}
-
-// wordings returns a table of what name returns for a reason and its coarse name.
-func wordings(name func(reason spillway.Reason, coarse string) string) *wordingTable {
-	t := &wordingTable{gone: newWording("", "no place became free in time")}
-	for reason := range lastReason + 1 {
-		t.overload[reason] = newWording(name(reason, "overload"), "overloaded")
-		t.quota[reason] = newWording(name(reason, "quota"), "over quota")
+func newWordings(coarse, message string) *wordings {
+	w := new(wordings)
+	for reason := range noReason {
+		w[reason] = newWording(reason.String(), message)
 	}
-	return t
+	w[spillway.ReasonNone] = newWording(coarse, message)
+	w[noReason] = newWording("", message)
+	return w
 }
 
 func newWording(reason, message string) wording {
@@ -68,23 +63,30 @@ func (h *Handler) wordingOf(why *ingress.Rejection) *wording {
 
 // wordingOf returns the wording for a client that learns so much.
 func wordingOf(told ingress.Reasons, why *ingress.Rejection) *wording {
-	table, reason := coarseWordings, spillway.ReasonNone
-	switch told {
-	case ingress.ReasonsNone:
-		table = silentWordings
-	case ingress.ReasonsFull:
-		table = fullWordings
-		if r, ok := why.Err.(*spillway.RejectedError); ok && r.Reason <= lastReason { //nolint:errorlint // gates return it as it is
-			reason = r.Reason
+	reason := spillway.ReasonNone
+	if told == ingress.ReasonsNone {
+		reason = noReason
+	}
+	if told == ingress.ReasonsFull {
+		if e, ok := why.Err.(*spillway.RejectedError); ok && e.Reason <= lastReason { //nolint:errorlint // gates return it as it is
+			reason = e.Reason
 		}
-	case ingress.ReasonsByBoundary, ingress.ReasonsCoarse:
 	}
 	switch why.Outcome {
 	case spillway.OutcomeOverloaded:
-		return &table.overload[reason]
+		return &overloadWordings[reason]
 	case spillway.OutcomeOverQuota:
-		return &table.quota[reason]
+		return &quotaWordings[reason]
 	default:
-		return &table.gone
+		return &goneWording
 	}
+}
+
+// lengthOf returns the length of the body with which a request is rejected for a reason.
+func (h *Handler) lengthOf(reason spillway.Reason) int {
+	why := ingress.Rejection{Outcome: spillway.OutcomeOverloaded, Err: &spillway.RejectedError{Reason: reason}}
+	if reason == spillway.ReasonQuota {
+		why.Outcome = spillway.OutcomeOverQuota
+	}
+	return len(h.wordingOf(&why).body)
 }

@@ -51,12 +51,18 @@ func Reject(w http.ResponseWriter, r *http.Request, why ingress.Rejection) {
 // the rejection. There a Date takes net/http longer than any other header, so an answer of class 5xx,
 // in which it is optional, has none.
 func refuse(w http.ResponseWriter, r *http.Request, why *ingress.Rejection, text *wording) {
+	h := w.Header()
+	if text.reason != nil {
+		h[headerReason] = text.reason
+	}
+	if s := why.Scope(); s != fault.ScopeUnknown {
+		h[headerScope] = valueScopes[s]
+	}
 	if r.ProtoMajor >= 2 && isGRPC(first(r.Header, "Content-Type")) {
 		refuseGRPC(w, why, text)
 		return
 	}
-	h := w.Header()
-	status := answerTo(h, why, text)
+	status := answerTo(h, why)
 	if r.ProtoMajor >= 2 {
 		h["Content-Length"] = valueZero
 		if _, set := h["Date"]; !set && status == http.StatusServiceUnavailable {
@@ -78,14 +84,8 @@ func refuse(w http.ResponseWriter, r *http.Request, why *ingress.Rejection, text
 	}
 }
 
-// answerTo adds the headers of a rejection to h, but for those of its body, and returns its status.
-func answerTo(h http.Header, why *ingress.Rejection, text *wording) (status int) {
-	if text.reason != nil {
-		h[headerReason] = text.reason
-	}
-	if s := why.Scope(); s != fault.ScopeUnknown {
-		h[headerScope] = valueScopes[s]
-	}
+// answerTo adds to h what a rejection over HTTP says of retries, and returns its status.
+func answerTo(h http.Header, why *ingress.Rejection) (status int) {
 	if why.Outcome == spillway.OutcomeOverQuota {
 		h[headerRateLimited] = valueTrue
 		h[headerRateLimit] = valueUsedUp
@@ -128,12 +128,6 @@ func refuseGRPC(w http.ResponseWriter, why *ingress.Rejection, text *wording) {
 		h[headerGRPCStatus] = grpcExhausted
 	}
 	h[headerGRPCMessage] = text.message
-	if text.reason != nil {
-		h[headerReason] = text.reason
-	}
-	if s := why.Scope(); s != fault.ScopeUnknown {
-		h[headerScope] = valueScopes[s]
-	}
 	switch {
 	case why.DontRetry:
 		h[headerGRPCPushback] = valueNoRetry

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/internal/final"
@@ -40,29 +41,21 @@ func dontRetry(h http.Header, status int) {
 	switch {
 	case status >= http.StatusInternalServerError, status == http.StatusRequestTimeout,
 		status == http.StatusTooEarly, status == http.StatusTooManyRequests:
+		delete(h, headerStripe)
+		delete(h, headerNack)
+		h[headerShouldRetry] = valueFalse
 	case status == http.StatusOK && first(h, headerGRPCStatus) != "" && first(h, headerGRPCStatus) != "0":
 		h[headerGRPCPushback] = valueNoRetry
-		dropTask(h)
-		return
 	default:
 		return
 	}
-	dropTask(h)
-	delete(h, headerStripe)
-	delete(h, headerNack)
-	h[headerShouldRetry] = valueFalse
-}
-
-// dropTask takes off that one task is overloaded: it is not this one.
-func dropTask(h http.Header) {
 	if fault.ParseScope(first(h, headerScope)) == fault.ScopeTask {
-		delete(h, headerScope)
+		delete(h, headerScope) // it is not this task
 	}
 }
 
 // Write implements [http.ResponseWriter].
 func (r *response) Write(p []byte) (int, error) {
-	r.begin()
 	if r.blocks(len(p)) {
 		r.suspend()
 		defer r.resume()
@@ -72,7 +65,6 @@ func (r *response) Write(p []byte) (int, error) {
 
 // WriteString implements [io.StringWriter].
 func (r *response) WriteString(s string) (int, error) {
-	r.begin()
 	if r.blocks(len(s)) {
 		r.suspend()
 		defer r.resume()
@@ -124,8 +116,18 @@ func (r *response1) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return c, buffered, err
 }
 
-// ReadFrom implements [io.ReaderFrom]: the kernel can send a file by itself.
+// ReadFrom implements [io.ReaderFrom]. Only a file is never waited for: the kernel can send it by
+// itself.
 func (r *response1) ReadFrom(src io.Reader) (int64, error) {
 	r.begin()
-	return r.copyFrom(src)
+	from := src
+	if limited, ok := src.(*io.LimitedReader); ok {
+		from = limited.R
+	}
+	if _, ok := from.(*os.File); ok {
+		r.suspend()
+		defer r.resume()
+		return io.Copy(r.ResponseWriter, src)
+	}
+	return io.Copy(struct{ io.Writer }{&r.response}, src)
 }

@@ -3,7 +3,6 @@ package spillhttp
 import (
 	"io"
 	"net/http"
-	"os"
 
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/clock"
@@ -100,20 +99,7 @@ const unblocked = 2048
 // blocks takes in that n bytes are written, and reports whether that may wait for the
 // client.
 func (r *response) blocks(n int) bool {
+	r.begin()
 	r.unsent = int32(min(int(r.unsent)+n, unblocked+1))
 	return r.unsent > unblocked
-}
-
-// copyFrom writes what src has. Only a file is never waited for.
-func (r *response1) copyFrom(src io.Reader) (int64, error) {
-	from := src
-	if limited, ok := src.(*io.LimitedReader); ok {
-		from = limited.R
-	}
-	if _, ok := from.(*os.File); ok { // which the kernel can send by itself
-		r.suspend()
-		defer r.resume()
-		return io.Copy(r.ResponseWriter, src)
-	}
-	return io.Copy(struct{ io.Writer }{&r.response}, src)
 }

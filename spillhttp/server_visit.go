@@ -1,10 +1,13 @@
 package spillhttp
 
 import (
+	"context"
+	"maps"
 	"net/http"
 	"time"
 
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/final"
 )
 
@@ -29,6 +32,23 @@ func (h *heir) Value(key any) any {
 	return h.inherited.Value(key)
 }
 
+// chargeKey is the key by which a context finds the request that it belongs to.
+type chargeKey struct{}
+
+// Charge adds cost to what the request of ctx costs the quota of its customer, or gives it
+// back where cost is negative. Call it when the handler knows what the request costs. The
+// request itself costs quota.Config.Cost, 1 by default, when it is admitted; cost is what
+// comes on top. The unit is that of the rates of the quota.
+//
+// ctx is the context of the request, or one derived from it. Several charges add up. Charge does nothing
+// once the handler has returned, for a request that is exempt, without a quota, and for a cost that
+// is not finite. It allocates nothing and is safe for concurrent use.
+func Charge(ctx context.Context, cost float64) {
+	if h, ok := ctx.Value(chargeKey{}).(*heir); ok && h.charging.Begin() {
+		h.passage.Charge(h.response.clock.Now(), cost)
+	}
+}
+
 // A sending is what a request with a body is served as. Its passage is its own, as the
 // body may still be read when the handler has returned.
 type sending struct {
@@ -37,23 +57,22 @@ type sending struct {
 	passage ingress.Passage
 }
 
-// visitOf returns what the answer to r is written to, and the request to serve. Its
-// context carries the deadline of the call, its class if labelled, its level of
-// degradation, and the mark that outgoing calls set. It takes over the passage if it
-// returns another one.
-func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p *ingress.Passage) (*response1, *http.Request, *ingress.Passage) {
+// visitOf returns what a request is served with: its context carries the deadline of the call, its
+// class if labelled, its level of degradation, and the mark that outgoing calls set. It takes over
+// the passage if it has another one.
+func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p *ingress.Passage) *heir {
 	var x *heir
+	body := r.Body
 	if incomplete(r) {
-		s := &sending{body: requestBody{ReadCloser: r.Body}, passage: *p} // nobody else knows of it yet
+		s := &sending{passage: *p} // nobody else knows of it yet
 		*p = ingress.Passage{}
-		p, x = &s.passage, &s.heir
-		s.body.pausing = pausing{p, &h.clock}
-		x.request = *r.WithContext(x)
-		x.request.Body = &s.body
+		s.body = requestBody{r.Body, pausing{&s.passage, &h.clock}}
+		p, x, body = &s.passage, &s.heir, &s.body
 	} else {
 		x = new(heir)
-		x.request = *r.WithContext(x)
 	}
+	x.request = *r.WithContext(x)
+	x.request.Body = body
 	if header := restated(r, a); header != nil {
 		x.request.Header = header
 	}
@@ -63,13 +82,28 @@ func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p 
 	x.response.ResponseWriter, x.response.pausing = w, pausing{p, &h.clock}
 	x.response.final.Repeated = a.call.Attempt > 0
 	x.passage = p
-	return &x.response, &x.request, p
+	return x
 }
 
-// leave ends the visit that r is, which was served as next, at the time now, and
-// returns the error that its context had by then. In r, net/http finds the files of a
-// form, to remove them, and others find the route.
-func leave(now time.Time, r, next *http.Request) error {
-	r.MultipartForm, r.Pattern = next.MultipartForm, next.Pattern
-	return next.Context().(*heir).end(now)
+// leave ends the visit of r at the time now, and returns the error that its context had by then. In r,
+// net/http finds the files of a form, to remove them, and others find the route.
+func (h *heir) leave(now time.Time, r *http.Request) error {
+	r.MultipartForm, r.Pattern = h.request.MultipartForm, h.request.Pattern
+	return h.end(now)
+}
+
+// restated returns the header with which r is to be served, whose baggage says what
+// was believed, or nil if it already does. A member criticality that was not believed must not
+// be passed on to services that would believe it, by handlers that pass on all baggage.
+func restated(r *http.Request, a *arrival) http.Header {
+	if len(a.baggage) == 0 || !claims.HasBaggage(a.baggage) {
+		return nil
+	}
+	believed, changed := claims.ReplaceBaggage(a.baggage, a.call.Criticality, a.labelled)
+	if !changed {
+		return nil
+	}
+	h := maps.Clone(r.Header)
+	claims.PutBaggage(h, headerBaggage, believed)
+	return h
 }

@@ -2,10 +2,9 @@ package spillhttp
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
-
-	"github.com/seed90641741/spillway"
 )
 
 // The headers of both directions, in canonical form. Where a convention
@@ -37,6 +36,11 @@ const (
 	headerRateLimit    = "Ratelimit" // draft-ietf-httpapi-ratelimit-headers
 	headerRequestID    = "X-Request-Id"
 
+	// headerAcceptRatio is of an answer, hop by hop: the share of the calls of the
+	// request's criticality that the server has accepted recently, from 0 to 1. It is
+	// absent where that is nearly 1, and at an edge.
+	headerAcceptRatio = "X-Request-Accept-Ratio"
+
 	// of an answer of gRPC
 	headerGRPCStatus   = "Grpc-Status"
 	headerGRPCMessage  = "Grpc-Message"
@@ -57,21 +61,10 @@ const (
 	ownDeadline
 )
 
-// read sets o to what h says by itself. It looks up each key by its name: a table of them
-// costs more than the lookups.
-func (o *own) read(h http.Header) {
-	if len(h) > 0 {
-		o[ownCriticality], o[ownAttempt], o[ownDeadline] = first(h, headerCriticality), first(h, headerAttempt), first(h, headerDeadline)
-	}
-}
-
-// criticality returns the class that a request is labelled with, if it is.
-func (o *own) criticality() (c spillway.Criticality, ok bool) {
-	if o[ownCriticality] == "" {
-		return spillway.Critical, false
-	}
-	c, err := spillway.ParseCriticality(strings.TrimSpace(o[ownCriticality]))
-	return c, err == nil
+// ownOf returns what h says by itself. It looks up each key by its name: a table of them costs more
+// than the lookups.
+func ownOf(h http.Header) own {
+	return own{first(h, headerCriticality), first(h, headerAttempt), first(h, headerDeadline)}
 }
 
 // first returns the first value of a header whose key is in canonical form.
@@ -104,8 +97,7 @@ const (
 var entries = func() string {
 	var b strings.Builder
 	for n := 100; n < 1000; n++ {
-		b.Write([]byte{'0' + byte(n/100), '0' + byte(n/10%10), '0' + byte(n%10)})
-		b.WriteString("000000")
+		b.WriteString(strconv.Itoa(n) + "000000")
 	}
 	return b.String()
 }()

@@ -112,10 +112,9 @@ func FuzzAnswer(f *testing.F) {
 		if should == "false" && failed && got.Retryable(true) {
 			t.Error("retryable although the server says no")
 		}
-		var own own
-		own.read(h)
-		if c, _ := own.criticality(); !c.Valid() {
-			t.Errorf("criticality %v from %q", c, after)
+		x := exchange{own: ownOf(h)}
+		if x.label(t.Context()); !x.class.Valid() {
+			t.Errorf("criticality %v from %q", x.class, after)
 		}
 	})
 }

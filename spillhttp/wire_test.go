@@ -46,11 +46,9 @@ func TestCriticalityOf(t *testing.T) {
 		{" critical_plus ", spillway.CriticalPlus, true},
 		{"URGENT", spillway.Critical, false},
 	} {
-		var own own
-		own.read(http.Header{headerCriticality: {row.header}})
-		got, ok := own.criticality()
-		if got != row.want || ok != row.ok {
-			t.Errorf("%q is %v, %v; want %v, %v", row.header, got, ok, row.want, row.ok)
+		x := exchange{own: ownOf(http.Header{headerCriticality: {row.header}})}
+		if x.label(t.Context()); x.class != row.want || x.labelled != row.ok {
+			t.Errorf("%q is %v, %v; want %v, %v", row.header, x.class, x.labelled, row.want, row.ok)
 		}
 	}
 }

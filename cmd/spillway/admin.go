@@ -6,20 +6,16 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"reflect"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/access"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
@@ -32,82 +28,58 @@ import (
 // defaultAdmin is the default address for operators.
 const defaultAdmin = "127.0.0.1:8001"
 
-// operators gives operators a view of a proxy and applies their changes. It implements
-// [admin.Proxy].
-type operators struct {
-	logger   *slog.Logger
-	proxy    *gateway.Proxy
-	follower *follower
-	server   *admin.Server // serves nobody without an address, and still logs incidents
-	address  string        // of it, as it was asked for
-	exporter *otel.Exporter
-
-	collector *collector.Collector
-
-	asks     chan func()   // that the follower is to do
-	draining chan struct{} // closed when the follower does nothing any more
-	config   atomic.Pointer[config.Config]
-	settings atomic.Pointer[settings]
-	override atomic.Pointer[admin.Override]
-	events   events
-	tls      atomic.Pointer[tls.Config] // nil: in the clear
-}
-
 // operate opens the address for operators, from the flag or the configuration. If the
 // default address is not available, the proxy runs without it.
-func operate(flag string, f *follower, collector *collector.Collector, decided *decisions.Log) (*operators, error) {
-	o := &operators{
-		logger: f.logger, proxy: f.proxy, follower: f, collector: collector,
-		asks: make(chan func()), draining: make(chan struct{}),
-	}
-	o.events.use(f.now)
-	o.use(f.now)
-	socket, err := o.listen(flag)
+func (s *supervisor) operate(flag string, decided *decisions.Log, wall func(time.Time) time.Time) error {
+	s.use(s.now)
+	socket, err := s.listen(flag)
 	if err != nil {
-		return o, err
+		return err
 	}
-	o.server = admin.New(admin.Config{Collector: collector, Decisions: decided, Proxy: o, Access: o.access(), Version: version(), Logger: f.logger, Wall: f.wall})
+	s.server = admin.New(admin.Config{
+		Collector: s.collector, Decisions: decided, Proxy: s, Access: s.access(), Version: version(), Logger: s.logger, Wall: wall,
+	})
 	if socket != nil {
-		o.serve(socket)
+		s.serve(socket)
 	}
-	if o.exporter, err = otel.Start(f.now.Otel, version(), o.server.Metrics(), f.logger); err != nil {
-		o.close()
+	if s.exporter, err = otel.Start(s.now.Otel, version(), s.server.Metrics(), s.logger); err != nil {
+		s.close()
 	}
-	return o, err
+	return err
 }
 
 // listen opens the address from the flag or the configuration. It returns nil if the
 // address is off, or if the default address is not available.
-func (o *operators) listen(flag string) (socket net.Listener, err error) {
-	address := cmp.Or(flag, o.follower.now.Admin.Address)
+func (s *supervisor) listen(flag string) (socket net.Listener, err error) {
+	address := cmp.Or(flag, s.now.Admin.Address)
 	if address == "off" {
 		return socket, nil
 	}
-	o.address = cmp.Or(address, defaultAdmin)
-	if err := o.secure(o.follower.now); err != nil {
+	s.address = cmp.Or(address, defaultAdmin)
+	if err := s.secure(s.now); err != nil {
 		return nil, fmt.Errorf("the address for operators: %w", err)
 	}
-	socket, err = o.open()
+	socket, err = s.open()
 	switch {
 	case err != nil && address != "":
 		return nil, fmt.Errorf("the address for operators: %w", err)
 	case err != nil:
-		o.logger.Warn("there is no page for operators; --admin says where one can be", "error", err)
+		s.logger.Warn("there is no page for operators; --admin says where one can be", "error", err)
 	}
 	return socket, nil
 }
 
 // open opens the address: TCP, or a Unix socket that the same group can access.
-func (o *operators) open() (net.Listener, error) {
-	path, unix := strings.CutPrefix(o.address, "unix:")
+func (s *supervisor) open() (net.Listener, error) {
+	path, unix := strings.CutPrefix(s.address, "unix:")
 	if !unix {
-		socket, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", o.address)
-		if err != nil || o.follower.now.Admin.TLS == nil {
+		socket, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", s.address)
+		if err != nil || s.now.Admin.TLS == nil {
 			return socket, err
 		}
 		return tls.NewListener(socket, &tls.Config{
 			MinVersion:         tls.VersionTLS12,
-			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return o.tls.Load(), nil },
+			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.tls.Load(), nil },
 		}), nil
 	}
 	if left, err := os.Stat(path); err == nil && left.Mode()&os.ModeSocket != 0 {
@@ -125,101 +97,99 @@ func (o *operators) open() (net.Listener, error) {
 }
 
 // secure reads the certificate of the address, if it has one.
-func (o *operators) secure(c *config.Config) error {
+func (s *supervisor) secure(c *config.Config) error {
 	t, err := keys.Server(c.Admin.TLS, "h2", "http/1.1")
 	if err == nil && t != nil {
-		o.tls.Store(t)
+		s.tls.Store(t)
 	}
 	return err
 }
 
 // serve serves operators until the server is closed.
-func (o *operators) serve(socket net.Listener) {
+func (s *supervisor) serve(socket net.Listener) {
 	go func() {
-		if err := o.server.Serve(socket); err != nil {
-			o.logger.Error("the address for operators has failed", "error", err)
+		if err := s.server.Serve(socket); err != nil {
+			s.logger.Error("the address for operators has failed", "error", err)
 		}
 	}()
 	scheme := "http://"
 	switch {
 	case socket.Addr().Network() == "unix":
 		scheme = "unix:"
-	case o.tls.Load() != nil:
+	case s.tls.Load() != nil:
 		scheme = "https://"
 	}
-	o.logger.Info("for operators", "dashboard", scheme+socket.Addr().String()+"/")
+	s.logger.Info("for operators", "dashboard", scheme+socket.Addr().String()+"/")
 }
 
 // access returns the configured access rules. A host name in the address is an allowed host.
-func (o *operators) access() access.Config {
-	c := o.config.Load().Admin
+func (s *supervisor) access() access.Config {
+	c := s.config.Load().Admin
 	a := access.Config{Hosts: c.Hosts, TokenFile: c.TokenFile, ReadTokenFile: c.ReadToken}
-	if host, _, err := net.SplitHostPort(o.address); err == nil {
+	if host, _, err := net.SplitHostPort(s.address); err == nil {
 		a.Hosts = append(slices.Clone(a.Hosts), host)
 	}
 	return a
 }
 
-// took is called after a reload with the new configuration. It discards changes that were
-// made over the API.
-func (o *operators) took(c *config.Config) {
-	if was := o.override.Swap(nil); was != nil {
-		o.logger.Warn("a change over the API is dropped", "field", was.Field, "was", was.Value, "is", string(c.Defaulted().Mode))
+// put puts a configuration in place. It discards changes that were made over the API.
+func (s *supervisor) put(c *config.Config) error {
+	if err := s.proxy.Update(c); err != nil {
+		return err
 	}
-	if o.config.Load().Admin.Address != c.Admin.Address {
-		o.logger.Warn("admin.address counts from the next start on")
+	s.now = c
+	s.log.set(c)
+	if was := s.override.Swap(nil); was != nil {
+		s.logger.Warn("a change over the API is dropped", "field", was.Field, "was", was.Value, "is", string(c.Defaulted().Mode))
 	}
-	if err := o.secure(c); err != nil {
-		o.logger.Warn("reload of the certificate for operators failed; keeping the previous one", "error", err)
+	if s.config.Load().Admin.Address != c.Admin.Address {
+		s.logger.Warn("admin.address counts from the next start on")
 	}
-	if !reflect.DeepEqual(o.config.Load().Otel, c.Otel) {
-		o.logger.Warn("otel counts from the next start on")
+	if err := s.secure(c); err != nil {
+		s.logger.Warn("reload of the certificate for operators failed; keeping the previous one", "error", err)
 	}
-	o.use(c)
-	o.events.use(c)
-	if o.server != nil {
-		o.server.Allow(o.access())
+	if !reflect.DeepEqual(s.config.Load().Otel, c.Otel) {
+		s.logger.Warn("otel counts from the next start on")
 	}
+	s.use(c)
+	s.server.Allow(s.access())
+	return nil
 }
 
 // use sets the configuration that is in use. MongoDB commands pass the gates once per
 // attempt, so they are collected by their end.
-func (o *operators) use(c *config.Config) {
-	o.config.Store(c)
-	var keys []string
+func (s *supervisor) use(c *config.Config) {
+	s.config.Store(c)
+	s.settings.Store(new(settingsOf(c)))
+	s.events.use(c)
+	var byEnd []string
 	for _, m := range c.Defaulted().Mongo {
-		keys = append(keys, m.Name)
+		if !slices.ContainsFunc(c.Clusters, func(x config.Cluster) bool { return x.Name == m.Name }) {
+			byEnd = append(byEnd, m.Name)
+		}
 	}
-	o.collector.ByEnd(slices.DeleteFunc(keys, func(key string) bool {
-		return slices.ContainsFunc(c.Clusters, func(x config.Cluster) bool { return x.Name == key })
-	})...)
+	s.collector.ByEnd(byEnd...)
 }
 
-// drain makes the proxy not ready, and rejects changes from now on.
-func (o *operators) drain() { close(o.draining) }
-
-func (o *operators) close() {
-	if o.server == nil {
-		return
+func (s *supervisor) close() {
+	if err := s.server.Close(); err != nil {
+		s.logger.Warn("closing the address for operators", "error", err)
 	}
-	if err := o.server.Close(); err != nil {
-		o.logger.Warn("closing the address for operators", "error", err)
-	}
-	o.exporter.Close() // last, so that it sends the last figures
+	s.exporter.Close() // last, so that it sends the last figures
 }
 
 // Levels implements [admin.Proxy].
-func (o *operators) Levels(now time.Time) admin.Levels {
-	l, access := levels.Of(o.proxy, o.config.Load().Defaulted(), now)
-	l.Override, l.Draining = o.override.Load(), errors.Is(o.Ready(), errEnds)
-	l.Notices, l.Changes = o.events.read(now)
-	if headline, text, wrong := o.follower.control.Status(now).Notice(); wrong {
+func (s *supervisor) Levels(now time.Time) admin.Levels {
+	l, access := levels.Of(s.proxy, s.config.Load().Defaulted(), now)
+	l.Override, l.Draining = s.override.Load(), errors.Is(s.Ready(), errEnds)
+	l.Notices, l.Changes = s.events.read(now)
+	if headline, text, wrong := s.control.Status(now).Notice(); wrong {
 		l.Notices = append(l.Notices, admin.Notice{Kind: telemetry.NoticeControlPlane, Headline: headline, Text: text})
 	}
 	for _, log := range []struct {
 		name, words string
 		lines.Stats
-	}{{"program", "log", o.follower.log.lines.Stats()}, {"access", "access log", access}} {
+	}{{"program", "log", s.log.lines.Stats()}, {"access", "access log", access}} {
 		l.Logs = append(l.Logs, admin.Log{Name: log.name, Lost: log.LostTotal})
 		if n, lost := lostNotice(log.words, log.Stats); lost {
 			l.Notices = append(l.Notices, n)
@@ -231,92 +201,65 @@ func (o *operators) Levels(now time.Time) admin.Levels {
 // errEnds is returned for changes while the proxy drains.
 var errEnds = errors.New("draining")
 
-// do makes a change in the goroutine of the follower, which makes all changes.
-func (o *operators) do(change func(*follower) error) error {
+// do makes a change in the goroutine of follow, which makes all changes.
+func (s *supervisor) do(change func() error) error {
 	done := make(chan error, 1)
 	select {
-	case o.asks <- func() { done <- change(o.follower) }:
+	case s.asks <- func() { done <- change() }:
 		return <-done
-	case <-o.draining:
+	case <-s.draining:
 		return errEnds
 	}
 }
 
 // SetMode implements [admin.Proxy].
-func (o *operators) SetMode(mode spillway.Mode) (kept []string, err error) {
-	err = o.do(func(f *follower) error {
+func (s *supervisor) SetMode(mode spillway.Mode) (kept []string, err error) {
+	err = s.do(func() error {
 		var wanted *config.Config
-		wanted, kept = f.now.WithMode(mode)
-		file := f.now.Defaulted().Mode
-		if err := f.proxy.Update(wanted); err != nil {
+		wanted, kept = s.now.WithMode(mode)
+		file := s.now.Defaulted().Mode
+		if err := s.proxy.Update(wanted); err != nil {
 			return err
 		}
-		o.config.Store(wanted)
-		o.events.note(false, "mode "+mode.String())
-		changes := config.Diff(f.now.Defaulted(), wanted.Defaulted())
+		s.use(wanted)
+		s.events.note(false, "mode "+mode.String())
+		changes := config.Diff(s.now.Defaulted(), wanted.Defaulted())
 		if len(changes) == 0 {
-			o.override.Store(nil)
+			s.override.Store(nil)
 			return nil
 		}
-		o.override.Store(&admin.Override{Field: "mode", Value: mode.String(), File: string(file), Since: time.Now()})
-		f.logger.Warn("the mode differs from the configuration until that is next read", "mode", mode.String(), "changes", strings.Join(changes, "; "))
+		s.override.Store(&admin.Override{Field: "mode", Value: mode.String(), File: string(file), Since: time.Now()})
+		s.logger.Warn("the mode differs from the configuration until that is next read", "mode", mode.String(), "changes", strings.Join(changes, "; "))
 		return nil
 	})
 	return kept, err
 }
 
 // Reload implements [admin.Proxy].
-func (o *operators) Reload() error {
-	return o.do(func(f *follower) error {
-		if f.file == "" { // what the command line says
-			err := f.proxy.Update(f.now)
-			if err == nil {
-				o.took(f.now)
-			}
-			return err
+func (s *supervisor) Reload() error {
+	return s.do(func() error {
+		if s.file == "" { // what the command line says
+			return s.put(s.now)
 		}
-		r := readingOf(f.file)
-		if _, err := r.usable(); err != nil {
-			return err
-		}
-		before := f.now
-		if f.read("the API"); f.now == before {
-			return errors.New("reload failed; keeping the previous configuration; the log has the reason")
-		}
-		return nil
+		return s.read("the API")
 	})
 }
 
 // Ready implements [admin.Proxy].
-func (o *operators) Ready() error {
+func (s *supervisor) Ready() error {
 	select {
-	case <-o.draining:
+	case <-s.draining:
 		return errEnds
 	default:
 	}
-	if !o.proxy.Serving() {
+	if !s.proxy.Serving() {
 		return errors.New("nothing listens")
 	}
 	return nil
 }
 
-// settings are the fields of a configuration.
-type settings struct {
-	of  *config.Config
-	all []admin.Setting
-}
-
-// Settings implements [admin.Proxy]. It is called each second while requests are rejected, so it
-// reads the fields of each configuration once.
-func (o *operators) Settings() []admin.Setting {
-	c := o.config.Load()
-	if s := o.settings.Load(); s != nil && s.of == c {
-		return s.all
-	}
-	s := &settings{c, settingsOf(c)}
-	o.settings.Store(s)
-	return s.all
-}
+// Settings implements [admin.Proxy].
+func (s *supervisor) Settings() []admin.Setting { return *s.settings.Load() }
 
 func settingsOf(c *config.Config) (all []admin.Setting) {
 	given := make(map[string]bool)

@@ -118,6 +118,12 @@ func TestOperators(t *testing.T) {
 	if status, text := told(t, http.MethodPost, admin+"/api/v1/reload", "", operatorToken); status != http.StatusUnprocessableEntity {
 		t.Errorf("reload of nonsense: %d %s", status, text)
 	}
+	if err := os.WriteFile(file, []byte(strings.Replace(text, "main,", "main, tls: {certificate: /none, key: /none},", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := told(t, http.MethodPost, admin+"/api/v1/reload", "", operatorToken); status != http.StatusUnprocessableEntity || !strings.Contains(text, "/none") {
+		t.Errorf("reload of a configuration that cannot be put in place: %d %s", status, text)
+	}
 
 	held := make(chan string, 1)
 	go func() { held <- fetch(t, address+"/hold") }()

@@ -8,10 +8,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
@@ -24,7 +24,6 @@ type checkCommand struct {
 	Live bool `help:"Also try to listen on the addresses and to connect to the endpoints, from this machine."`
 }
 
-// Help is what the parser adds to the help of the command.
 func (checkCommand) Help() string {
 	return "Lists all errors of the configuration, and warns of probable mistakes. " +
 		"Exit status: 0 without errors, 1 if an endpoint cannot be reached, 2 if the configuration is wrong, 3 if a file that it names " +
@@ -49,24 +48,17 @@ func (c *checkCommand) Run(ctx context.Context, w streams) error {
 		return err
 	}
 	steps := c.steps(ctx)
-	if err := c.tell(w, func(w io.Writer) error { return writeSteps(w, steps) }, indented(steps)); err != nil {
-		return err
+	var verdict error
+	if i := slices.IndexFunc(steps, func(s step) bool { return !s.OK }); i >= 0 {
+		verdict = status(steps[i].status)
 	}
-	for _, s := range steps {
-		if !s.OK {
-			return status(s.status)
-		}
-	}
-	return nil
+	return c.tell(w, func(w io.Writer) error { return writeSteps(w, steps) }, steps, verdict)
 }
 
 // steps runs the checks in order.
 func (c *checkCommand) steps(ctx context.Context) (all []step) {
-	text, err := os.ReadFile(c.File)
-	if err != nil {
-		return []step{schemaStep(err)}
-	}
-	wanted, err := config.Parse(c.File, text)
+	r := readingOf(c.File)
+	wanted, err := r.config()
 	if err != nil {
 		return []step{schemaStep(err)}
 	}
@@ -76,7 +68,7 @@ func (c *checkCommand) steps(ctx context.Context) (all []step) {
 		counts += fmt.Sprintf(", %d of MongoDB", n)
 	}
 	all = append(all, step{Name: "schema", OK: true, Detail: fmt.Sprintf("%s is good: %s, mode %s", c.File, counts, d.Mode)})
-	if w := (strict.Source{Name: c.File, Text: text}).Locate(wanted.Warnings()); len(w) > 0 {
+	if w := (strict.Source{Name: c.File, Text: r.text}).Locate(wanted.Warnings()); len(w) > 0 {
 		all = append(all, step{Name: "warnings", OK: true, Warnings: texts(w.Unwrap()), Hint: "the proxy starts with these all the same"})
 	}
 	unusable := gateway.Files(wanted)
@@ -114,11 +106,10 @@ func schemaStep(err error) step {
 }
 
 func newStep(name string, status int, errs []error, detail, hint string) step {
-	s := step{Name: name, OK: len(errs) == 0, Detail: detail, Problems: texts(errs), status: status}
-	if !s.OK {
-		s.Detail, s.Hint = "", hint
+	if len(errs) > 0 {
+		return step{Name: name, Problems: texts(errs), Hint: hint, status: status}
 	}
-	return s
+	return step{Name: name, OK: true, Detail: detail}
 }
 
 func texts(errs []error) (all []string) {
@@ -129,25 +120,24 @@ func texts(errs []error) (all []string) {
 }
 
 func writeSteps(w io.Writer, all []step) error {
-	var text bytes.Buffer
+	var lines bytes.Buffer
+	line := func(mark, name, text string) {
+		fmt.Fprintf(&lines, "%-5s %-10s %s\n", mark, name, strings.ReplaceAll(text, "\n", "\n      "))
+	}
 	for _, s := range all {
-		s.write(&text)
+		if s.Detail != "" {
+			line("ok", s.Name, s.Detail)
+		}
+		for _, p := range s.Problems {
+			line("FAIL", s.Name, p)
+		}
+		for _, p := range s.Warnings {
+			line("warn", s.Name, p)
+		}
+		if s.Hint != "" {
+			line("", "", "hint: "+s.Hint)
+		}
 	}
-	_, err := text.WriteTo(w)
+	_, err := lines.WriteTo(w)
 	return err
-}
-
-func (s *step) write(w io.Writer) {
-	if s.Detail != "" {
-		fmt.Fprintf(w, "ok    %-10s %s\n", s.Name, s.Detail)
-	}
-	for _, p := range s.Problems {
-		fmt.Fprintf(w, "FAIL  %-10s %s\n", s.Name, strings.ReplaceAll(p, "\n", "\n      "))
-	}
-	for _, p := range s.Warnings {
-		fmt.Fprintf(w, "warn  %-10s %s\n", s.Name, strings.ReplaceAll(p, "\n", "\n      "))
-	}
-	if s.Hint != "" {
-		fmt.Fprintf(w, "      %-10s hint: %s\n", "", s.Hint)
-	}
 }

@@ -33,7 +33,7 @@ func TestControlPlaneIsNoticed(t *testing.T) {
 	defer p.Close()
 	log, logger := newLogging(io.Discard, "")
 	defer log.close()
-	o := operators{proxy: p, collector: collector, follower: &follower{now: c, proxy: p, logger: logger, log: log, control: control}}
+	o := supervisor{proxy: p, collector: collector, now: c, logger: logger, log: log, control: control}
 	o.use(c)
 	now := time.Now()
 	for after, want := range map[time.Duration]bool{0: false, time.Minute: true} {

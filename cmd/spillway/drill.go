@@ -20,7 +20,6 @@ type drillCommand struct {
 	Report string        `placeholder:"FILE.html" help:"Write a page with charts to FILE, which works without a network."`
 }
 
-// Help is what the parser adds to the help of the command.
 func (drillCommand) Help() string {
 	return "The backend is a child process that listens on 127.0.0.1 and has one CPU. It gets 0.5 times its capacity, " +
 		"then the overload, then 0.5 times again: once without Spillway, once with it in the caller, in the backend, in both, or in a proxy between them. " +
@@ -48,18 +47,16 @@ func (c *drillCommand) Run(ctx context.Context, w streams) error {
 		}
 		c.Protect = drill.ProtectProxy
 	}
-	if err := c.try(file{flag: "report", name: c.Report}); err != nil {
-		return err
-	}
-	result, err := c.Config.Run(ctx, w.stderr)
+	var result *drill.Result
+	page := file{"report", c.Report, func(w io.Writer) error { return report.Write(w, result) }}
+	err := c.try(page)
 	if err != nil {
 		return err
 	}
-	page := file{"report", c.Report, func(w io.Writer) error { return report.Write(w, result) }}
-	if err := c.tell(w, result.WriteTable, indented(result), page); err != nil {
+	if result, err = c.Config.Run(ctx, w.stderr); err != nil {
 		return err
 	}
-	return outcome(result.Interrupted, result.Passed())
+	return c.tell(w, result.WriteTable, result, outcome(result.Interrupted, result.Passed()), page)
 }
 
 // withoutReport prepares the output of a kind of drill that has no page.
@@ -82,13 +79,11 @@ func (c *drillCommand) runQuota(ctx context.Context, w streams) error {
 	case err != nil:
 		return err
 	}
-	if err := c.tell(w, result.WriteTable, indented(result)); err != nil {
-		return err
-	}
+	verdict := outcome(false, result.Passed())
 	if !result.Compares() {
-		return status(exitEnvironment)
+		verdict = status(exitEnvironment)
 	}
-	return outcome(false, result.Passed())
+	return c.tell(w, result.WriteTable, result, verdict)
 }
 
 // runOwn sends load to the user's own service, and writes what it answered.
@@ -100,8 +95,5 @@ func (c *drillCommand) runOwn(ctx context.Context, w streams) error {
 	if err != nil {
 		return err
 	}
-	if err := c.tell(w, result.WriteTable, indented(result)); err != nil {
-		return err
-	}
-	return outcome(ctx.Err() != nil, result.Answered())
+	return c.tell(w, result.WriteTable, result, outcome(ctx.Err() != nil, result.Answered()))
 }

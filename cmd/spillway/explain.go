@@ -29,7 +29,6 @@ type explainCommand struct {
 	From     string   `placeholder:"IP" default:"192.0.2.1" help:"Address of the client, for exemptions (default ${default})."`
 }
 
-// Help is what the parser adds to the help of the command.
 func (explainCommand) Help() string {
 	return "The code of the proxy serves the request, with simulated endpoints and no other request in flight. It opens no port " +
 		"and sends nothing.\n\n" +
@@ -62,7 +61,7 @@ func (c *explainCommand) Run(w streams) error {
 	if err != nil {
 		return usage{err}
 	}
-	return c.tell(w, e.Write, indented(e))
+	return c.tell(w, e.Write, e, nil)
 }
 
 // request makes the request, as a server reads one.

@@ -18,7 +18,6 @@ type importCommand struct {
 	Mongodb importMongoDB `cmd:"" help:"Import a connection string, or the configuration or parameters of a MongoDB server."`
 }
 
-// Help is what the parser adds to the help of the command.
 func (importCommand) Help() string {
 	return "Writes the configuration to standard output. Standard error lists the settings that were not imported, or that have another meaning: " +
 		"each with its path, value and reason, security settings first. If a security setting is left out, or if nothing can be imported, " +
@@ -32,7 +31,7 @@ type importGRPC struct {
 
 // Run imports.
 func (c *importGRPC) Run(w streams) error {
-	return c.run(w, []string{c.File}, c.options(), func(docs []importer.Document, o importer.Options) (*importer.Result, error) {
+	return c.run(w, []string{c.File}, importer.Options{}, func(docs []importer.Document, o importer.Options) (*importer.Result, error) {
 		return importer.GRPC(docs[0], o)
 	})
 }
@@ -46,8 +45,8 @@ type importEnvoy struct {
 
 // Run imports.
 func (c *importEnvoy) Run(w streams) (err error) {
-	o := c.options()
-	if o.Environment = os.LookupEnv; c.Certificates != "" {
+	o := importer.Options{Environment: os.LookupEnv}
+	if c.Certificates != "" {
 		if o.Certificates, err = filepath.Abs(c.Certificates); err != nil {
 			return usage{fmt.Errorf("--certificates: %w", err)}
 		}
@@ -62,7 +61,9 @@ type importMongoDB struct {
 }
 
 // Run imports.
-func (c *importMongoDB) Run(w streams) error { return c.run(w, c.Files, c.options(), importer.MongoDB) }
+func (c *importMongoDB) Run(w streams) error {
+	return c.run(w, c.Files, importer.Options{}, importer.MongoDB)
+}
 
 // importing has the flags of all imports.
 type importing struct {
@@ -73,11 +74,7 @@ type importing struct {
 	Lossy    bool   `help:"Write the configuration even if security settings were left out."`
 }
 
-func (c *importing) options() importer.Options {
-	return importer.Options{Listen: c.Listen, Upstream: c.Upstream}
-}
-
-// run imports files and writes the result.
+// run imports files with the options o, and those of the flags of all imports, and writes the result.
 func (c *importing) run(
 	w streams, files []string, o importer.Options, imports func([]importer.Document, importer.Options) (*importer.Result, error),
 ) error {
@@ -89,6 +86,7 @@ func (c *importing) run(
 		}
 		docs = append(docs, importer.Document{Name: name, Text: text})
 	}
+	o.Listen, o.Upstream = c.Listen, c.Upstream
 	result, err := imports(docs, o)
 	if err != nil {
 		return usage{err}
@@ -107,7 +105,7 @@ func (c *importing) run(
 		_, err := stdout.Write(text)
 		return err
 	}
-	if err := c.tell(w, words, indented(whole)); err != nil {
+	if err := c.tell(w, words, whole, nil); err != nil {
 		return err
 	}
 	if text == nil {

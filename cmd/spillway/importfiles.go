@@ -14,20 +14,18 @@ import (
 // writeCertificates writes files that do not exist yet, into one directory, which is made if its parent exists. It
 // writes all or none, and changes no file.
 func writeCertificates(files []importer.File) error {
-	var missing []importer.File
+	var written []string
 	for _, f := range files {
-		exists, err := identical(f)
+		err := create(f)
+		switch {
+		case err == nil:
+			written = append(written, f.Name)
+		case errors.Is(err, fs.ErrExist):
+			err = identical(f)
+		}
 		if err != nil {
-			return usage{err}
-		}
-		if !exists {
-			missing = append(missing, f)
-		}
-	}
-	for i, f := range missing {
-		if err := create(f); err != nil {
-			for _, written := range missing[:i] {
-				err = errors.Join(err, os.Remove(written.Name))
+			for _, name := range written {
+				err = errors.Join(err, os.Remove(name))
 			}
 			return usage{fmt.Errorf("--certificates: %w", err)}
 		}
@@ -35,27 +33,25 @@ func writeCertificates(files []importer.File) error {
 	return nil
 }
 
-// identical reports whether a file exists as it would be written. It is an error if the file is another one.
-func identical(f importer.File) (bool, error) {
+// identical returns an error unless a file is as it would be written.
+func identical(f importer.File) error {
 	info, err := os.Lstat(f.Name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("--certificates: %w", err)
+		return err
 	case !info.Mode().IsRegular():
-		return false, fmt.Errorf("--certificates: %s exists and is not a regular file; remove it, or name another directory", f.Name)
+		return fmt.Errorf("%s exists and is not a regular file; remove it, or name another directory", f.Name)
 	}
 	text, err := os.ReadFile(f.Name)
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("--certificates: %w", err)
+		return err
 	case !bytes.Equal(text, f.Text):
-		return false, fmt.Errorf("--certificates: %s exists with other content and is not overwritten; remove it, or name another directory", f.Name)
+		return fmt.Errorf("%s exists with other content and is not overwritten; remove it, or name another directory", f.Name)
 	case f.Private && info.Mode().Perm()&0o077 != 0:
-		return false, fmt.Errorf("--certificates: %s is a key that other users can access (mode %04o); chmod 600 it", f.Name, info.Mode().Perm())
+		return fmt.Errorf("%s is a key that other users can access (mode %04o); chmod 600 it", f.Name, info.Mode().Perm())
 	}
-	return true, nil
+	return nil
 }
 
 // create writes a new file. It follows no symbolic link.

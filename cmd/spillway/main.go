@@ -37,6 +37,7 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/scenario"
 )
 
 // The exit statuses.
@@ -48,9 +49,9 @@ const (
 	exitInterrupted = 130
 )
 
-// cli is the command line.
+// cli is the command line. The parser calls Run of a command, and adds what Help returns to its help.
 type cli struct {
-	Version versionFlag `env:"-" help:"Print the version."`
+	Version kong.VersionFlag `env:"-" help:"Print the version."`
 
 	Drill      drillCommand              `cmd:"" help:"Overload a real backend on this machine, with and without Spillway, and show the difference."`
 	Sim        simCommand                `cmd:"" help:"Run a whole system in virtual time, on the policies that run in production."`
@@ -60,8 +61,8 @@ type cli struct {
 	Check      checkCommand              `cmd:"" help:"Check a configuration of the proxy."`
 	Explain    explainCommand            `cmd:"" help:"Show what the proxy would do with a request, and why."`
 	Import     importCommand             `cmd:"" help:"Make a configuration of the proxy from one of gRPC, Envoy or MongoDB."`
-	Schema     schemaCommand             `cmd:"" help:"Print the JSON schema of configurations of the proxy."`
-	VersionOf  versionCommand            `cmd:"" name:"version" help:"Print the version."`
+	Schema     printed                   `cmd:"" help:"Print the JSON schema of configurations of the proxy."`
+	VersionOf  printed                   `cmd:"" name:"version" help:"Print the version."`
 	Completion kongcompletion.Completion `cmd:"" help:"Print how to switch on completion in bash, zsh or fish."`
 	Backend    backendCommand            `cmd:"" hidden:"" help:"Be the backend of a drill."`
 }
@@ -77,12 +78,13 @@ type streams struct{ stdout, stderr io.Writer }
 
 // run does what args say and returns the status to exit with.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	var c cli
+	c := cli{Schema: printed{config.Schema}, Sim: simCommand{Schema: printed{scenario.Schema}}, VersionOf: printed{version() + "\n"}}
 	parser, err := kong.New(&c,
 		kong.Name("spillway"),
 		kong.Description("Overload control: keeps services standing when more work arrives than they can do. "+
 			"Each flag can also be given by the environment variable that its help names."),
 		kong.DefaultEnvars("SPILLWAY"),
+		kong.Vars{"version": version()},
 		kong.Writers(stdout, stderr),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(streams{stdout, stderr}))
@@ -97,29 +99,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return fail(stderr, parsed.Run())
 }
 
-type schemaCommand struct{}
+// printed is a command that prints a text.
+type printed struct{ text string }
 
-// Run prints the schema.
-func (schemaCommand) Run(w streams) error {
-	_, err := fmt.Fprint(w.stdout, config.Schema)
-	return err
-}
-
-type versionCommand struct{}
-
-// Run prints the version.
-func (versionCommand) Run(w streams) error {
-	_, err := fmt.Fprintln(w.stdout, version())
-	return err
-}
-
-// versionFlag prints the version in place of any command.
-type versionFlag bool
-
-// BeforeReset is called by the parser when it meets the flag.
-func (versionFlag) BeforeReset(app *kong.Kong, w streams) error {
-	err := versionCommand{}.Run(w)
-	app.Exit(exitOK)
+// Run prints it.
+func (p printed) Run(w streams) error {
+	_, err := io.WriteString(w.stdout, p.text)
 	return err
 }
 

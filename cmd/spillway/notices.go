@@ -46,21 +46,17 @@ func (e *events) note(bad bool, text string) {
 
 // reloaded notes the end of a reload; nil is success.
 func (e *events) reloaded(err error) {
-	if err == nil {
-		e.note(false, "configuration reloaded")
-	} else {
-		e.note(true, "reload failed")
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.broken = nil
+	text, broken := "configuration reloaded", (*admin.Notice)(nil)
 	if err != nil {
-		e.broken = &admin.Notice{
-			Kind:     telemetry.NoticeReload,
-			Headline: "The last reload failed; the previous configuration is in use.",
-			Text:     fmt.Sprintf("%v. Mend the file: it is read again when it changes. \"spillway check\" checks it.", err),
+		text, broken = "reload failed", &admin.Notice{
+			Kind: telemetry.NoticeReload, Headline: "The last reload failed; the previous configuration is in use.",
+			Text: fmt.Sprintf("%v. Mend the file: it is read again when it changes. \"spillway check\" checks it.", err),
 		}
 	}
+	e.note(err != nil, text)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.broken = broken
 }
 
 // use reads when the certificates of listeners expire. It ignores unreadable files, which are

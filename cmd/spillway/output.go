@@ -17,31 +17,27 @@ type output struct {
 // A printer writes a result in one format.
 type printer func(io.Writer) error
 
-// indented is a printer of v as JSON.
-func indented(v any) printer {
-	return func(w io.Writer) error {
+// tell prints a result, as text or as JSON, then writes it and all others to their files. It returns verdict,
+// which is what the result means for the exit status, unless it fails.
+func (o *output) tell(w streams, text printer, result any, verdict error, others ...file) error {
+	asJSON := func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetEscapeHTML(false)
 		e.SetIndent("", " ")
-		return e.Encode(v)
+		return e.Encode(result)
 	}
-}
-
-// tell prints a result, then writes it and all others to their files.
-func (o *output) tell(w streams, text, json printer, others ...file) error {
-	wanted := text
 	if o.Output == "json" {
-		wanted = json
+		text = asJSON
 	}
-	if err := wanted(w.stdout); err != nil {
+	if err := text(w.stdout); err != nil {
 		return err
 	}
-	for _, f := range append(others, file{"json-file", o.JSONFile, json}) {
+	for _, f := range append(others, file{"json-file", o.JSONFile, asJSON}) {
 		if err := f.write(w.stderr); err != nil {
 			return err
 		}
 	}
-	return nil
+	return verdict
 }
 
 // A file is the name from a flag, and what is written to it. Without a name nothing is

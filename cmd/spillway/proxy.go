@@ -4,15 +4,18 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
@@ -32,13 +35,12 @@ type proxyCommand struct {
 	ReadyFD  int         `name:"ready-fd" placeholder:"N" help:"When listeners accept connections, write their addresses to file descriptor N, as one line of JSON, and close it."`
 	Log      string      `placeholder:"FORMAT" enum:",text,json" default:"" help:"Log format: text or json; overrides the file (default text)."`
 
-	wall func(time.Time) time.Time // as in a follower
+	wall func(time.Time) time.Time // the time of day; nil: that of the host
 }
 
 // defaultListen is the default address for clients.
 const defaultListen = "127.0.0.1:8000"
 
-// Help is what the parser adds to the help of the command.
 func (proxyCommand) Help() string {
 	return "Proxies HTTP/1.1, HTTP/2 and gRPC, in front of or beside a service in any language. The configuration is reloaded when it changes or " +
 		"on SIGHUP. With --upstream the default is observe mode: gates decide and report, and every request passes. --mode enforce rejects. " +
@@ -77,14 +79,17 @@ func (c *proxyCommand) Run(ctx context.Context, w streams) error {
 	if err := c.hello(logger, p, wanted); err != nil {
 		return errors.Join(err, p.Close())
 	}
-	f := follower{file: c.File, now: wanted, seen: seen, proxy: p, logger: logger, log: log, control: control, wall: c.wall}
-	if f.operators, err = operate(c.Admin, &f, collector, decided); err != nil {
+	s := supervisor{
+		file: c.File, proxy: p, logger: logger, log: log, control: control, collector: collector,
+		now: wanted, seen: seen, asks: make(chan func()), draining: make(chan struct{}),
+	}
+	if err = s.operate(c.Admin, decided, c.wall); err != nil {
 		return errors.Join(err, p.Close())
 	}
-	defer f.operators.close()
-	f.follow(ctx, hangups)
+	defer s.close()
+	s.follow(ctx, hangups)
 	logger.Info("draining")
-	f.operators.drain()
+	close(s.draining)
 	if err := p.Drain(context.WithoutCancel(ctx)); err != nil {
 		logger.Warn("some requests were cut off", "error", err)
 	}
@@ -111,15 +116,6 @@ func (r *reading) config() (*config.Config, error) {
 		return nil, r.err
 	}
 	return config.Parse(r.file, r.text)
-}
-
-// usable returns the configuration that was read, if this program supports it.
-func (r *reading) usable() (*config.Config, error) {
-	c, err := r.config()
-	if err != nil {
-		return nil, err
-	}
-	return c, otel.Check(c.Otel)
 }
 
 // fingerprint changes when the text changes, or a file that c names. An unreadable file has a
@@ -174,12 +170,9 @@ func flagged(err error) error {
 	if !ok {
 		return err
 	}
+	flags := map[string]string{"clusters[0].endpoints[0]": "--upstream", "listeners[0].address": "--listen", "mode": "--mode"}
 	named := *wrong
-	for field, flag := range map[string]string{"clusters[0].endpoints[0]": "--upstream", "listeners[0].address": "--listen", "mode": "--mode"} {
-		if wrong.Field == field {
-			named.Field = flag
-		}
-	}
+	named.Field = cmp.Or(flags[wrong.Field], wrong.Field)
 	return &named
 }
 
@@ -214,22 +207,35 @@ func (c *proxyCommand) hello(logger *slog.Logger, p *gateway.Proxy, wanted *conf
 // watchEvery is the interval at which files are checked for changes.
 const watchEvery = time.Second
 
-// A follower reloads the configuration when its file changes.
-type follower struct {
-	file   string // none: there is nothing to follow
-	now    *config.Config
-	seen   [sha256.Size]byte // of the files
-	proxy  *gateway.Proxy
-	logger *slog.Logger
-	log    *logging
-
+// A supervisor reloads the configuration of a proxy when its file changes, gives operators a view of the
+// proxy, and applies their changes. It implements [admin.Proxy].
+type supervisor struct {
+	file      string // none: there is nothing to follow
+	proxy     *gateway.Proxy
+	logger    *slog.Logger
+	log       *logging
 	control   *xds.Connector
-	wall      func(time.Time) time.Time // the time of day; nil: that of the host
-	operators *operators                // may ask for changes, and receive them
+	collector *collector.Collector
+
+	// Only the goroutine of follow uses these.
+	now  *config.Config
+	seen [sha256.Size]byte // of the files
+
+	server   *admin.Server // serves nobody without an address, and still logs incidents
+	address  string        // of it, as it was asked for
+	exporter *otel.Exporter
+	asks     chan func()   // that follow is to do
+	draining chan struct{} // closed when follow has ended: not ready, and no changes from then on
+
+	config   atomic.Pointer[config.Config]   // with changes over the API
+	settings atomic.Pointer[[]admin.Setting] // of config
+	override atomic.Pointer[admin.Override]
+	events   events
+	tls      atomic.Pointer[tls.Config] // nil: in the clear
 }
 
 // follow looks for changes until ctx ends.
-func (f *follower) follow(ctx context.Context, hangups <-chan os.Signal) {
+func (s *supervisor) follow(ctx context.Context, hangups <-chan os.Signal) {
 	looks := time.NewTicker(watchEvery)
 	defer looks.Stop()
 	for {
@@ -237,50 +243,58 @@ func (f *follower) follow(ctx context.Context, hangups <-chan os.Signal) {
 		case <-ctx.Done():
 			return
 		case <-hangups:
-			f.read("SIGHUP")
-		case ask := <-f.operators.asks:
+			_ = s.read("SIGHUP")
+		case ask := <-s.asks:
 			ask()
 		case <-looks.C:
-			if f.changed() {
-				f.read("a file has changed")
+			if s.changed() {
+				_ = s.read("a file has changed")
 			}
 		}
 	}
 }
 
-func (f *follower) changed() bool {
-	if f.file == "" {
+func (s *supervisor) changed() bool {
+	if s.file == "" {
 		return false
 	}
-	r := readingOf(f.file)
-	return r.fingerprint(f.now) != f.seen
+	r := readingOf(s.file)
+	return r.fingerprint(s.now) != s.seen
 }
 
-// read reloads the file; why is the reason, for the log.
-func (f *follower) read(why string) {
-	if f.file == "" {
-		f.logger.Info("there is no file to read again")
-		return
+// read reloads the file; why is the reason, for the log, which has an error, too.
+func (s *supervisor) read(why string) error {
+	if s.file == "" {
+		s.logger.Info("there is no file to read again")
+		return nil
 	}
 	// The fingerprint is of the text that is used, and of the other files before they are
 	// read: a change in between is detected as a change.
-	r := readingOf(f.file)
-	before := r.fingerprint(f.now)
-	var after [sha256.Size]byte
-	wanted, err := r.usable()
+	r := readingOf(s.file)
+	s.seen = r.fingerprint(s.now)
+	err := s.load(&r)
+	s.events.reloaded(plainly(err))
+	if err != nil {
+		s.logger.Error("reload failed; keeping the previous configuration", "because", why, "error", plainly(err))
+		return err
+	}
+	s.logger.Info("the configuration was read", "because", why)
+	return nil
+}
+
+// load puts what was read in place, if this program supports it.
+func (s *supervisor) load(r *reading) error {
+	wanted, err := r.config()
 	if err == nil {
-		after = r.fingerprint(wanted)
-		err = f.proxy.Update(wanted)
+		err = otel.Check(wanted.Otel)
 	}
 	if err != nil {
-		f.seen = before
-		f.logger.Error("reload failed; keeping the previous configuration", "because", why, "error", plainly(err))
-		f.operators.events.reloaded(plainly(err))
-		return
+		return err
 	}
-	f.now, f.seen = wanted, after
-	f.log.set(wanted)
-	f.operators.took(wanted)
-	f.operators.events.reloaded(nil)
-	f.logger.Info("the configuration was read", "because", why)
+	seen := r.fingerprint(wanted)
+	if err := s.put(wanted); err != nil {
+		return err
+	}
+	s.seen = seen
+	return nil
 }

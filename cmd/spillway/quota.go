@@ -35,7 +35,6 @@ type quotaCommand struct {
 	Log      string `placeholder:"FORMAT" enum:",text,json" default:"" help:"Log format: text or json (default text)."`
 }
 
-// Help is shown by "spillway quota --help".
 func (*quotaCommand) Help() string {
 	return "Serves one quota per customer to all Envoys of a service: by rate_limit_quota.v3, and by ratelimit.v3 for " +
 		"older filters. The file has the limits, and the servers of Redis or Valkey through which replicas share them:\n\n" +
@@ -159,15 +158,15 @@ func (c *quotaCommand) options() ([]grpc.ServerOption, error) {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.ConnectionTimeout(10 * time.Second),
 	}
-	if c.Cert == "" && c.Key == "" {
-		if c.ClientCA != "" {
-			return nil, errors.New("--client-ca needs --cert and --key")
+	switch {
+	case c.Cert != "" || c.Key != "":
+		t, err := keys.Server(&config.ServerTLS{Certificate: c.Cert, Key: c.Key, ClientCA: c.ClientCA})
+		if err != nil {
+			return nil, err
 		}
-		return o, nil
+		o = append(o, grpc.Creds(credentials.NewTLS(t)))
+	case c.ClientCA != "":
+		return nil, errors.New("--client-ca needs --cert and --key")
 	}
-	t, err := keys.Server(&config.ServerTLS{Certificate: c.Cert, Key: c.Key, ClientCA: c.ClientCA})
-	if err != nil {
-		return nil, err
-	}
-	return append(o, grpc.Creds(credentials.NewTLS(t))), nil
+	return o, nil
 }

@@ -17,26 +17,17 @@ import (
 
 // simCommand has the commands of "spillway sim".
 type simCommand struct {
-	Run    simRun    `cmd:"" default:"withargs" help:"Run scenarios (the default)."`
-	List   simList   `cmd:"" help:"List the built-in scenarios."`
-	Show   simShow   `cmd:"" help:"Print a built-in scenario, as a start for your own."`
-	Schema simSchema `cmd:"" help:"Print the JSON schema of scenario files."`
-	Drill  simDrill  `cmd:"" help:"Predict what a drill has measured, and compare."`
+	Run    simRun   `cmd:"" default:"withargs" help:"Run scenarios (the default)."`
+	List   simList  `cmd:"" help:"List the built-in scenarios."`
+	Show   simShow  `cmd:"" help:"Print a built-in scenario, as a start for your own."`
+	Schema printed  `cmd:"" help:"Print the JSON schema of scenario files."`
+	Drill  simDrill `cmd:"" help:"Predict what a drill has measured, and compare."`
 }
 
-// Help is what the parser adds to the help of the command.
 func (simCommand) Help() string {
 	return "A scenario is a system and what happens to it, in a YAML or JSON file or built in. It runs in virtual time on the " +
 		"policies that run in production: minutes pass in a second, and the same seed gives the same bytes on every machine.\n\n" +
 		"Exit status: 0 if all expectations of the scenarios hold, 1 if not, 2 for a wrong file or wrong usage, 130 if interrupted."
-}
-
-type simSchema struct{}
-
-// Run prints the schema.
-func (simSchema) Run(w streams) error {
-	_, err := io.WriteString(w.stdout, scenario.Schema)
-	return err
 }
 
 type simList struct{ output }
@@ -61,7 +52,7 @@ func (c *simList) Run(w streams) error {
 			fmt.Fprintf(t, "%s\t%s\n", e.Name, e.About)
 		}
 		return t.Flush()
-	}, indented(all))
+	}, all, nil)
 }
 
 type simShow struct {
@@ -96,10 +87,7 @@ func (c *simDrill) Run(ctx context.Context, w streams) error {
 	if err != nil {
 		return usage{fmt.Errorf("%s: %w", c.File, err)}
 	}
-	if err := c.tell(w, all.WriteTable, indented(all)); err != nil {
-		return err
-	}
-	return outcome(false, all.Within())
+	return c.tell(w, all.WriteTable, all, outcome(false, all.Within()))
 }
 
 // simRun has the flags of "spillway sim run".
@@ -120,10 +108,11 @@ func (c *simRun) Run(ctx context.Context, w streams) error {
 	if err != nil {
 		return usage{err}
 	}
-	if err := c.try(file{flag: "report", name: c.Report}); err != nil {
+	var all []*scenario.Outcome
+	page := file{"report", c.Report, func(w io.Writer) error { return simreport.Write(w, all) }}
+	if err := c.try(page); err != nil {
 		return err
 	}
-	var all []*scenario.Outcome
 	passed := true
 	for _, s := range scenarios {
 		o, err := c.outcome(ctx, s, options, w)
@@ -134,11 +123,7 @@ func (c *simRun) Run(ctx context.Context, w streams) error {
 		passed = passed && o.Passed()
 	}
 	none := func(io.Writer) error { return nil } // the tables are printed as they come
-	page := file{"report", c.Report, func(w io.Writer) error { return simreport.Write(w, all) }}
-	if err := c.tell(w, none, indented(all), page); err != nil {
-		return err
-	}
-	return outcome(false, passed)
+	return c.tell(w, none, all, outcome(false, passed), page)
 }
 
 // outcome runs one scenario and prints its table, if tables are wanted.

@@ -38,7 +38,6 @@ type tuneCommand struct {
 	Timeout  time.Duration `default:"10s" placeholder:"DURATION" help:"Timeout for the first connection to the server (default ${default})."`
 }
 
-// Help is shown by "spillway tune --help".
 func (*tuneCommand) Help() string {
 	return "Adjusts the two ingress limits of a MongoDB server (8.2, or a release that has them) to its capacity: " +
 		"it reads serverStatus and sets ingressRequestAdmissionRatePerSec and ingressConnectionEstablishmentRatePerSec. " +
@@ -92,9 +91,6 @@ func (c *tuneCommand) Run(ctx context.Context, w streams) error {
 	if err != nil {
 		return err
 	}
-	logger.Info("tuning", "server", c.hosts(), "enforce", c.Enforce, "limits", c.Limits, "pid", os.Getpid())
+	logger.Info("tuning", "server", options.Client().ApplyURI(c.URI).Hosts, "enforce", c.Enforce, "limits", c.Limits, "pid", os.Getpid())
 	return controller.Run(ctx)
 }
-
-// hosts returns the server without user and password.
-func (c *tuneCommand) hosts() []string { return options.Client().ApplyURI(c.URI).Hosts }

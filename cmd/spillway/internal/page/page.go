@@ -7,9 +7,9 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
+	"fmt"
 	"html/template"
 	"io"
-	"strings"
 )
 
 // Palette is the colours, as custom properties of CSS, each for the light and the dark
@@ -35,6 +35,25 @@ var UPlot = "/*\n" + license + "\n*/\n" + uplot
 // A Verdict is the result of all checks in one word, with its CSS class and an explanation.
 type Verdict struct{ Class, Word, Text string }
 
+// VerdictOf returns the verdict of checks. Its text has the noun, such as checks, and without any checks
+// the participle, such as checked.
+func VerdictOf[T any](checks []T, pass func(T) bool, noun, participle string) Verdict {
+	held := 0
+	for _, c := range checks {
+		if pass(c) {
+			held++
+		}
+	}
+	switch n := len(checks); {
+	case n == 0:
+		return Verdict{"stopped", "NO VERDICT", "nothing was " + participle}
+	case held == n:
+		return Verdict{"pass", "PASS", fmt.Sprintf("all %d %s hold", n, noun)}
+	default:
+		return Verdict{"fail", "FAIL", fmt.Sprintf("%d of %d %s do not hold", n-held, n, noun)}
+	}
+}
+
 // Write writes a page to w. It writes nothing if it fails before the page is complete.
 func Write(w io.Writer, t *template.Template, view any) error {
 	var b bytes.Buffer
@@ -48,20 +67,19 @@ func Write(w io.Writer, t *template.Template, view any) error {
 // Policy returns a content security policy that allows the given styles and scripts, by their hashes,
 // and nothing else: no request can leave the page.
 func Policy(styles, scripts []string) string {
-	var policy strings.Builder
-	policy.WriteString("default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:")
+	policy := "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:"
 	for _, kind := range []struct {
 		directive string
 		texts     []string
 	}{{"; style-src", styles}, {"; script-src", scripts}} {
 		if len(kind.texts) > 0 {
-			policy.WriteString(kind.directive)
+			policy += kind.directive
 		}
 		for _, text := range kind.texts {
-			policy.WriteString(Hash(text))
+			policy += Hash(text)
 		}
 	}
-	return policy.String()
+	return policy
 }
 
 // Hash returns what allows a style or a script in a content security policy, after a

@@ -4,8 +4,8 @@ package ready
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 )
 
@@ -20,18 +20,8 @@ func (m Message) Send(fd int) error {
 	if f == nil {
 		return fmt.Errorf("--ready-fd is %d, must be an open file descriptor", fd)
 	}
-	err := json.NewEncoder(f).Encode(m)
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
+	if err := errors.Join(json.NewEncoder(f).Encode(m), f.Close()); err != nil {
 		return fmt.Errorf("--ready-fd is %d: %w", fd, err)
 	}
 	return nil
-}
-
-// Receive reads the message. It returns [io.EOF] if the sender ended without one.
-func Receive(r io.Reader) (m Message, err error) {
-	err = json.NewDecoder(r).Decode(&m)
-	return m, err
 }

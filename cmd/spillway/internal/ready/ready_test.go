@@ -3,6 +3,7 @@
 package ready
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -26,7 +27,8 @@ func TestMessage(t *testing.T) {
 	if err := want.Send(fd); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := Receive(r); err != nil || !reflect.DeepEqual(got, want) {
+	var got Message
+	if err := json.NewDecoder(r).Decode(&got); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, %v, want %v", got, err, want)
 	}
 	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {

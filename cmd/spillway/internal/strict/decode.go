@@ -75,6 +75,8 @@ func (d *decoder) decode(n *yaml.Node, field string, v reflect.Value) {
 		d.mapping(n, field, v)
 	case reflect.Slice:
 		d.list(n, field, v)
+	case reflect.Interface:
+		d.any(n, field, v)
 	case reflect.String:
 		d.text(n, field, v, func(s string) (reflect.Value, error) { return reflect.ValueOf(s).Convert(v.Type()), nil })
 	default:
@@ -143,6 +145,22 @@ func (d *decoder) list(n *yaml.Node, field string, v reflect.Value) {
 	v.Set(all)
 }
 
+// any reads a node as a map[string]any, a []any, or one value.
+func (d *decoder) any(n *yaml.Node, field string, v reflect.Value) {
+	switch n.Kind {
+	case yaml.MappingNode:
+		all := reflect.New(reflect.TypeFor[map[string]any]()).Elem()
+		d.mapping(n, field, all)
+		v.Set(all)
+	case yaml.SequenceNode:
+		all := reflect.New(reflect.TypeFor[[]any]()).Elem()
+		d.list(n, field, all)
+		v.Set(all)
+	default:
+		v.Set(reflect.ValueOf(scalar(n)))
+	}
+}
+
 // pairs calls f for the keys and values of a mapping, including what it merges in with
 // the key <<, whose own ones count for more.
 func (d *decoder) pairs(n *yaml.Node, field string, f func(key, value *yaml.Node, at string)) {
@@ -153,7 +171,7 @@ func (d *decoder) pairs(n *yaml.Node, field string, f func(key, value *yaml.Node
 	var merged []*yaml.Node
 	for i := 0; i < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		switch at := join(field, key.Value); {
+		switch at := Join(field, key.Value); {
 		case key.Kind != yaml.ScalarNode:
 			d.failf(key, field, "has a key that is %s, must be a single value", kinds[key.Kind])
 		case key.ShortTag() == "!!merge":
@@ -192,35 +210,12 @@ func (d *decoder) merge(m *yaml.Node, field string, own map[string]bool, f func(
 	})
 }
 
-// join returns the path of a field of another one.
-func join(field, key string) string {
+// Join returns the path of a field of another one.
+func Join(field, key string) string {
 	if field == "" {
 		return key
 	}
 	return field + "." + key
-}
-
-// tree returns a node as a map[string]any, a []any, or one value.
-func (d *decoder) tree(n *yaml.Node, field string) any {
-	d.depth++
-	defer d.up()
-	n = d.resolve(n, field)
-	switch {
-	case n == nil:
-		return nil
-	case n.Kind == yaml.MappingNode:
-		all := make(map[string]any, len(n.Content)/2)
-		d.pairs(n, field, func(key, value *yaml.Node, at string) { all[key.Value] = d.tree(value, at) })
-		return all
-	case n.Kind == yaml.SequenceNode:
-		all := make([]any, 0, len(n.Content))
-		for i, element := range n.Content {
-			all = append(all, d.tree(element, fmt.Sprintf("%s[%d]", field, i)))
-		}
-		return all
-	default:
-		return scalar(n)
-	}
 }
 
 // scalar returns a number, a bool or a text. A number that a float64 has no room for, and a

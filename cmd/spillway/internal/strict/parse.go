@@ -28,11 +28,11 @@ func (s Source) parse(most int) (root *yaml.Node, bad *Error) {
 			return first.Content[0], nil
 		}
 	}
-	if err == nil {
-		return nil, s.placed(Errors{{Line: second.Line, Problem: "a second document begins here; a file must have one"}})[0]
+	bad = &Error{Line: second.Line, Problem: "a second document begins here; a file must have one"}
+	if err != nil {
+		bad.Line, bad.Problem = lineOf(err)
 	}
-	line, problem := lineOf(err)
-	return nil, s.placed(Errors{{Line: line, Problem: problem}})[0]
+	return nil, s.placed(Errors{bad})[0]
 }
 
 // read reads one document. A panic of the library is an error like others.

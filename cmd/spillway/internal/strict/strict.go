@@ -90,7 +90,8 @@ type Source struct {
 }
 
 // Decode reads the text, of at most so many bytes, into what v points to, by its yaml tags.
-// Durations are written as in Go. Each of values reads one more type of value.
+// Durations are written as in Go. Each of values reads one more type of value. An any gets a
+// map[string]any, a []any, or one value.
 func (s Source) Decode(v any, most int, values ...Value) error {
 	root, err := s.parse(most)
 	if err != nil {
@@ -103,20 +104,6 @@ func (s Source) Decode(v any, most int, values ...Value) error {
 	d := decoder{values: valuesByType(values), root: to.Type(), nodes: most / bytesPerNode}
 	d.decode(root, "", to)
 	return s.placed(d.errs).Err()
-}
-
-// Tree returns the text, of at most so many bytes, as a map[string]any, []any, or one value.
-func (s Source) Tree(most int) (any, error) {
-	root, bad := s.parse(most)
-	if bad != nil {
-		return nil, Errors{bad}
-	}
-	if root == nil {
-		return nil, nil //nolint:nilnil // a text that says nothing
-	}
-	d := decoder{nodes: most / bytesPerNode}
-	tree := d.tree(root, "")
-	return tree, s.placed(d.errs).Err()
 }
 
 // At returns the error of a field, with the line that has it, or the nearest field around it.
@@ -169,7 +156,14 @@ func find(n *yaml.Node, field string) *yaml.Node {
 	field = strings.TrimPrefix(field, ".")
 	var next *yaml.Node
 	longest := 0
-	for part, value := range parts(n) {
+	for i, value := range n.Content {
+		part := fmt.Sprintf("[%d]", i)
+		if n.Kind == yaml.MappingNode {
+			if i%2 == 0 {
+				continue // a key
+			}
+			part = n.Content[i-1].Value
+		}
 		if rest, ok := strings.CutPrefix(field, part); ok && len(part) > longest && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 			next, longest = value, len(part)
 		}
@@ -178,18 +172,4 @@ func find(n *yaml.Node, field string) *yaml.Node {
 		return n
 	}
 	return find(next, field[longest:])
-}
-
-// parts yields the values of a mapping and of a sequence, by their ends of a path.
-func parts(n *yaml.Node) func(yield func(string, *yaml.Node) bool) {
-	return func(yield func(string, *yaml.Node) bool) {
-		for i, value := range n.Content {
-			switch {
-			case n.Kind == yaml.SequenceNode && !yield(fmt.Sprintf("[%d]", i), value):
-				return
-			case n.Kind == yaml.MappingNode && i%2 == 1 && !yield(n.Content[i-1].Value, value):
-				return
-			}
-		}
-	}
 }

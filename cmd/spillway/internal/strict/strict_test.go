@@ -107,7 +107,8 @@ func TestTree(t *testing.T) {
 		bomb(9):                                                        "f:",
 		"? &a {<<: [*a]}: 1":                                           "f:",
 	} {
-		v, err := Source{"f", []byte(text)}.Tree(1 << 16)
+		var v any
+		err := Source{"f", []byte(text)}.Decode(&v, 1<<16)
 		got := fmt.Sprint(v)
 		if err != nil {
 			got = err.Error()

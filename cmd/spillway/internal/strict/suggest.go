@@ -1,7 +1,6 @@
 package strict
 
 import (
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,12 +12,13 @@ func suggest(word string, t reflect.Type) string {
 	if len(word) > 40 {
 		return ""
 	}
-	names := make(map[string]bool)
-	collect(t, names, make(map[reflect.Type]bool))
 	best, least := "", 3 // more changes than two make another word
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if d := distance(word, name); d < least {
-			best, least = name, d
+	for _, of := range Structs(t, nil) {
+		for f := range of.Fields() {
+			name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+			if d := distance(word, name); name != "" && (d < least || d == least && name < best) {
+				best, least = name, d
+			}
 		}
 	}
 	if best == "" || least == 0 {
@@ -27,25 +27,22 @@ func suggest(word string, t reflect.Type) string {
 	return "; did you mean " + best + "?"
 }
 
-// collect finds the names of all fields in t. Types that were seen are not looked at
-// again.
-func collect(t reflect.Type, names map[string]bool, seen map[reflect.Type]bool) {
-	if seen[t] {
-		return
-	}
-	seen[t] = true
+// Structs returns seen and the types of all other structs in t.
+func Structs(t reflect.Type, seen []reflect.Type) []reflect.Type {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
-		collect(t.Elem(), names, seen)
+		return Structs(t.Elem(), seen)
 	case reflect.Struct:
+		if slices.Contains(seen, t) {
+			return seen
+		}
+		seen = append(seen, t)
 		for f := range t.Fields() {
-			if name, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); name != "" {
-				names[name] = true
-			}
-			collect(f.Type, names, seen)
+			seen = Structs(f.Type, seen)
 		}
 	default: // a value
 	}
+	return seen
 }
 
 // distance is how many letters must be put in, left out or replaced to make b of a.

@@ -137,9 +137,6 @@ func (l *Log) write(line []byte) error {
 	return err
 }
 
-// LeftOut returns the number of lines that were dropped since the last line was written.
-func (l *Log) LeftOut() uint64 { return l.rate.LeftOut() }
-
 // Stats says whether lines are being lost. A nil Log loses none.
 func (l *Log) Stats() lines.Stats {
 	if l == nil {

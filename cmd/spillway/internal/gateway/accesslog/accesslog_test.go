@@ -73,8 +73,8 @@ func TestLines(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	l.Write(&Record{}) // a request may end later
-	if l.LeftOut() != 1 {
-		t.Errorf("%d lines left out", l.LeftOut())
+	if l.rate.LeftOut() != 1 {
+		t.Errorf("%d lines left out", l.rate.LeftOut())
 	}
 }
 
@@ -106,7 +106,7 @@ func TestSamples(t *testing.T) {
 	if n > 2001 || n < 1999 {
 		t.Errorf("%d lines of a flood of one second, want 2000: the rate and the burst", n)
 	}
-	if left := l.LeftOut(); left != uint64(100_000-n) {
+	if left := l.rate.LeftOut(); left != uint64(100_000-n) {
 		t.Errorf("%d lines left out, want %d", left, 100_000-n)
 	}
 	none := open(t, &config.Access{Sample: -1, SampleLost: -1, Rate: 1})
@@ -211,7 +211,7 @@ func TestSlowDiskDelaysNoRequest(t *testing.T) {
 		runtime.Gosched()
 	}
 	l.Close()
-	written, left := 0, l.LeftOut()
+	written, left := 0, l.rate.LeftOut()
 	for d := json.NewDecoder(&s.Buffer); d.More(); written++ {
 		var r Record
 		if err := d.Decode(&r); err != nil {

@@ -90,10 +90,7 @@ func newModel(t testing.TB, c Config, servers ...*server) *model {
 	for range servers {
 		m.endpoints = append(m.endpoints, newEndpoint(m.random.Float64))
 	}
-	var err error
-	if m.set, err = New(c, m.start, m.endpoints); err != nil {
-		t.Fatal(err)
-	}
+	m.set = New(c, m.start, m.endpoints)
 	return m
 }
 

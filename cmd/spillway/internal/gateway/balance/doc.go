@@ -14,7 +14,7 @@
 //     least half of its recent attempts of these classes: one that rejects a call now
 //     and then is full, and to leave it out for a second would overload the others;
 //   - is ejected as an outlier, in Envoy's terms: after as many answers 5xx in a row as
-//     [Outliers] says, or for a success rate far below that of the others, for
+//     [OutlierDetection] says, or for a success rate far below that of the others, for
 //     base_ejection_time times the number of its ejections.
 //
 // If fewer endpoints are left than [Config.PanicThreshold] says, hints and ejections are

@@ -118,7 +118,7 @@ func TestOnePathRefuses(t *testing.T) {
 		for range 4 {
 			all = append(all, plain(random, 10))
 		}
-		m := newModel(t, Config{Outliers: new(Outliers)}, all...)
+		m := newModel(t, Config{Outliers: new(OutlierDetection)}, all...)
 		m.refuseAll, m.hintAll = func(path int) bool { return path == 1 }, hint
 		m.from = m.now.Add(time.Hour) // those of the bad path are not counted
 		m.load(900, time.Minute, spillway.Critical, 1)
@@ -166,7 +166,7 @@ func TestFlapping(t *testing.T) {
 // TestSilence: an endpoint that takes requests and never answers gets few of them.
 func TestSilence(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	for _, c := range []Config{{}, {Outliers: new(Outliers)}} {
+	for _, c := range []Config{{}, {Outliers: new(OutlierDetection)}} {
 		var all []*server
 		for range 4 {
 			all = append(all, plain(random, 10))
@@ -210,7 +210,7 @@ func TestClassesAreApart(t *testing.T) {
 func TestWeights(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	fast, slow := plain(random, 16), plain(random, 4)
-	c := Config{LoadReports: &LoadReports{Blackout: -1, UpdatePeriod: 100 * time.Millisecond}}
+	c := Config{LoadReports: &LoadReports{BlackoutPeriod: -1, WeightUpdatePeriod: 100 * time.Millisecond}}
 	m := newModel(t, c, fast, slow)
 	m.reports = func(s *server) Load {
 		return Load{CPU: float64(s.busy+1) / float64(s.slots), QPS: float64(s.busy+1) * 50}
@@ -257,7 +257,7 @@ func TestSharesFollowWeights(t *testing.T) {
 			s.queue = 1000
 			s.service = func() time.Duration { return time.Duration(random.ExpFloat64() * float64(mean)) }
 		}
-		c := Config{LoadReports: &LoadReports{Blackout: -1, UpdatePeriod: 100 * time.Millisecond}}
+		c := Config{LoadReports: &LoadReports{BlackoutPeriod: -1, WeightUpdatePeriod: 100 * time.Millisecond}}
 		m := newModel(t, c, a, b)
 		m.reports = func(s *server) Load { // too late for a queue of the slow one
 			if m.now.Sub(m.start) < 400*time.Millisecond {
@@ -279,7 +279,7 @@ func TestSharesFollowWeights(t *testing.T) {
 
 // TestReportsExpire: a weight ends with its reports.
 func TestReportsExpire(t *testing.T) {
-	c := Config{LoadReports: &LoadReports{Expiration: 10 * time.Second}}
+	c := Config{LoadReports: &LoadReports{WeightExpirationPeriod: 10 * time.Second}}
 	m := newModel(t, c, new(server), new(server), new(server))
 	report := func() {
 		m.set.Report(m.now, m.endpoints[0], Load{CPU: 0.5, QPS: 100})
@@ -320,7 +320,7 @@ func TestSlowStart(t *testing.T) {
 	for range 4 {
 		all = append(all, plain(random, 10))
 	}
-	c := Config{SlowStart: SlowStart{Window: 10 * time.Second}}
+	c := Config{SlowStart: &SlowStart{Window: 10 * time.Second}}
 	m := newModel(t, c, all...)
 	m.set.SetHealthy(m.now, m.endpoints[0], false)
 	m.load(1800, 40*time.Second, spillway.Critical, 0) // three have 1500
@@ -355,7 +355,7 @@ func TestSpeeds(t *testing.T) {
 			s.service = func() time.Duration { return time.Duration(random.ExpFloat64() * float64(d)) }
 			all = append(all, s)
 		}
-		c := Config{LoadReports: &LoadReports{Blackout: -1, UpdatePeriod: 100 * time.Millisecond}}
+		c := Config{LoadReports: &LoadReports{BlackoutPeriod: -1, WeightUpdatePeriod: 100 * time.Millisecond}}
 		m := newModel(t, c, all...)
 		var last [2]struct {
 			at     time.Time

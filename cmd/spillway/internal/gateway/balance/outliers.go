@@ -53,7 +53,7 @@ func (s *Set) eject(at int64, x *Endpoint) {
 	d := time.Duration(min(float64(c.BaseEjectionTime)*float64(x.failure.ejections), float64(c.MaxEjectionTime)))
 	x.failure.consecutive.Store(0)
 	s.skip(&x.ejected, at+int64(d))
-	if w := s.config.SlowStart.Window; w > 0 {
+	if s.config.SlowStart != nil {
 		x.since.Store(at + int64(d)) // when it comes back
 	}
 }

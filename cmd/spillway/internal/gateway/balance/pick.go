@@ -86,27 +86,22 @@ func (s *Set) look(at int64, class spillway.Criticality, tried []*Endpoint) view
 		n[x.state(at, v.class)]++
 	}
 	v.blind = n[Unhealthy] == len(s.all)
-	v.panics = float64(n[Available]) < s.config.PanicThreshold*float64(n[Available]+n[LeftOut]+n[Ejected])
+	v.panics = float64(n[Available]) < s.config.PanicThreshold/100*float64(n[Available]+n[LeftOut]+n[Ejected])
 	return v
 }
 
 // rank returns the rank of x.
 func (v *view) rank(x *Endpoint) int {
-	if v.detours > 0 && slices.Contains(v.passed[:v.detours], x) {
-		return rankNone
+	state := Available
+	if !v.calm {
+		state = x.state(v.at, v.class)
 	}
-	tried := len(v.tried) > 0 && slices.Contains(v.tried, x)
-	if v.calm {
-		if tried {
-			return rankTried
-		}
-		return rankBest
-	}
-	state := x.state(v.at, v.class)
 	switch {
+	case slices.Contains(v.passed[:v.detours], x):
+		return rankNone
 	case state == Unhealthy && !v.blind:
 		return rankUnhealthy
-	case tried:
+	case slices.Contains(v.tried, x):
 		return rankTried
 	case state.soft() && !v.panics, state == Unreachable:
 		return rankSkipped

@@ -32,14 +32,10 @@ type Set struct {
 	interval atomic.Int64 // when the current one of outlier detection ends; 0: it has not begun
 }
 
-// New returns a Set of endpoints, or an error that names the field of c that is wrong.
-// start is the time from which all times of the endpoints are counted: that of the Set
-// that they were in before, or now.
-func New(c Config, start time.Time, endpoints []*Endpoint) (*Set, error) {
-	c, err := c.withDefaults()
-	if err != nil {
-		return nil, err
-	}
+// New returns a Set of endpoints. start is the time from which all times of the endpoints
+// are counted: that of the Set that they were in before, or now.
+func New(c Config, start time.Time, endpoints []*Endpoint) *Set {
+	c = c.withDefaults()
 	s := &Set{config: c, start: start, all: endpoints}
 	s.deadlines, s.usual, s.seen = make([]float64, len(endpoints)), make([]float64, len(endpoints)), make([]float64, len(endpoints))
 	for i, x := range endpoints {
@@ -50,13 +46,7 @@ func New(c Config, start time.Time, endpoints []*Endpoint) (*Set, error) {
 			s.sick.Add(1)
 		}
 	}
-	return s, nil
-}
-
-// Check returns an error that names the field of c that is wrong, if one is.
-func (c Config) Check() error {
-	_, err := c.withDefaults()
-	return err
+	return s
 }
 
 // Start returns the time from which all times are counted.
@@ -92,7 +82,7 @@ func (s *Set) SetHealthy(now time.Time, x *Endpoint, healthy bool) {
 
 // Ramp begins the slow start of x.
 func (s *Set) Ramp(now time.Time, x *Endpoint) {
-	if s.config.SlowStart.Window > 0 {
+	if s.config.SlowStart != nil {
 		x.since.Store(max(s.at(now), 0))
 		s.due.Store(0)
 	}

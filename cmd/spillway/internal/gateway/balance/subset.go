@@ -23,22 +23,10 @@ func Subset(addresses []string, client uint64, size int) []string {
 	}
 	count := uint64(len(addresses) / size)
 	round, id := client/count, client%count
-	all := make([]ranked, len(addresses))
-	for i, address := range addresses {
-		all[i] = ranked{rankOf(round, address), address}
-	}
-	slices.SortFunc(all, func(a, b ranked) int { return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.address, b.address)) })
-	subset := make([]string, size)
-	for i := range subset {
-		subset[i] = all[int(id)*size+i].address
-	}
-	return subset
-}
-
-// ranked is an address with its place in the order of a round.
-type ranked struct {
-	rank    uint64
-	address string
+	all := slices.SortedFunc(slices.Values(addresses), func(a, b string) int {
+		return cmp.Or(cmp.Compare(rankOf(round, a), rankOf(round, b)), cmp.Compare(a, b))
+	})
+	return all[int(id)*size : int(id+1)*size]
 }
 
 // rankOf returns FNV-1a of the address, mixed with the round by the finalizer of splitmix64:

@@ -74,7 +74,7 @@ func (s *Set) Report(now time.Time, x *Endpoint, l Load) {
 	r, at := &x.load, s.at(now)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.known || at-r.at >= int64(c.Expiration) {
+	if !r.known || at-r.at >= int64(c.WeightExpirationPeriod) {
 		r.since = at
 	}
 	r.weight, r.at, r.known = w, at, true
@@ -84,7 +84,7 @@ func (s *Set) Report(now time.Time, x *Endpoint, l Load) {
 func (r *report) current(at int64, c *LoadReports) float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.known || at-r.at >= int64(c.Expiration) || at-r.since < int64(c.Blackout) {
+	if !r.known || at-r.at >= int64(c.WeightExpirationPeriod) || at-r.since < int64(c.BlackoutPeriod) {
 		return 0
 	}
 	return r.weight
@@ -100,15 +100,15 @@ const rampSteps = 50
 // refresh computes the weights again if it is time to.
 func (s *Set) refresh(at int64) {
 	due := s.due.Load()
-	if at < due || s.config.LoadReports == nil && s.config.SlowStart.Window == 0 {
+	if at < due || s.config.LoadReports == nil && s.config.SlowStart == nil {
 		return
 	}
 	period := int64(time.Second)
 	if r := s.config.LoadReports; r != nil {
-		period = int64(r.UpdatePeriod)
+		period = int64(r.WeightUpdatePeriod)
 	}
-	if w := s.config.SlowStart.Window; w > 0 {
-		period = min(period, max(int64(w)/rampSteps, 1))
+	if c := s.config.SlowStart; c != nil {
+		period = min(period, max(int64(c.Window)/rampSteps, 1))
 	}
 	if !s.due.CompareAndSwap(due, at+period) {
 		return // another goroutine does
@@ -162,13 +162,13 @@ func (s *Set) reported(at int64) (w []float64, reports bool) {
 	return w, true
 }
 
-// share returns the factor of the weight of an endpoint that began so long ago.
+// share returns the factor of the weight of an endpoint that began so long ago; nil is no slow start.
 func (c *SlowStart) share(elapsed int64) float64 {
-	if c.Window <= 0 || elapsed >= int64(c.Window) {
+	if c == nil || elapsed >= int64(c.Window) {
 		return 1
 	}
 	grown := max(float64(elapsed), 0) / float64(c.Window)
-	return max(c.MinWeight, math.Pow(grown, 1/c.Aggression))
+	return max(c.MinWeightPercent/100, math.Pow(grown, 1/c.Aggression))
 }
 
 // Weight returns the weight of x relative to the mean at the time of the last pick.

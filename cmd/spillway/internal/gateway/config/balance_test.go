@@ -22,12 +22,15 @@ func TestBalanceFields(t *testing.T) {
 		{func(x *Cluster) { x.Balance.SlowStart = &SlowStart{Window: 2 * time.Hour} }, "clusters[0].balance.slow_start.window is 2h0m0s, must be"},
 		{func(x *Cluster) { x.Balance.SlowStart = &SlowStart{Window: time.Second, MinWeightPercent: 200} }, "clusters[0].balance.slow_start.min_weight_percent is 200, must be 0.1 to 100"},
 		{func(x *Cluster) { x.Balance.SlowStart = &SlowStart{Window: time.Second, Aggression: 20} }, "clusters[0].balance.slow_start.aggression is 20, must be"},
+		{func(x *Cluster) { x.Balance.SlowStart = &SlowStart{Window: -1} }, "clusters[0].balance.slow_start.window is -1ns, must be"},
 		{func(x *Cluster) { x.Balance.Subset = new(Subset) }, "clusters[0].balance.subset.size is 0, must be 1 or more"},
 		{func(x *Cluster) { x.Balance.LoadReports = &LoadReports{WeightUpdatePeriod: time.Millisecond} }, "clusters[0].balance.load_reports.weight_update_period is 1ms, must be"},
+		{func(x *Cluster) { x.Balance.LoadReports = &LoadReports{WeightUpdatePeriod: time.Hour} }, "clusters[0].balance.load_reports.weight_update_period is 1h0m0s, must be"},
 		{func(x *Cluster) { x.Balance.LoadReports = &LoadReports{WeightExpirationPeriod: time.Millisecond} }, "clusters[0].balance.load_reports.weight_expiration_period is 1ms, must be"},
 		{func(x *Cluster) { x.Balance.LoadReports = &LoadReports{ErrorUtilizationPenalty: 1e6} }, "clusters[0].balance.load_reports.error_utilization_penalty is 1e+06, must be"},
 		{func(x *Cluster) { x.Balance.LoadReports = &LoadReports{OutOfBandPeriod: time.Millisecond} }, "clusters[0].balance.load_reports.oob_reporting_period is 1ms, must be 0, or 100ms"},
 		{func(x *Cluster) { x.OutlierDetection = new(OutlierDetection) }, ""},
+		{func(x *Cluster) { x.OutlierDetection = &OutlierDetection{Interval: 1} }, "clusters[0].outlier_detection.interval is 1ns, must be"},
 		{func(x *Cluster) { x.OutlierDetection = &OutlierDetection{BaseEjectionTime: 2 * time.Hour} }, "clusters[0].outlier_detection.base_ejection_time is 2h0m0s, must be"},
 		{func(x *Cluster) {
 			x.OutlierDetection = &OutlierDetection{BaseEjectionTime: time.Minute, MaxEjectionTime: time.Second}

@@ -20,7 +20,6 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/internal/claims"
-	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/throttle"
 )
@@ -37,35 +36,23 @@ func (c *Config) Check() error {
 func (k *checker) check() {
 	k.shares = make(map[string]string)
 	c := k.config
-	k.admin()
-	k.otel()
-	k.xds()
-	k.engines()
+	visitor(k.field).visit("", reflect.ValueOf(c).Elem(), "", func(_ reflect.Value, i int) string { return strconv.Itoa(i) })
 	if len(c.Mongo) == 0 || len(c.Listeners)+len(c.Clusters) > 0 {
 		k.some("listeners", len(c.Listeners))
 		k.some("clusters", len(c.Clusters))
 	}
-	k.mongos()
-	for i := range c.Listeners {
-		k.listener(fmt.Sprintf("listeners[%d]", i), &c.Listeners[i])
-	}
-	k.unique("listeners", "name", len(c.Listeners), func(i int) string { return c.Listeners[i].Defaulted().Name })
-	k.unique("listeners", "address", len(c.Listeners), func(i int) string { return portZero(c.Listeners[i].Address, i) })
-	for i := range c.Clusters {
-		k.cluster(fmt.Sprintf("clusters[%d]", i), &c.Clusters[i])
-	}
-	k.unique("clusters", "name", len(c.Clusters), func(i int) string { return c.Clusters[i].Name })
 	if len(c.Routes) == 0 && len(c.Clusters) > 1 {
 		k.failf("routes", "is missing, must say what goes to which of the %d clusters", len(c.Clusters))
 	}
-	for i := range c.Routes {
-		k.route(fmt.Sprintf("routes[%d]", i), &c.Routes[i])
-	}
-	visitor(k.field).visit("", reflect.ValueOf(c).Elem(), "", func(_ reflect.Value, i int) string { return strconv.Itoa(i) })
+	unique(k, "listeners", "name", c.Listeners, func(_ int, l *Listener) string { return l.Defaulted().Name })
+	unique(k, "listeners", "address", c.Listeners, func(i int, l *Listener) string { return portZero(l.Address, i) })
+	unique(k, "clusters", "name", c.Clusters, func(_ int, x *Cluster) string { return x.Name })
+	unique(k, "mongo", "name", c.Mongo, func(_ int, m *Mongo) string { return m.Defaulted().Name })
+	unique(k, "mongo", "address", c.Mongo, func(i int, m *Mongo) string { return portZero(m.Address, i) })
 }
 
-// field checks what follows from the type and the tags of a field: the words that its schema has, and
-// the range of a number. Zero is the default, unless the field is required.
+// field checks a field by its type and its tags, which have the words of its schema, and the range of a
+// number. Zero is the default, unless the field is required.
 func (k *checker) field(path string, v reflect.Value, tag reflect.StructTag) {
 	if allowed := tag.Get("allowed"); allowed != "" && (!v.IsZero() || tag.Get("jsonschema") == "required") && !inRange(v, allowed) {
 		k.failf(path, "is %v, must %s", v.Interface(), strings.Replace("be "+allowed, "be not", "not be", 1))
@@ -79,19 +66,57 @@ func (k *checker) field(path string, v reflect.Value, tag reflect.StructTag) {
 		if _, ok := x.Criticality(); !ok && x != "" {
 			k.failf(path, "is %.32q, must be CRITICAL_PLUS, CRITICAL, SHEDDABLE_PLUS or SHEDDABLE", x)
 		}
-	case *ServerTLS:
-		k.pair(path, x.Certificate, x.Key, true)
-	case *ClientTLS:
-		k.pair(path, x.Certificate, x.Key, false)
 	case string:
 		if _, words, ok := strings.Cut(tag.Get("jsonschema"), "enum="); ok {
 			k.oneOf(path, x, strings.Split(words, ",enum=")...)
 		}
+	default:
+		k.section(path, x)
 	}
 }
 
-func (k *checker) admin() {
-	a := k.config.Admin
+// section checks a struct: by itself, or with the policies that it is for.
+func (k *checker) section(path string, section any) {
+	switch x := section.(type) {
+	case *ServerTLS:
+		k.pair(path, x.Certificate, x.Key, true)
+	case *ClientTLS:
+		k.pair(path, x.Certificate, x.Key, false)
+	case Admin:
+		k.admin(&x)
+	case *Otel:
+		k.otel(x)
+	case *XDS:
+		k.xds(x)
+	case Engine:
+		k.engine(path, &x)
+	case Listener:
+		k.listener(path, &x)
+	case Cluster:
+		k.cluster(path, &x)
+	case Route:
+		k.route(path, &x)
+	case Mongo:
+		k.mongo(path, &x)
+	case *Health:
+		k.health(path, x)
+	case RateLimit:
+		k.each(path+".exempt", x.Exempt, isNetwork, "a network such as 10.0.0.0/8")
+		try(k, path, x, ratelimit.New)
+	case *Quota:
+		k.quota(path, x)
+	case Attempts:
+		try(k, path, x, attempts.New)
+	case Shed:
+		k.shed(path, &x)
+	case Throttle:
+		try(k, path, x, throttle.New)
+	case Inflight:
+		try(k, path, x, inflight.New)
+	}
+}
+
+func (k *checker) admin(a *Admin) {
 	if path, ok := strings.CutPrefix(a.Address, "unix:"); ok {
 		if len(path) == 0 || len(path) > maxSocketPath {
 			k.failf("admin.address", "is %.64q, must be unix: and a path of 1 to %d bytes", a.Address, maxSocketPath)
@@ -100,11 +125,7 @@ func (k *checker) admin() {
 		k.address("admin.address", a.Address, true)
 	}
 	k.optional("admin.tls", a.TLS)
-	for i, name := range a.Hosts {
-		if name == "" || strings.ContainsAny(name, ":/* ") {
-			k.failf(fmt.Sprintf("admin.hosts[%d]", i), "is %.64q, must be a name, such as proxy.example.com", name)
-		}
-	}
+	k.each("admin.hosts", a.Hosts, func(name string) bool { return name != "" && !strings.ContainsAny(name, ":/* ") }, "a name, such as proxy.example.com")
 }
 
 // portZero makes addresses with port 0 unique: each gets another free port.
@@ -126,19 +147,18 @@ func (k *checker) failf(field, format string, args ...any) {
 	k.errs.Add(failf(field, format, args...))
 }
 
-// good reports whether check finds nothing wrong. What follows from values that are wrong
-// need not be checked.
-func (k *checker) good(check func()) bool {
-	before := len(k.errs)
-	check()
-	return len(k.errs) == before
-}
-
 // policy notes what a policy finds wrong with its Config T, which was made of a section.
 func policy[T any](k *checker, at string, section any, err error) {
 	if err != nil {
 		k.errs.Add(policyError[T](at, section, err))
 	}
+}
+
+// try makes a policy of a section, and notes what it finds wrong. It returns the policy and true if all is good.
+func try[T, P any](k *checker, at string, section any, make func(T) (P, error)) (P, bool) {
+	p, err := make(policyconf.Fill[T](section))
+	policy[T](k, at, section, err)
+	return p, err == nil
 }
 
 func (k *checker) oneOf(field, value string, words ...string) {
@@ -147,19 +167,43 @@ func (k *checker) oneOf(field, value string, words ...string) {
 	}
 }
 
+// each checks the elements of a list.
+func (k *checker) each(list string, all []string, good func(string) bool, must string) {
+	for i, text := range all {
+		if !good(text) {
+			k.failf(fmt.Sprintf("%s[%d]", list, i), "is %.64q, must be %s", text, must)
+		}
+	}
+}
+
+func isNetwork(text string) bool {
+	_, err := netip.ParsePrefix(text)
+	return err == nil
+}
+
 func (k *checker) some(field string, n int) {
 	if n == 0 {
 		k.failf(field, "is missing, must have one at least")
 	}
 }
 
-func (k *checker) unique(list, field string, n int, value func(int) string) {
-	seen := make(map[string]int, n)
-	for i := range n {
-		if first, again := seen[value(i)]; again {
-			k.failf(fmt.Sprintf("%s[%d].%s", list, i, field), "is %.64q, as that of %s[%d] is", value(i), list, first)
+// unique checks that no two elements of a list have the same value of a field.
+func unique[T any](k *checker, list, field string, all []T, value func(i int, x *T) string) {
+	seen := make(map[string]int, len(all))
+	for i := range all {
+		v := value(i, &all[i])
+		if first, again := seen[v]; again {
+			k.failf(fmt.Sprintf("%s[%d].%s", list, i, field), "is %.64q, as that of %s[%d] is", v, list, first)
 		}
-		seen[value(i)] = i
+		seen[v] = i
+	}
+}
+
+// endpoints checks the addresses of servers, one at least.
+func (k *checker) endpoints(list string, all []string) {
+	k.some(list, len(all))
+	for i, address := range all {
+		k.address(fmt.Sprintf("%s[%d]", list, i), address, false)
 	}
 }
 
@@ -183,7 +227,7 @@ func (k *checker) listener(at string, l *Listener) {
 			k.failf(at+".callers", "has %.64q, must begin with uri:, dns: or cn:, as uri:spiffe://shop/cart", name)
 		}
 	}
-	k.prefixes(at+".peers", l.Peers)
+	k.each(at+".peers", l.Peers, isNetwork, "a network such as 10.0.0.0/8")
 	if len(l.Callers) > 0 && (l.TLS == nil || l.TLS.ClientCA == "") {
 		k.failf(at+".callers", "is given, but without tls.client_ca no caller proves its name")
 	}
@@ -192,7 +236,6 @@ func (k *checker) listener(at string, l *Listener) {
 	}
 	k.optional(at+".tls", l.TLS)
 	k.oneOf(at+".connection_rate.mode", string(l.ConnectionRate.Mode), "off", "enforce")
-	k.rate(at+".connection_rate", &l.ConnectionRate)
 }
 
 func (k *checker) optional(at string, t *ServerTLS) {
@@ -215,41 +258,22 @@ func (k *checker) pair(at, certificate, key string, needed bool) {
 	}
 }
 
-func (k *checker) rate(at string, r *RateLimit) {
-	k.prefixes(at+".exempt", r.Exempt)
-	_, err := ratelimit.New(policyconf.Fill[ratelimit.Config](*r))
-	policy[ratelimit.Config](k, at, *r, err)
-}
-
-func (k *checker) prefixes(at string, all []string) {
-	for i, text := range all {
-		if _, err := netip.ParsePrefix(text); err != nil {
-			k.failf(fmt.Sprintf("%s[%d]", at, i), "is %.64q, must be a network such as 10.0.0.0/8", text)
-		}
-	}
-}
-
 func (k *checker) cluster(at string, x *Cluster) {
 	if x.Name == "" {
 		k.failf(at+".name", "is missing")
 	}
-	k.some(at+".endpoints", len(x.Endpoints))
-	for i, e := range x.Endpoints {
-		k.address(fmt.Sprintf("%s.endpoints[%d]", at, i), e, false)
-	}
-	k.health(at+".health", x.Health)
+	k.endpoints(at+".endpoints", x.Endpoints)
 	k.balance(at, x)
-	k.admission(at, x)
+	k.shared(at+".quota", x.Name, x.Quota)
+	k.learnCosts(at+".learn_costs", x)
+	k.maxByKey(at+".shed.max_by_key", x.Name, &x.Shed, k.config.limitKeys(x.Name)...)
 	k.batch(at+".batch", x)
-	k.sending(at, x)
+	k.retry(at, x)
 	k.tune(at+".tune", x)
 	k.controlled(at, x)
 }
 
 func (k *checker) health(at string, h *Health) {
-	if h == nil {
-		return
-	}
 	d := Cluster{Health: h}.Defaulted().Health
 	switch {
 	case d.Type != "http" && h.Path != "":
@@ -267,27 +291,6 @@ func (k *checker) health(at string, h *Health) {
 	}
 }
 
-// admission checks the server's side of a cluster.
-func (k *checker) admission(at string, x *Cluster) {
-	k.rate(at+".rate_limit", &x.RateLimit)
-	if q := x.Quota; q != nil {
-		local, err := quota.NewLocal(policyconf.Fill[quota.LocalConfig](*q))
-		policy[quota.LocalConfig](k, at+".quota", *q, err)
-		if err == nil {
-			all := policyconf.Fill[quota.Config](*q)
-			all.Allocator = local
-			_, err = quota.New(all)
-			policy[quota.Config](k, at+".quota", *q, err)
-		}
-		k.shared(at+".quota", x.Name, q)
-	}
-	k.learnCosts(at+".learn_costs", x)
-	k.shed(at+".shed", &x.Shed)
-	k.maxByKey(at+".shed.max_by_key", x)
-	_, err := attempts.New(policyconf.Fill[attempts.Config](x.Attempts))
-	policy[attempts.Config](k, at+".attempts", x.Attempts, err)
-}
-
 func (k *checker) batch(at string, x *Cluster) {
 	if x.Batch == nil {
 		return
@@ -302,23 +305,18 @@ func (k *checker) batch(at string, x *Cluster) {
 	}
 }
 
-// sending checks the client's side of a cluster.
-func (k *checker) sending(at string, x *Cluster) {
-	_, err := throttle.New(policyconf.Fill[throttle.Config](x.Throttle))
-	policy[throttle.Config](k, at+".throttle", x.Throttle, err)
-	_, err = inflight.New(policyconf.Fill[inflight.Config](x.Inflight))
-	policy[inflight.Config](k, at+".inflight", x.Inflight, err)
+// retry checks how requests to a cluster are sent again.
+func (k *checker) retry(at string, x *Cluster) {
 	enforced := *k.config
 	enforced.Mode = Mode(spillway.ModeEnforce.String()) // so that all of it is looked at
 	trial := x.Defaulted()
 	trial.Retry.Mode = ""
 	if b := x.Retry.Budget; b != nil {
-		if _, err := budget.New(policyconf.Fill[budget.Config](*b)); err != nil {
-			policy[budget.Config](k, at+".retry.budget", *b, err)
+		if _, ok := try(k, at+".retry.budget", *b, budget.New); !ok {
 			trial.Retry.Budget = nil // so that Egress does not report it again
 		}
 	}
-	_, err = enforced.Egress(&trial)
+	_, err := enforced.Egress(&trial)
 	if e, ok := errors.AsType[*Error](err); ok {
 		k.failf(at+"."+e.Field, "%s", e.Problem)
 	}
@@ -346,11 +344,7 @@ func (k *checker) route(at string, r *Route) {
 	if strings.Contains(strings.TrimPrefix(r.Host, "*."), "*") || strings.ContainsAny(r.Host, ":/ ") && !strings.HasPrefix(r.Host, "[") {
 		k.failf(at+".host", "is %.64q, must be a name, such as api.example.com or *.example.com", r.Host)
 	}
-	for i, m := range r.Methods {
-		if !isToken(m) {
-			k.failf(fmt.Sprintf("%s.methods[%d]", at, i), "is %.32q, must be a method, such as GET", m)
-		}
-	}
+	k.each(at+".methods", r.Methods, isToken, "a method, such as GET")
 	for name := range r.Headers {
 		if !isToken(name) {
 			k.failf(at+".headers", "has %.64q, which is no name of a header", name)
@@ -358,11 +352,12 @@ func (k *checker) route(at string, r *Route) {
 	}
 	k.customer(at+".customer", r)
 	k.exempt(at, r)
-	for i, name := range r.Upgrades {
-		if before, after, _ := strings.Cut(name, "/"); !isToken(before) || after != "" && !isToken(after) || strings.EqualFold(before, "h2c") {
-			k.failf(fmt.Sprintf("%s.upgrades[%d]", at, i), "is %.32q, must be a protocol such as websocket, and not h2c", name)
-		}
-	}
+	k.each(at+".upgrades", r.Upgrades, isUpgrade, "a protocol such as websocket, and not h2c")
+}
+
+func isUpgrade(protocol string) bool {
+	name, version, _ := strings.Cut(protocol, "/")
+	return isToken(name) && (version == "" || isToken(version)) && !strings.EqualFold(name, "h2c")
 }
 
 // customer reports a source of the customer's name that any client could forge.

@@ -56,7 +56,7 @@ func (all values) flatten(path string, v reflect.Value) {
 		switch {
 		case v.Kind() == reflect.Pointer:
 			all[path] = value{text: "given"}
-		case !v.IsZero():
+		case v.Kind() != reflect.Struct && !v.IsZero():
 			all[path] = value{fmt.Sprint(v.Interface()), tag.Get("secret") != ""}
 		}
 	})

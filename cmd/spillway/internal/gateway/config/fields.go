@@ -8,14 +8,16 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 )
 
 // A configuration is read and written by its fields in several ways. What follows from a field is in
 // its tags, beside its name in the file: "zero" has the value that a zero field stands for, "allowed" the
 // range of a number, "file" marks the name of another file, and "secret" a value that is not shown.
 
-// A visitor is called with a pointer that is set, or a single value, with its path in the file and the
-// tags of its field.
+// A visitor is called with a pointer that is set, a struct, or a single value, with its path in the file and
+// the tags of its field.
 type visitor func(path string, v reflect.Value, tag reflect.StructTag)
 
 // visit calls f with all that v holds. Elements of lists are identified by their names, if they have
@@ -30,8 +32,9 @@ func (f visitor) visit(path string, v reflect.Value, tag reflect.StructTag, elem
 			f.visit(path, v.Elem(), tag, element)
 		}
 	case reflect.Struct:
+		f(path, v, tag)
 		for field, value := range v.Fields() {
-			f.visit(join(path, field.Tag.Get("yaml")), value, field.Tag, element)
+			f.visit(strict.Join(path, field.Tag.Get("yaml")), value, field.Tag, element)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
@@ -39,7 +42,7 @@ func (f visitor) visit(path string, v reflect.Value, tag reflect.StructTag, elem
 		}
 	case reflect.Map:
 		for _, key := range sortedKeys(v) {
-			f.visit(join(path, key.String()), v.MapIndex(key), tag, element)
+			f.visit(strict.Join(path, key.String()), v.MapIndex(key), tag, element)
 		}
 	default:
 		f(path, v, tag)
@@ -49,13 +52,6 @@ func (f visitor) visit(path string, v reflect.Value, tag reflect.StructTag, elem
 // sortedKeys returns the keys of a map with names.
 func sortedKeys(v reflect.Value) []reflect.Value {
 	return slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
-}
-
-func join(path, name string) string {
-	if path == "" {
-		return name
-	}
-	return path + "." + name
 }
 
 // nameOf returns what the i-th element of a list is called.
@@ -115,10 +111,9 @@ func Field(part any, path string) reflect.Value {
 			}
 			v = v.Elem()
 		}
-		t := v.Type()
-		for i := range t.NumField() {
-			if t.Field(i).Tag.Get("yaml") == name {
-				v = v.Field(i)
+		for field, value := range v.Fields() {
+			if field.Tag.Get("yaml") == name {
+				v = value
 				break
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -28,9 +27,9 @@ func given(v reflect.Value) *yaml.Node {
 		return given(v.Elem())
 	case reflect.Struct:
 		n := &yaml.Node{Kind: yaml.MappingNode}
-		for i := range v.NumField() {
-			if field := v.Field(i); !field.IsZero() {
-				n.Content = append(n.Content, scalar(v.Type().Field(i).Tag.Get("yaml")), given(field))
+		for field, value := range v.Fields() {
+			if !value.IsZero() {
+				n.Content = append(n.Content, scalar(field.Tag.Get("yaml")), given(value))
 			}
 		}
 		return n
@@ -47,9 +46,6 @@ func given(v reflect.Value) *yaml.Node {
 		}
 		return n
 	default:
-		if d, ok := reflect.TypeAssert[time.Duration](v); ok {
-			return scalar(d.String())
-		}
 		return scalar(v.Interface())
 	}
 }
@@ -57,6 +53,6 @@ func given(v reflect.Value) *yaml.Node {
 // scalar returns one value, in quotes where it needs them.
 func scalar(v any) *yaml.Node {
 	n := new(yaml.Node)
-	_ = n.Encode(v) // which is a number, a bool or a text
+	_ = n.Encode(v) // which is a number, a bool, a length of time or a text
 	return n
 }

@@ -25,15 +25,7 @@ func (r *Route) LimitKey() string {
 
 // limitKeys returns the limit keys of the routes to a cluster.
 func (c *Config) limitKeys(cluster string) (keys []string) {
-	routes := c.Routes
-	if len(routes) == 0 {
-		routes = []Route{{}}
-	}
-	for i := range routes {
-		r := routes[i]
-		if r.Cluster == "" && len(c.Clusters) == 1 {
-			r.Cluster = cluster
-		}
+	for _, r := range c.Defaulted().Routes {
 		if r.Cluster == cluster {
 			keys = append(keys, r.LimitKey())
 		}
@@ -41,13 +33,11 @@ func (c *Config) limitKeys(cluster string) (keys []string) {
 	return keys
 }
 
-// maxByKey checks the caps of the routes to a cluster.
-func (k *checker) maxByKey(at string, x *Cluster) {
-	known := k.config.limitKeys(x.Name)
-	for _, name := range slices.Sorted(maps.Keys(x.Shed.MaxByKey)) {
-		field := fmt.Sprintf("%s[%q]", at, name)
+// maxByKey checks the caps of a shedder by the limit keys that requests to a cluster have.
+func (k *checker) maxByKey(at, cluster string, x *Shed, known ...string) {
+	for _, name := range slices.Sorted(maps.Keys(x.MaxByKey)) {
 		if !slices.Contains(known, name) {
-			k.failf(field, "is the limit key of no route to %s, must be one of %q", x.Name, known)
+			k.failf(fmt.Sprintf("%s[%q]", at, name), "is the limit key of no route to %s, must be one of %q", cluster, known)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -165,59 +166,42 @@ func parseNetwork(text string) (netip.Prefix, error) {
 	return netip.ParsePrefix(text)
 }
 
-// mongos checks all listeners for clients of MongoDB.
-func (k *checker) mongos() {
-	all := k.config.Mongo
-	for i := range all {
-		k.mongo(fmt.Sprintf("mongo[%d]", i), &all[i])
-	}
-	k.unique("mongo", "name", len(all), func(i int) string { return all[i].Defaulted().Name })
-	k.unique("mongo", "address", len(all), func(i int) string { return portZero(all[i].Address, i) })
-	for i := range all {
-		k.otherName(fmt.Sprintf("mongo[%d].name", i), all[i].Name)
-	}
-}
-
 // otherName rejects the name of an HTTP listener or of a cluster: names must be unique,
 // because counters use them.
 func (k *checker) otherName(at, name string) {
 	if name == "" { // the address, which is its own
 		return
 	}
-	for i := range k.config.Listeners {
-		if k.config.Listeners[i].Name == name {
-			k.failf(at, "is %.64q, as that of listeners[%d] is", name, i)
-		}
+	if i := slices.IndexFunc(k.config.Listeners, func(l Listener) bool { return l.Name == name }); i >= 0 {
+		k.failf(at, "is %.64q, as that of listeners[%d] is", name, i)
 	}
-	for i := range k.config.Clusters {
-		if k.config.Clusters[i].Name == name {
-			k.failf(at, "is %.64q, as that of clusters[%d] is", name, i)
-		}
+	if i := slices.IndexFunc(k.config.Clusters, func(x Cluster) bool { return x.Name == name }); i >= 0 {
+		k.failf(at, "is %.64q, as that of clusters[%d] is", name, i)
 	}
 }
 
 func (k *checker) mongo(at string, m *Mongo) {
+	k.otherName(at+".name", m.Name)
 	k.address(at+".address", m.Address, true)
 	if m.TLS != nil && m.TLSPassthrough {
 		k.failf(at+".tls_passthrough", "is true, but with tls there is nothing to pass through")
 	}
-	k.some(at+".endpoints", len(m.Endpoints))
-	for i, e := range m.Endpoints {
-		k.address(fmt.Sprintf("%s.endpoints[%d]", at, i), e, false)
-	}
+	k.endpoints(at+".endpoints", m.Endpoints)
 	if m.SharedX509 && (m.UpstreamTLS == nil || m.UpstreamTLS.Certificate == "") {
 		k.failf(at+".shared_x509", "is true, but upstream_tls has no certificate to share")
 	}
 	k.mongoParameters(at+".parameters", m)
-	k.admission(at, &Cluster{Name: m.Defaulted().Name, Quota: m.Quota, Shed: m.Shed})
+	k.shared(at+".quota", m.Defaulted().Name, m.Quota)
+	k.maxByKey(at+".shed.max_by_key", m.Defaulted().Name, &m.Shed, m.Defaulted().Name)
 	k.mongoRetry(at+".retry", m)
 	k.mongoTune(at+".tune", m)
 }
 
 func (k *checker) mongoParameters(at string, m *Mongo) {
 	p := &m.Parameters
-	k.networks(at+".ingressConnectionEstablishmentRateLimiterBypass", p.ConnectionBypass)
-	k.networks(at+".ingressRequestRateLimiterExemptions", p.RequestExemptions)
+	const network = "a network such as 10.0.0.0/8, or an address"
+	k.each(at+".ingressConnectionEstablishmentRateLimiterBypass", p.ConnectionBypass, isNetworkOrAddress, network)
+	k.each(at+".ingressRequestRateLimiterExemptions", p.RequestExemptions, isNetworkOrAddress, network)
 	for i, name := range p.RequestApplications {
 		if name == "" {
 			k.failf(fmt.Sprintf("%s.ingressRequestRateLimiterApplicationExemptions[%d]", at, i), "is empty, must not be the prefix of every name")
@@ -238,27 +222,19 @@ func (k *checker) mongoParameters(at string, m *Mongo) {
 	}
 }
 
-func (k *checker) networks(at string, all []string) {
-	for i, text := range all {
-		if p, err := parseNetwork(text); err != nil || p.Addr().Is4In6() {
-			k.failf(fmt.Sprintf("%s[%d]", at, i), "is %.64q, must be a network such as 10.0.0.0/8, or an address", text)
-		}
-	}
+func isNetworkOrAddress(text string) bool {
+	p, err := parseNetwork(text)
+	return err == nil && !p.Addr().Is4In6()
 }
 
 func (k *checker) mongoRetry(at string, m *Mongo) {
-	if !k.good(func() { k.mongoRetryFields(at, &m.Retry) }) {
-		return
+	if m.Retry.Budget >= 0 {
+		if _, ok := try(k, at, m.Retry, budget.NewEndpoints); !ok {
+			return
+		}
 	}
 	trial := m.Defaulted()
 	trial.Retry.Mode = Mode(spillway.ModeEnforce.String()) // so that all of it is looked at
 	_, _, err := trial.Strategy(k.config)
 	policy[retry.MongoDBConfig](k, at, m.Retry, err)
-}
-
-func (k *checker) mongoRetryFields(at string, r *MongoRetry) {
-	if r.Budget >= 0 {
-		_, err := budget.NewEndpoints(policyconf.Fill[budget.EndpointsConfig](*r))
-		policy[budget.EndpointsConfig](k, at, *r, err)
-	}
 }

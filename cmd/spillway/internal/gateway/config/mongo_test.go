@@ -111,3 +111,18 @@ func TestMongoErrors(t *testing.T) {
 		t.Errorf("two listeners on one address: %v", err)
 	}
 }
+
+// TestMongoLimitKey: requests of a listener for MongoDB have its name as their limit key.
+func TestMongoLimitKey(t *testing.T) {
+	for key, good := range map[string]bool{"db": true, "web": false} {
+		c := ForUpstream("127.0.0.1:0", "127.0.0.1:1")
+		c.Mongo = []Mongo{{Name: "db", Address: "127.0.0.1:0", Endpoints: []string{"127.0.0.1:27017"}, Shed: Shed{MaxByKey: map[string]int{key: 5}}}}
+		if err := c.Check(); (err == nil) != good {
+			t.Errorf("%s: %v", key, err)
+		}
+		c = &Config{Mongo: c.Mongo}
+		if err := c.Check(); (err == nil) != good {
+			t.Errorf("%s, without HTTP: %v", key, err)
+		}
+	}
+}

@@ -15,11 +15,7 @@ type Otel struct {
 	Resource    map[string]string `yaml:"resource" jsonschema_description:"Attributes that tell this proxy from others, such as deployment.environment.name; service.name is spillway unless it is given."`
 }
 
-func (k *checker) otel() {
-	o := k.config.Otel
-	if o == nil {
-		return
-	}
+func (k *checker) otel(o *Otel) {
 	u, err := url.Parse(o.Endpoint)
 	switch {
 	case o.Endpoint == "":

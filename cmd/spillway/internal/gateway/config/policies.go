@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"net/netip"
+	"slices"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
@@ -223,10 +224,5 @@ func (c *Config) Defaulted() *Config {
 
 // isBatch reports whether the cluster of that name is one of batch work.
 func (c *Config) isBatch(cluster string) bool {
-	for i := range c.Clusters {
-		if c.Clusters[i].Name == cluster {
-			return c.Clusters[i].Batch != nil
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Clusters, func(x Cluster) bool { return x.Name == cluster && x.Batch != nil })
 }

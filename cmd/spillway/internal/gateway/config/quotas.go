@@ -26,32 +26,28 @@ func SharedDomain(e *Engine, name string, q *Quota) string {
 	return cmp.Or(q.Domain, e.Domain+"/"+name)
 }
 
-// engines checks how quotas are shared.
-func (k *checker) engines() {
-	for _, name := range slices.Sorted(maps.Keys(k.config.Quotas)) {
-		e, at := k.config.Quotas[name], "quotas."+name
-		if e.Domain == "" || len(e.Domain) > maxDomain || strings.ContainsAny(e.Domain, "{}") {
-			k.failf(at+".domain", "is %.32q, must be 1 to %d bytes without braces", e.Domain, maxDomain)
-		}
-		_, err := fleet.NewTable(e.Fleet(new(Quota)), nil)
-		policy[fleet.Config](k, at, e, err)
-		r := e.Redis
-		if r == nil {
-			k.failf(at+".redis", "is missing, must say which servers the proxies share")
-			return
-		}
-		k.some(at+".redis.addresses", len(r.Addresses))
-		for _, address := range r.Addresses {
-			k.address(at+".redis.addresses", address, false)
-		}
-		if r.Username != "" && r.PasswordFile == "" {
-			k.failf(at+".redis.password_file", "is missing, must be given with username")
-		}
+// engine checks how quotas are shared.
+func (k *checker) engine(at string, e *Engine) {
+	if e.Domain == "" || len(e.Domain) > maxDomain || strings.ContainsAny(e.Domain, "{}") {
+		k.failf(at+".domain", "is %.32q, must be 1 to %d bytes without braces", e.Domain, maxDomain)
+	}
+	_, err := fleet.NewTable(e.Fleet(new(Quota)), nil)
+	policy[fleet.Config](k, at, *e, err)
+	if e.Redis == nil {
+		k.failf(at+".redis", "is missing, must say which servers the proxies share")
+		return
+	}
+	k.endpoints(at+".redis.addresses", e.Redis.Addresses)
+	if e.Redis.Username != "" && e.Redis.PasswordFile == "" {
+		k.failf(at+".redis.password_file", "is missing, must be given with username")
 	}
 }
 
 // shared checks a quota that an engine shares.
 func (k *checker) shared(at, name string, q *Quota) {
+	if q == nil {
+		return
+	}
 	if q.Engine == "" {
 		if q.Domain != "" {
 			k.failf(at+".domain", "is %.64q, but without engine nothing is shared: leave it out", q.Domain)

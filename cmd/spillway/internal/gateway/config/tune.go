@@ -80,7 +80,7 @@ func (t *Tune) config(limit float64) (c tune.Config, ok bool) {
 // tune checks how a limit of a cluster is tuned.
 func (k *checker) tune(at string, x *Cluster) {
 	t := x.Tune
-	if t == nil || !k.good(func() { k.tuneFields(at, t) }) {
+	if !k.tunes(at, t) {
 		return
 	}
 	of, mode := "rate_limit", x.RateLimit.Mode
@@ -101,7 +101,7 @@ func (k *checker) tune(at string, x *Cluster) {
 // mongoTune checks how the rate of a request limiter is tuned.
 func (k *checker) mongoTune(at string, m *Mongo) {
 	t, p := m.Tune, &m.Parameters
-	if t == nil || !k.good(func() { k.tuneFields(at, t) }) {
+	if !k.tunes(at, t) {
 		return
 	}
 	k.tuneMode(at, t, "request_mode", m.RequestMode)
@@ -116,16 +116,20 @@ func (k *checker) mongoTune(at string, m *Mongo) {
 	}
 }
 
-// tuneFields checks what is the same for all limits.
-func (k *checker) tuneFields(at string, t *Tune) {
+// tunes checks what is the same for all limits, and reports whether it is given and good.
+func (k *checker) tunes(at string, t *Tune) bool {
 	switch {
+	case t == nil:
 	case t.Latency == 0 && t.Rejections == 0:
 		k.failf(at, "has nothing to go by, must have latency or rejections")
 	case t.Latency < 0:
 		k.failf(at+".latency", "is %v, must not be negative", t.Latency)
 	case !(t.Rejections >= 0 && t.Rejections < 1):
 		k.failf(at+".rejections", "is %v, must be 0 to less than 1", t.Rejections)
+	default:
+		return true
 	}
+	return false
 }
 
 // tuneMode reports a limit that is tuned but not enforced.

@@ -20,11 +20,7 @@ type ClusterXDS struct {
 }
 
 // xds checks how the control plane is reached.
-func (k *checker) xds() {
-	x := k.config.XDS
-	if x == nil {
-		return
-	}
+func (k *checker) xds(x *XDS) {
 	k.address("xds.address", x.Address, false)
 	if x.Node.ID == "" {
 		k.failf("xds.node.id", "is missing, must be the name by which the control plane knows this proxy")

@@ -3,7 +3,6 @@ package decisions
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -74,19 +73,20 @@ func sourceOf(e *spillway.Event) Source {
 	return s
 }
 
-// of returns the decision that an event reports.
-func of(e *spillway.Event) Decision {
-	cluster, route := Split(e.Call.Key)
+// of returns the decision that an event reports. The source may be nil.
+func of(e *spillway.Event, s Source) Decision {
 	d := Decision{
 		Time: e.Time, Reason: accounts.Reason(e.Reason).String(), Policy: e.Policy, Mode: e.Mode.String(),
-		Criticality: e.Call.Criticality.String(), Cluster: cluster, Route: route, Customer: Clean(e.Call.Customer),
-		Attempt: int(e.Call.Attempt) + 1,
+		Criticality: e.Call.Criticality.String(), Customer: Clean(e.Call.Customer), Attempt: int(e.Call.Attempt) + 1,
+	}
+	if e.Call.Key != "" {
+		d.Cluster, d.Route = Split(e.Call.Key)
 	}
 	d.Measure(e.Level, e.Limit, e.Err)
 	if e.Err != nil {
 		d.Text = clean(e.Err.Error(), maxText)
 	}
-	if s := sourceOf(e); s != nil {
+	if s != nil {
 		s.Describe(&d)
 	}
 	return d
@@ -207,15 +207,8 @@ func CallerOf(r *http.Request) string {
 			return Clean(name)
 		}
 	}
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return ""
-	}
-	a, err := netip.ParseAddr(host)
-	if err != nil {
-		return ""
-	}
-	return Network(a)
+	a, _ := netip.ParseAddrPort(r.RemoteAddr) // zero for other networks, such as Unix sockets
+	return Network(a.Addr())
 }
 
 // RequestID returns the request id that a request has, empty if none.

@@ -88,40 +88,42 @@ func (l *Log) Observe(e spillway.Event) {
 	if !e.Rejected {
 		return
 	}
-	reason := accounts.Reason(e.Reason)
-	caller := ""
-	if s := sourceOf(&e); s != nil {
-		caller = s.Caller()
+	s := sourceOf(&e)
+	if s != nil {
 		limitKey, customer := s.Place()
 		e.Call.Key, e.Call.Customer = cmp.Or(limitKey, e.Call.Key), cmp.Or(e.Call.Customer, customer)
 	}
-	l.count(e.Time, reason, &e.Call, e.Mode, caller)
-	r := l.ring(reason, e.Call.Criticality)
-	sample, line := l.due(r, e.Time)
-	if sample || line {
-		l.add(r, of(&e), sample, line)
-	}
+	l.reject(&e, s, "")
 }
 
 // Reject adds a rejection that the proxy made itself, without a policy.
 func (l *Log) Reject(now time.Time, reason accounts.Reason, call spillway.Call, s Source, level, limit float64, unit string) {
-	l.count(now, reason, &call, spillway.ModeEnforce, s.Caller())
-	r := l.ring(reason, call.Criticality)
-	sample, line := l.due(r, now)
+	l.reject(&spillway.Event{
+		Time: now, Reason: spillway.Reason(reason), Policy: ByProxy, Mode: spillway.ModeEnforce, Call: call, Level: level, Limit: limit,
+	}, s, unit)
+}
+
+// reject counts a rejection, and keeps a sample and writes a line if they are due. The source may be nil. The
+// unit is that of what the proxy itself measured.
+func (l *Log) reject(e *spillway.Event, s Source, unit string) {
+	reason, caller := accounts.Reason(e.Reason), ""
+	if s != nil {
+		caller = s.Caller()
+	}
+	l.count(e.Time, reason, &e.Call, e.Mode, caller)
+	r := l.ring(reason, e.Call.Criticality)
+	sample, line := r.due(e.Time), !l.silent.Load() && r.lines.Admit(e.Time)
 	if !sample && !line {
 		return
 	}
-	cluster, route := "", ""
-	if call.Key != "" {
-		cluster, route = Split(call.Key)
+	d := of(e, s)
+	d.MeasuredByProxy(e.Level, e.Limit, unit)
+	if sample {
+		r.add(d)
 	}
-	d := Decision{
-		Time: now, Reason: reason.String(), Policy: ByProxy, Mode: spillway.ModeEnforce.String(), Criticality: call.Criticality.String(),
-		Cluster: cluster, Route: route, Attempt: 1,
+	if line {
+		l.write(&d, r.lines.Reset())
 	}
-	d.MeasuredByProxy(level, limit, unit)
-	s.Describe(&d)
-	l.add(r, d, sample, line)
 }
 
 // count counts a rejection for the top lists.
@@ -137,12 +139,6 @@ func (l *Log) count(now time.Time, reason accounts.Reason, call *spillway.Call, 
 	}
 }
 
-// due reports whether to keep a sample, and whether to write a line.
-func (l *Log) due(r *ring, now time.Time) (sample, line bool) {
-	sample = r.due(now)
-	return sample, !l.silent.Load() && r.lines.Admit(now)
-}
-
 // due reports whether to add a sample. It returns false while another one is being added.
 func (r *ring) due(now time.Time) bool {
 	if !r.mu.TryLock() {
@@ -154,15 +150,6 @@ func (r *ring) due(now time.Time) bool {
 	}
 	r.taken++
 	return r.taken <= perSecond
-}
-
-func (l *Log) add(r *ring, d Decision, sample, line bool) {
-	if sample {
-		r.add(d)
-	}
-	if line {
-		l.write(&d, r.lines.Reset())
-	}
 }
 
 func (r *ring) add(d Decision) {
@@ -185,22 +172,15 @@ func (l *Log) write(d *Decision, leftOut uint64) {
 	}
 	what := d.Entry()
 	args := make([]any, 0, 40)
-	add := func(name, value string) {
-		if value != "" {
-			args = append(args, name, value)
+	add := func(namesAndValues ...string) {
+		for pair := range slices.Chunk(namesAndValues, 2) {
+			if pair[1] != "" {
+				args = append(args, pair[0], pair[1])
+			}
 		}
 	}
-	add("reason", d.Reason)
-	add("policy", d.Policy)
-	add("listener", d.Listener)
-	add("cluster", d.Cluster)
-	add("route", d.Route)
-	add("path", d.Path)
-	add("customer", d.Customer)
-	add("caller", d.Caller)
-	add("class", d.Criticality)
-	add("request_id", d.RequestID)
-	add("trace_id", d.TraceID)
+	add("reason", d.Reason, "policy", d.Policy, "listener", d.Listener, "cluster", d.Cluster, "route", d.Route, "path", d.Path,
+		"customer", d.Customer, "caller", d.Caller, "class", d.Criticality, "request_id", d.RequestID, "trace_id", d.TraceID)
 	if d.Unit != "" {
 		if d.Measured != nil {
 			args = append(args, "measured", *d.Measured)
@@ -210,11 +190,7 @@ func (l *Log) write(d *Decision, leftOut uint64) {
 		}
 		args = append(args, "unit", d.Unit)
 	}
-	add("setting", d.Setting)
-	add("error", d.Text)
-	add("do", what.Do)
-	add("settings", strings.Join(d.Settings(), ", "))
-	add("runbook", what.Link())
+	add("setting", d.Setting, "error", d.Text, "do", what.Do, "settings", strings.Join(d.Settings(), ", "), "runbook", what.Link())
 	l.logger.Warn(text, append(args, "left_out", leftOut)...)
 }
 

@@ -40,11 +40,10 @@ type whatNow struct {
 // ServeSamples writes samples of rejections that match, the latest first.
 func (l *Log) ServeSamples(w http.ResponseWriter, r *http.Request) {
 	n, asJSON, err := shape(r, usualShown, mostShown)
-	if err != nil {
-		textpage.Serve(w, http.StatusBadRequest, err.Error()+"\n")
-		return
+	var f *Filter
+	if err == nil {
+		f, err = newFilter(r.URL.Query(), "n", "format")
 	}
-	f, err := newFilter(r.URL.Query(), "n", "format")
 	if err != nil {
 		textpage.Serve(w, http.StatusBadRequest, err.Error()+"\n")
 		return

@@ -3,6 +3,7 @@ package decisions
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -67,9 +68,9 @@ func (d *Decision) write(w io.Writer) {
 // listed returns names with their values, without the names that have none: "cluster web, route /".
 func listed(namesAndValues ...string) string {
 	var all []string
-	for i := 0; i < len(namesAndValues); i += 2 {
-		if value := namesAndValues[i+1]; value != "" {
-			all = append(all, namesAndValues[i]+" "+Clean(value))
+	for pair := range slices.Chunk(namesAndValues, 2) {
+		if pair[1] != "" {
+			all = append(all, pair[0]+" "+Clean(pair[1]))
 		}
 	}
 	return strings.Join(all, ", ")

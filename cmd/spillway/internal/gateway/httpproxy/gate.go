@@ -165,8 +165,7 @@ type cluster struct {
 }
 
 // replace is Replace, and has the places follow.
-func (x *cluster) replace(ctx context.Context, logger *slog.Logger, u *upstream.Version) error {
-	err := x.Replace(ctx, logger, u)
+func (x *cluster) replace(ctx context.Context, logger *slog.Logger, u *upstream.Version) {
+	x.Replace(ctx, logger, u)
 	x.pool.Limit(u.Places(false), u.Places(true))
-	return err
 }

@@ -61,9 +61,7 @@ func (n *Change) rehearse(dial dialFunc) error {
 			return err
 		}
 		n.clusters[named.Name], n.versions[named.Name] = x, u
-		if err := x.replace(n.proxy.base, n.proxy.logger, u); err != nil {
-			return err
-		}
+		x.replace(n.proxy.base, n.proxy.logger, u)
 	}
 	return nil
 }

@@ -63,7 +63,11 @@ func (b *builder) cluster(name string) *config.Cluster {
 // A reason, if any, says how its meaning is another one.
 func try[T any](b *builder, x, next *T, c document.Part, field, reason string) bool {
 	at, trial := b.trial(next)
-	return b.settle(c, at+field, reason, trial.Check(), func() { *x = *next })
+	accepted := settle(c, at+field, reason, trial.Check())
+	if accepted {
+		*x = *next
+	}
+	return accepted
 }
 
 // trial returns the name of a part of the configuration, and a configuration to try it in.
@@ -105,29 +109,23 @@ func put[T any](b *builder, x *T, c document.Part, field, reason string) bool {
 	if !c.There() {
 		return false
 	}
+	value, ok, problem := any(c.Text()), true, ""
 	switch config.Field(config.Clone(x), field).Interface().(type) {
 	case time.Duration:
-		d, ok := c.Duration()
-		if ok {
-			return assign(b, x, c, field, reason, d)
-		}
-		c.Leave("it is no length of time such as 1.5s", "")
+		value, ok = c.Duration()
+		problem = "it is no length of time such as 1.5s"
 	case int:
-		n, ok := c.Count()
-		if ok && n >= 0 {
-			return assign(b, x, c, field, reason, n)
-		}
-		c.Leave("it is no number from 0 to 2147483647", "")
+		value, ok = c.Count()
+		problem = "it is no number from 0 to 2147483647"
 	case float64:
-		f, ok := c.Number()
-		if ok {
-			return assign(b, x, c, field, reason, f)
-		}
-		c.Leave("it is no number", "")
-	default:
-		return assign(b, x, c, field, reason, c.Text())
+		value, ok = c.Number()
+		problem = "it is no number"
 	}
-	return false
+	if !ok {
+		c.Leave(problem, "")
+		return false
+	}
+	return assign(b, x, c, field, reason, value)
 }
 
 // limit sets a limit of a cluster, where the greatest numbers represent none.
@@ -149,28 +147,15 @@ func (b *builder) limit(x *config.Cluster, c document.Part, field, reason string
 	return false
 }
 
-// settle puts a change in place unless err says that it is not accepted, and reports
-// whether it did.
-func (b *builder) settle(c document.Part, field, reason string, err error, put func()) bool {
+// settle says what happened to a leaf, and reports whether it was carried: err says why the proxy does not
+// accept it.
+func settle(c document.Part, field, reason string, err error) bool {
 	if err != nil {
 		c.Leave("the proxy does not accept it: "+err.Error(), "")
-		return false
+	} else {
+		c.Change(field, reason)
 	}
-	put()
-	c.Change(field, reason)
-	return true
-}
-
-// unique returns an error for two documents of one name.
-func unique(docs []Document) error {
-	seen := make(map[string]bool)
-	for _, d := range docs {
-		if seen[d.Name] {
-			return fmt.Errorf("%s is given twice", d.Name)
-		}
-		seen[d.Name] = true
-	}
-	return nil
+	return err == nil
 }
 
 // place adds a cluster, or returns the name of the one that is the same but for the

@@ -18,14 +18,15 @@ import (
 func Envoy(docs []Document, o Options) (*Result, error) {
 	e := envoyImport{
 		builder: newBuilder(o), clusters: make(map[string]*config.Cluster), used: make(map[string]bool),
-		secrets: make(map[string]document.Part), wanted: make(map[string][]int),
+		secrets: make(map[string]document.Part), wanted: make(map[string][]*listening),
 	}
-	if err := unique(docs); err != nil {
-		return nil, err
-	}
-	roots, err := e.roots(docs)
+	roots, err := e.documents(docs, tree)
 	if err != nil {
 		return nil, err
+	}
+	for i := range roots {
+		roots[i].Single = true
+		e.find(roots[i], nil)
 	}
 	described := e.allRoutes()
 	e.mixed()
@@ -47,33 +48,13 @@ func Envoy(docs []Document, o Options) (*Result, error) {
 	return e.done(roots)
 }
 
-// roots reads the documents, and finds what they have.
-func (e *envoyImport) roots(docs []Document) (all []document.Part, err error) {
-	for _, d := range docs {
-		root, err := e.read(d)
-		if err != nil {
-			return nil, err
-		}
-		root.Single = true
-		if len(docs) > 1 {
-			root.Path = d.Name + ": "
-		}
-		all = append(all, root)
-		e.find(root, noListener)
-	}
-	return all, nil
-}
-
 // allRoutes imports listeners, clusters and routes, and reports whether routes were found.
 func (e *envoyImport) allRoutes() bool {
-	var listeners []string // their names, empty for listeners that could not be imported
-	for _, c := range e.found.listeners {
+	for _, l := range e.found.listeners {
 		before := len(e.Files)
-		name := e.listener(c)
-		if name == "" {
+		if l.name = e.listener(l.Part); l.name == "" {
 			e.Files = e.Files[:before]
 		}
-		listeners = append(listeners, name)
 	}
 	for _, c := range e.found.clusters {
 		e.newCluster(c)
@@ -82,9 +63,9 @@ func (e *envoyImport) allRoutes() bool {
 	e.resolve()
 	for _, c := range e.found.routes {
 		var names []string
-		for _, n := range c.listeners {
-			if listeners[n] != "" {
-				names = append(names, listeners[n])
+		for _, l := range c.listeners {
+			if l.name != "" {
+				names = append(names, l.name)
 			}
 		}
 		if len(c.listeners) > 0 && len(names) == 0 {
@@ -101,26 +82,31 @@ type envoyImport struct {
 	*builder
 
 	found struct {
-		clusters, listeners []document.Part
-		routes              []routing
+		clusters  []document.Part
+		listeners []*listening
+		routes    []routing
 	}
 	clusters map[string]*config.Cluster
 	order    []string
 	used     map[string]bool          // by routes
 	secrets  map[string]document.Part // by name
-	wanted   map[string][]int         // the listeners of route configurations by name
+	wanted   map[string][]*listening  // the listeners of route configurations by name
 	note15   bool                     // some route has Envoy's default timeout
 }
 
-// A routing is a route configuration, and the numbers of the listeners that it is of; none
-// means all.
+// A listening is a listener, and its name, empty if it could not be imported.
+type listening struct {
+	document.Part
+
+	name string
+}
+
+// A routing is a route configuration, and the listeners that it is of; none means all.
 type routing struct {
 	document.Part
 
-	listeners []int
+	listeners []*listening
 }
-
-const noListener = -1
 
 // resolve finds the listeners of route configurations outside of all listeners: the ones that
 // name them. Where listeners name route configurations, one that none names is for none.
@@ -138,26 +124,26 @@ func (e *envoyImport) resolve() {
 	e.found.routes = kept
 }
 
-// find looks for resources, within a listener or outside of all.
-func (e *envoyImport) find(c document.Part, listener int) {
+// find looks for resources, within a listener or, if it is nil, outside of all.
+func (e *envoyImport) find(c document.Part, listener *listening) {
 	switch {
 	case c.Get("virtual_hosts").There():
-		of := []int{listener}
-		if listener == noListener {
-			of = nil
+		r := routing{Part: c}
+		if listener != nil {
+			r.listeners = []*listening{listener}
 		}
-		e.found.routes = append(e.found.routes, routing{c, of})
+		e.found.routes = append(e.found.routes, r)
 		return
 	case c.Get("load_assignment").There() || c.Get("lb_policy").There() || c.Get("circuit_breakers").There():
 		e.found.clusters = append(e.found.clusters, c)
 		return
 	case c.Get("filter_chains").There():
-		listener = len(e.found.listeners)
-		e.found.listeners = append(e.found.listeners, c)
+		listener = &listening{Part: c}
+		e.found.listeners = append(e.found.listeners, listener)
 	case c.Get("name").There() && (c.Get("tls_certificate").There() || c.Get("validation_context").There()):
 		e.secrets[c.Get("name").Text()] = c
 	}
-	if name := c.At("rds", "route_config_name"); name.There() && listener != noListener {
+	if name := c.At("rds", "route_config_name"); name.There() && listener != nil {
 		e.wanted[name.Text()] = append(e.wanted[name.Text()], listener)
 		name.Carry("routes[].listeners")
 	}
@@ -170,14 +156,14 @@ func (e *envoyImport) find(c document.Part, listener int) {
 // route configuration outside of all listeners are for each, and so are all where there
 // is one listener only.
 func (e *envoyImport) mixed() {
-	seen := make(map[int]bool)
+	seen := make(map[*listening]bool) // nil: outside of all
 	for _, c := range e.found.routes {
 		of := c.listeners
 		if len(of) == 0 || len(e.found.listeners) < 2 {
-			of = []int{noListener}
+			of = []*listening{nil}
 		}
 		for _, at := range of {
-			if len(seen) > 0 && (at == noListener || seen[at] || seen[noListener]) {
+			if len(seen) > 0 && (at == nil || seen[at] || seen[nil]) {
 				e.Notef("there are several route configurations for a listener: the first route of any that matches decides")
 				return
 			}

@@ -52,7 +52,7 @@ func (e *envoyImport) endpoints(x *config.Cluster, c document.Part) {
 	if n := assigned.Get("cluster_name"); n.Text() == x.Name {
 		n.Carry("clusters[].name")
 	}
-	fresh := true
+	var all []string
 	for _, group := range assigned.Get("endpoints").List() {
 		for _, endpoint := range group.Get("lb_endpoints").List() {
 			address := endpoint.At("endpoint", "address", "socket_address")
@@ -61,14 +61,12 @@ func (e *envoyImport) endpoints(x *config.Cluster, c document.Part) {
 				address.Leave("it is no address of TCP", "")
 				continue
 			}
-			all := []string{text}
-			if !fresh {
-				all = append(slices.Clone(x.Endpoints), text)
+			if assign(e.builder, x, address, "endpoints", "", append(slices.Clone(all), text)) {
+				all = x.Endpoints
 			}
-			fresh = !assign(e.builder, x, address, "endpoints", "", all) && fresh
 		}
 	}
-	if fresh {
+	if len(all) == 0 {
 		e.Notef("cluster %q has no address that could be imported: it got the endpoint %s", x.Name, e.options.Upstream)
 	}
 }

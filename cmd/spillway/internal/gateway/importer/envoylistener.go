@@ -38,7 +38,7 @@ func (e *envoyImport) listener(c document.Part) (name string) {
 	trial.Listeners = append(slices.Clip(trial.Listeners), l)
 	trial.Clusters, trial.Routes = []config.Cluster{*e.cluster("any")}, nil
 	before := e.Mark()
-	if !e.settle(address, "listeners[].address", "", trial.Check(), func() {}) {
+	if !settle(address, "listeners[].address", "", trial.Check()) {
 		return ""
 	}
 	if problem := e.secure(&l, chains); problem != "" {

@@ -33,7 +33,7 @@ func (e *envoyImport) outliers(x *config.Cluster, c document.Part) {
 		at := c.Get(f.field)
 		n, ok := at.Count()
 		switch {
-		case ok && n >= 0:
+		case ok:
 			assign(e.builder, x, at, "outlier_detection."+f.field, f.reason, float64(cmp.Or(n, f.zero))/f.units)
 		case at.There():
 			at.Leave("it is no number from 0 to 2147483647", "")

@@ -71,21 +71,23 @@ func (e *envoyImport) virtualHost(host document.Part, alone bool) {
 			names = append(names, name)
 		}
 	}
-	denied := make(map[string]int) // how many routes there were before one that denies
-	routes := host.Get("routes").List()
-	for _, route := range routes {
+	type denial struct {
+		document.Part
+
+		before int // how many routes there were
+	}
+	var denied []denial
+	for _, route := range host.Get("routes").List() {
 		if denies(route) {
-			denied[route.Path] = len(e.config.Routes)
+			denied = append(denied, denial{route, len(e.config.Routes)})
 			continue
 		}
 		e.route(names, route, host.Get("retry_policy"))
 	}
-	for _, route := range routes {
-		before, ok := denied[route.Path]
-		switch {
-		case ok && alone && before == len(e.config.Routes):
+	for _, route := range denied {
+		if alone && route.before == len(e.config.Routes) {
 			route.LeaveAs(Traffic, "requests that it matches are answered 404", "")
-		case ok:
+		} else {
 			route.LeaveAs(Security, "Envoy does not pass these requests on; here the routes after it would", "the same rule in the service, or in front of the proxy")
 		}
 	}
@@ -154,12 +156,10 @@ func (e *envoyImport) route(hosts []string, c, inherited document.Part) {
 			"it is for gRPC calls and upgraded connections; others have body_timeout and write_timeout of the listener", cmp.Or(d, -1))
 	}
 	x := config.Clone(e.known(name.Text()))
-	own := action.Get("retry_policy")
-	if own.There() {
-		e.retries(x, own)
-	} else {
-		e.retries(x, inherited)
+	if own := action.Get("retry_policy"); own.There() {
+		inherited = own
 	}
+	e.retries(x, inherited)
 	name.Carry("routes[].cluster")
 	e.used[name.Text()] = true
 	r.Cluster = e.place(x)
@@ -202,35 +202,21 @@ func (e *envoyImport) match(r *config.Route, c document.Part) bool {
 	return ok
 }
 
-// header imports what a header must be.
+// header imports what a header must be: its name, and one condition that is understood.
 func (e *envoyImport) header(r *config.Route, c document.Part) bool {
-	name := c.Get("name")
-	value := c.Get("exact_match")
-	if !value.There() {
-		value = c.At("string_match", "exact")
-	}
-	present := c.Get("present_match")
-	known := 1 // fields that are understood
+	name, text := c.Get("name").Text(), c.Get("string_match")
 	switch {
-	case name.Text() == "" || strings.HasPrefix(name.Text(), ":") && name.Text() != ":method":
+	case name == "", strings.HasPrefix(name, ":") && name != ":method", len(c.Fields()) != 2:
 		return false
-	case value.There():
-		known++
-		if part := c.At("string_match"); part.There() && len(part.Fields()) != 1 {
-			return false
-		}
-	case present.Text() == "true":
-		known++
+	case c.Get("exact_match").There():
+		return e.condition(r, c, name, c.Get("exact_match").Text())
+	case text.Get("exact").There() && len(text.Fields()) == 1:
+		return e.condition(r, c, name, text.Get("exact").Text())
+	case c.Get("present_match").Text() == "true":
+		return e.condition(r, c, name, "*")
 	default:
 		return false
 	}
-	if len(c.Fields()) != known {
-		return false
-	}
-	if !value.There() {
-		return e.condition(r, c, name.Text(), "*")
-	}
-	return e.condition(r, c, name.Text(), value.Text())
 }
 
 // condition adds what a header, or the method, must be, unless there is such a condition.
@@ -295,7 +281,7 @@ func (e *envoyImport) retries(x *config.Cluster, c document.Part) {
 	x.Retry.Attempts = 2 // one retry, where none is said
 	retries := c.Get("num_retries")
 	switch n, ok := retries.Count(); {
-	case ok && n >= 0:
+	case ok:
 		assign(e.builder, x, retries, "retry.attempts", "with the first attempt", n+1)
 	case retries.There():
 		retries.Leave("it is no number from 0 to 2147483647", "")

@@ -25,8 +25,7 @@ func (e *envoyImport) serverTLS(owner string, chain document.Part) (_ *config.Se
 	case !strings.HasSuffix(kind.Text(), ".DownstreamTlsContext"):
 		return nil, "its transport socket is not TLS as this proxy has it"
 	}
-	socket.Get("name").Carry(to + "tls")
-	kind.Carry(to + "tls")
+	carry(to+"tls", socket.Get("name"), kind)
 	common := t.Get("common_tls_context")
 	pair, problem := e.pair(owner, to, common)
 	if problem != "" {
@@ -55,6 +54,13 @@ func (e *envoyImport) serverTLS(owner string, chain document.Part) (_ *config.Se
 	return s, ""
 }
 
+// carry says of parts that they were carried to one field.
+func carry(to string, parts ...document.Part) {
+	for _, c := range parts {
+		c.Carry(to)
+	}
+}
+
 // isTrue reports whether a leaf is true, as itself or in a wrapper.
 func isTrue(c document.Part) bool { return c.Text() == "true" || c.Get("value").Text() == "true" }
 
@@ -67,9 +73,7 @@ func (e *envoyImport) pair(owner, to string, common document.Part) (files [2]str
 			return files, "its certificate comes from a secret discovery service; write it to files"
 		}
 		pairs = append(pairs, secret.Get("tls_certificate"))
-		for _, at := range []document.Part{named, secret.Get("name"), secret.Get("@type")} {
-			at.Carry(to + "tls.certificate")
-		}
+		carry(to+"tls.certificate", named, secret.Get("name"), secret.Get("@type"))
 	}
 	if len(pairs) != 1 {
 		return files, "it has several certificates, or none that is given, and must have one"
@@ -135,9 +139,7 @@ func (e *envoyImport) tlsOptions(to string, common document.Part) {
 		common.Get("validation_context_sds_secret_config"), common.At("combined_validation_context", "validation_context_sds_secret_config"),
 	} {
 		if secret := e.secrets[sds.Get("name").Text()]; secret.At("validation_context", "trusted_ca").There() {
-			for _, at := range []document.Part{sds, secret.Get("name"), secret.Get("@type")} {
-				at.Carry(to + "tls")
-			}
+			carry(to+"tls", sds, secret.Get("name"), secret.Get("@type"))
 		}
 	}
 	switch low := common.At("tls_params", "tls_minimum_protocol_version"); low.Text() {
@@ -146,7 +148,7 @@ func (e *envoyImport) tlsOptions(to string, common document.Part) {
 	}
 }
 
-// clientTLS imports how endpoints are connected to, and reports whether it could be.
+// clientTLS imports how endpoints are connected to.
 func (e *envoyImport) clientTLS(x *config.Cluster, socket document.Part) {
 	t := socket.Get("typed_config")
 	kind := t.Get("@type")
@@ -160,8 +162,7 @@ func (e *envoyImport) clientTLS(x *config.Cluster, socket document.Part) {
 		socket.LeaveAs(Security, "connections to endpoints are in the clear or by TLS", "")
 		return
 	}
-	socket.Get("name").Carry("clusters[].tls")
-	kind.Carry("clusters[].tls")
+	carry("clusters[].tls", socket.Get("name"), kind)
 	x.TLS = new(config.ClientTLS)
 	common := t.Get("common_tls_context")
 	e.serverName(x, t.Get("sni"), common)

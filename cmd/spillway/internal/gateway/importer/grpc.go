@@ -20,11 +20,12 @@ const maxAttemptsOfGRPC = 5
 // their own with the same endpoint. Routes are in the order in which grpc looks for
 // names: methods, services, all.
 func GRPC(d Document, o Options) (*Result, error) {
-	b := newBuilder(o)
-	root, err := b.read(d)
+	g := grpcImport{builder: newBuilder(o)}
+	roots, err := g.documents([]Document{d}, tree)
 	if err != nil {
 		return nil, err
 	}
+	root := &roots[0]
 	if _, ok := root.Value.(map[string]any); !ok {
 		return nil, fmt.Errorf("%s: is no service config: it must be an object", d.Name)
 	}
@@ -32,7 +33,9 @@ func GRPC(d Document, o Options) (*Result, error) {
 		return nil, fmt.Errorf("%s: %w", d.Name, err)
 	}
 	root.Fold = true // as encoding/json does for grpc-go, whose example says MaxAttempts
-	g := grpcImport{builder: b, ratio: b.throttling(root.Get("retry_throttling"))}
+	g.base = g.cluster("upstream")
+	g.base.Protocol, g.base.Retry.Mode = "http2", "off"
+	g.throttling(root.Get("retry_throttling"))
 	g.health(root.At("health_check_config", "service_name"))
 	for _, method := range root.Get("method_config").List() {
 		g.method(method)
@@ -42,9 +45,9 @@ func GRPC(d Document, o Options) (*Result, error) {
 	}
 	root.Get("load_balancing_policy").Leave("of two random endpoints, the one with fewer requests in flight is used", "")
 	g.fallback()
-	b.nothing = len(b.config.Routes) == 0 && g.status == nil && g.ratio == 0
-	slices.SortStableFunc(b.config.Routes, func(x, y config.Route) int { return rank(x) - rank(y) })
-	return b.done([]document.Part{root})
+	g.nothing = len(g.config.Routes) == 0 && g.base.Health == nil && g.base.Retry.Ratio == 0
+	slices.SortStableFunc(g.config.Routes, func(x, y config.Route) int { return rank(x) - rank(y) })
+	return g.done(roots)
 }
 
 // rank orders routes as grpc looks for names.
@@ -63,27 +66,23 @@ func rank(r config.Route) int {
 type grpcImport struct {
 	*builder
 
-	ratio  float64 // of the throttling; 0: no throttling
-	status *config.Health
-	all    bool // some method config is for all methods
+	base *config.Cluster // what the clusters of all methods have
+	all  bool            // some method config is for all methods
 }
 
-// throttling returns the ratio of retries.
-func (b *builder) throttling(c document.Part) float64 {
+// throttling imports the ratio of retries.
+func (g *grpcImport) throttling(c document.Part) {
 	if !c.There() {
-		b.Notef("retryThrottling is missing, and grpc would retry without bound: retries are bound to 0.1 for each request, the default of retry.ratio")
-		return 0
+		g.Notef("retryThrottling is missing, and grpc would retry without bound: retries are bound to 0.1 for each request, the default of retry.ratio")
+		return
 	}
 	ratio := c.Get("token_ratio")
-	f, ok := ratio.Number()
-	trial := b.cluster("upstream")
-	if !ok || f <= 0 {
+	if f, ok := ratio.Number(); !ok || f <= 0 {
 		ratio.Leave("it must be above 0", "")
 	} else {
-		assign(b, trial, ratio, "retry.ratio", "ratio limits the retries per request; grpc stops while half of the tokens are spent", f)
+		assign(g.builder, g.base, ratio, "retry.ratio", "ratio limits the retries per request; grpc stops while half of the tokens are spent", f)
 	}
 	c.Get("max_tokens").Leave("the budget holds 1000 times retry.ratio, and begins empty", "")
-	return trial.Retry.Ratio
 }
 
 // health imports health checks.
@@ -91,25 +90,14 @@ func (g *grpcImport) health(c document.Part) {
 	if !c.There() {
 		return
 	}
-	x := g.cluster("upstream")
-	x.Health = &config.Health{Type: "grpc"}
-	if put(g.builder, x, c, "health.service", "the proxy asks each endpoint again and again, and does not keep a stream") {
-		g.status = x.Health
-	}
-}
-
-// newCluster is one as all methods have it.
-func (g *grpcImport) newCluster() *config.Cluster {
-	x := g.cluster("upstream")
-	x.Protocol = "http2"
-	x.Retry.Ratio, x.Retry.Mode = g.ratio, "off"
-	x.Health = g.status
-	return x
+	next := config.Clone(g.base)
+	next.Health = &config.Health{Type: "grpc", Service: c.Text()}
+	try(g.builder, g.base, next, c, "health.service", "the proxy asks each endpoint again and again, and does not keep a stream")
 }
 
 // method imports a method config: a cluster, and a route for each name.
 func (g *grpcImport) method(c document.Part) {
-	x := g.newCluster()
+	x := config.Clone(g.base)
 	g.retry(x, c.Get("retry_policy"))
 	c.Get("hedging_policy").Leave("the proxy does not send a request twice at once", "retries, after a refusal")
 	for _, field := range []string{"max_request_message_bytes", "max_response_message_bytes"} {
@@ -215,5 +203,5 @@ func (g *grpcImport) fallback() {
 	if len(g.config.Routes) == 0 || g.all {
 		return
 	}
-	g.config.Routes = append(g.config.Routes, config.Route{Cluster: g.place(g.newCluster())})
+	g.config.Routes = append(g.config.Routes, config.Route{Cluster: g.place(config.Clone(g.base))})
 }

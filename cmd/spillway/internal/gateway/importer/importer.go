@@ -13,6 +13,7 @@ package importer
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/importer/document"
@@ -75,16 +76,36 @@ func (r *Result) Err() error {
 	}
 }
 
-// read returns the root of a document. Of several, each has its name in its paths.
-func (r *Result) read(d Document) (document.Part, error) {
-	value, err := strict.Source(d).Tree(maxSize)
-	if err != nil {
-		return document.Part{}, err
+// documents returns the roots of documents, by what read makes of each. Of several documents, each has its name in its paths.
+func (r *Result) documents(docs []Document, read func(Document) (any, error)) (roots []document.Part, err error) {
+	for i, d := range docs {
+		if slices.ContainsFunc(docs[:i], func(other Document) bool { return other.Name == d.Name }) {
+			return nil, fmt.Errorf("%s is given twice", d.Name)
+		}
+	}
+	for _, d := range docs {
+		value, err := read(d)
+		if err != nil {
+			return nil, err
+		}
+		root := r.Root(value)
+		if len(docs) > 1 {
+			root.Path = d.Name + ": "
+		}
+		roots = append(roots, root)
+	}
+	return roots, nil
+}
+
+// tree returns a document in YAML or JSON.
+func tree(d Document) (value any, err error) {
+	if err := strict.Source(d).Decode(&value, maxSize); err != nil {
+		return nil, err
 	}
 	switch value.(type) {
 	case map[string]any, []any:
-		return r.Root(value), nil
+		return value, nil
 	default:
-		return document.Part{}, fmt.Errorf("%s must be an object or a list", d.Name)
+		return nil, fmt.Errorf("%s must be an object or a list", d.Name)
 	}
 }

@@ -27,16 +27,9 @@ const defaultMongoUpstream = "127.0.0.1:27017"
 func MongoDB(docs []Document, o Options) (*Result, error) {
 	m := mongoImport{builder: newBuilder(o)}
 	m.x = config.Mongo{Address: cmp.Or(o.Listen, DefaultMongoListen)}
-	if err := unique(docs); err != nil {
+	roots, err := m.documents(docs, uriOrTree)
+	if err != nil {
 		return nil, err
-	}
-	var roots []document.Part
-	for _, d := range docs {
-		root, err := m.document(d, len(docs) > 1)
-		if err != nil {
-			return nil, err
-		}
-		roots = append(roots, root)
 	}
 	for _, root := range roots {
 		if root.Get("scheme").There() && root.Get("hosts").There() {
@@ -63,22 +56,17 @@ type mongoImport struct {
 	exposed bool // the listener would be without the TLS that the server has
 }
 
-// document reads a connection string, or a file in YAML or JSON.
-func (m *mongoImport) document(d Document, several bool) (root document.Part, err error) {
+// uriOrTree reads a connection string, or a file in YAML or JSON.
+func uriOrTree(d Document) (any, error) {
 	text := strings.TrimSpace(string(d.Text))
-	if len(d.Text) <= maxSize && (strings.HasPrefix(text, "mongodb://") || strings.HasPrefix(text, "mongodb+srv://")) {
-		value, err := parseURI(text)
-		if err != nil {
-			return root, fmt.Errorf("%s: %w", d.Name, err) // without the text, which may have a password
-		}
-		root = m.Root(value)
-	} else if root, err = m.read(d); err != nil {
-		return root, err
+	if len(d.Text) > maxSize || !strings.HasPrefix(text, "mongodb://") && !strings.HasPrefix(text, "mongodb+srv://") {
+		return tree(d)
 	}
-	if several {
-		root.Path = d.Name + ": "
+	value, err := parseURI(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.Name, err) // without the text, which may have a password
 	}
-	return root, nil
+	return value, nil
 }
 
 // uri imports a connection string.
@@ -183,13 +171,9 @@ func (m *mongoImport) behaviour(options document.Part) {
 	if n, ok := options.Get("maxadaptiveretries").Count(); ok && n > 0 {
 		assign(m.builder, &m.x, options.Get("maxadaptiveretries"), "retry.max_retries", "", n)
 	}
+	options.Get("directconnection").Change("mongo[].topology", "drivers see the proxy as a mongos, and connect to it only")
 	for _, c := range options.Fields() {
-		switch document.LastField(c.Path) {
-		case "directconnection":
-			c.Change("mongo[].topology", "drivers see the proxy as a mongos, and connect to it only")
-		default:
-			c.LeaveAs(rankOfOption(c.Path), "it is for drivers, and stays in the connection strings of clients", "")
-		}
+		c.LeaveAs(rankOfOption(c.Path), "it is for drivers, and stays in the connection strings of clients", "")
 	}
 }
 

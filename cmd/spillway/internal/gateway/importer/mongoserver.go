@@ -31,11 +31,8 @@ func (m *mongoImport) server(root document.Part) {
 		a.Carry("the default")
 	}
 	for _, part := range []string{"security", "net"} {
-		for _, c := range root.Get(part).Fields() {
-			switch document.LastField(c.Path) {
-			case "key_file", "cluster_auth_mode", "cluster_ip_source_allowlist", "unix_domain_socket", "ipv6", "compression", "wire_object_check":
-				c.LeaveAs(Detail, "it is between servers, or stays with the server", "")
-			}
+		for _, name := range []string{"clusterAuthMode", "clusterIpSourceAllowlist", "compression", "ipv6", "keyFile", "unixDomainSocket", "wireObjectCheck"} {
+			root.At(part, name).LeaveAs(Detail, "it is between servers, or stays with the server", "")
 		}
 	}
 	for _, part := range []string{"storage", "systemLog", "processManagement", "replication", "sharding",

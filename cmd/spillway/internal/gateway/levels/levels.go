@@ -33,8 +33,7 @@ func Of(p *gateway.Proxy, c *config.Config, now time.Time) (l admin.Levels, acce
 	for i := range c.Listeners {
 		if x, ok := s.Listeners[c.Listeners[i].Name]; ok {
 			level := listenerLevel(p, c.Listeners[i].Name, x.Open, s.Resets[c.Listeners[i].Name])
-			held := s.Clients[c.Listeners[i].Name]
-			level.Clients = &admin.Clients{Requests: held.Requests, Waiting: held.Waiting, Evicted: held.Evicted, Rejected: held.Rejected}
+			level.Clients = new(admin.Clients(s.Clients[c.Listeners[i].Name]))
 			l.Listeners = append(l.Listeners, level)
 		}
 	}

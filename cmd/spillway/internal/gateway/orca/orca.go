@@ -71,7 +71,7 @@ func Parse(text string) (Report, bool) {
 	case "TEXT":
 		return ofText(rest)
 	case "JSON":
-		return ofJSON(rest)
+		return read([]byte(rest), protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal)
 	case "BIN":
 		return ofBase64(rest)
 	}
@@ -124,15 +124,6 @@ func ofText(text string) (Report, bool) {
 	return of(&m), true
 }
 
-// ofJSON reads an object as protobuf has it in JSON.
-func ofJSON(text string) (Report, bool) {
-	var m orcapb.OrcaLoadReport
-	if (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal([]byte(text), &m) != nil {
-		return Report{}, false
-	}
-	return of(&m), true
-}
-
 // ofBase64 reads base64 with or without padding, as gRPC sends both.
 func ofBase64(text string) (Report, bool) {
 	text = strings.TrimRight(strings.TrimSpace(text), "=")
@@ -147,9 +138,11 @@ func ofBase64(text string) (Report, bool) {
 }
 
 // Decode reads an xds.data.orca.v3.OrcaLoadReport.
-func Decode(message []byte) (Report, bool) {
+func Decode(message []byte) (Report, bool) { return read(message, proto.Unmarshal) }
+
+func read(message []byte, unmarshal func([]byte, proto.Message) error) (Report, bool) {
 	var m orcapb.OrcaLoadReport
-	if proto.Unmarshal(message, &m) != nil {
+	if unmarshal(message, &m) != nil {
 		return Report{}, false
 	}
 	return of(&m), true

@@ -7,6 +7,7 @@
 package tuner
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -34,10 +35,8 @@ type Config struct {
 
 // A Tuner adjusts a limit. It is safe for concurrent use; make one with [New].
 type Tuner struct {
-	name     string
+	config   Config
 	tuner    *tune.Tuner
-	limit    Limit
-	logger   *slog.Logger
 	interval time.Duration
 	values   []float64
 	set      float64   // what it was set to, successfully
@@ -51,13 +50,10 @@ func New(c Config) (*Tuner, error) {
 	if err != nil {
 		return nil, err
 	}
-	reaction := c.Tune.Reaction
-	if reaction == 0 {
-		reaction = 500 * time.Millisecond
-	}
+	reaction := cmp.Or(c.Tune.Reaction, 500*time.Millisecond)
 	return &Tuner{
-		name: c.Name, tuner: engine, limit: c.Limit, logger: c.Logger,
-		interval: max(reaction/2, time.Millisecond), values: make([]float64, len(c.Tune.Signals)), set: engine.Limit(),
+		config: c, tuner: engine, set: engine.Limit(),
+		interval: max(reaction/2, time.Millisecond), values: make([]float64, len(c.Tune.Signals)),
 	}, nil
 }
 
@@ -77,7 +73,7 @@ func (t *Tuner) Run(ctx context.Context) {
 
 // step reads the signals and adjusts the limit once.
 func (t *Tuner) step(ctx context.Context, now time.Time) {
-	used := t.limit.Read(ctx, now, t.values)
+	used := t.config.Limit.Read(ctx, now, t.values)
 	if ctx.Err() != nil {
 		return
 	}
@@ -92,18 +88,18 @@ func (t *Tuner) step(ctx context.Context, now time.Time) {
 
 // put sets the limit.
 func (t *Tuner) put(ctx context.Context, now time.Time, limit float64) {
-	err := t.limit.Set(ctx, limit)
+	err := t.config.Limit.Set(ctx, limit)
 	switch {
 	case ctx.Err() != nil:
 		return
 	case err != nil:
 		if !t.failing {
-			t.logger.Error("a limit cannot be set", "limit", t.name, "to", limit, "error", err)
+			t.config.Logger.Error("a limit cannot be set", "limit", t.config.Name, "to", limit, "error", err)
 		}
 	default:
 		t.set, t.at = limit, now
 		if t.failing {
-			t.logger.Info("a limit can be set again", "limit", t.name, "to", limit)
+			t.config.Logger.Info("a limit can be set again", "limit", t.config.Name, "to", limit)
 		}
 	}
 	t.failing = err != nil
@@ -120,8 +116,8 @@ func (t *Tuner) tell(m tune.Move) {
 	case !m.Applied:
 		text = "a limit would be moved"
 	}
-	t.logger.Log(context.Background(), level, text,
-		"limit", t.name, "from", m.From, "to", m.To, "rule", m.Rule.String(), "reason", m.Reason())
+	t.config.Logger.Log(context.Background(), level, text,
+		"limit", t.config.Name, "from", m.From, "to", m.To, "rule", m.Rule.String(), "reason", m.Reason())
 }
 
 // Limit returns the target value of the limit.

@@ -41,7 +41,7 @@ func (x *Cluster) RoundTrip(r *http.Request) (*http.Response, error) {
 // Replace replaces the version in use by u, and checks its endpoints until ctx ends. Requests
 // that wait continue to wait, and the state of endpoints is kept. It is not for concurrent
 // use.
-func (x *Cluster) Replace(ctx context.Context, logger *slog.Logger, u *Version) (err error) {
+func (x *Cluster) Replace(ctx context.Context, logger *slog.Logger, u *Version) {
 	u.endpoints.work = &x.work
 	old := x.current.Load()
 	if old != nil {
@@ -52,14 +52,13 @@ func (x *Cluster) Replace(ctx context.Context, logger *slog.Logger, u *Version) 
 		if old.checker != nil {
 			old.checker.stop() // so that nothing changes while it is taken over
 		}
-		err = u.endpoints.inherit(old.endpoints, u.config.Health != nil && old.config.Health != nil)
+		u.endpoints.inherit(old.endpoints, u.config.Health != nil && old.config.Health != nil)
 	}
 	x.current.Store(u)
 	if old != nil {
 		old.Close()
 	}
 	u.check(ctx, logger)
-	return err
 }
 
 // Close closes the version in use.

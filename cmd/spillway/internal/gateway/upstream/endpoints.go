@@ -55,7 +55,7 @@ type endpoint struct {
 // requests arrive, it is tried repeatedly.
 const lose = 10 * time.Second
 
-func newEndpoints(x *config.Cluster, secured *tls.Config) (*endpoints, error) {
+func newEndpoints(x *config.Cluster, secured *tls.Config) *endpoints {
 	e := &endpoints{scheme: "http", each: x.MaxConnections, always: x.Protocol == "http2", policy: x.Balancing(), work: new(processor)}
 	for _, address := range x.Subset() {
 		e.all = append(e.all, &endpoint{Endpoint: balance.NewEndpoint(), address: address, health: health{wake: make(chan struct{}, 1)}})
@@ -67,9 +67,7 @@ func newEndpoints(x *config.Cluster, secured *tls.Config) (*endpoints, error) {
 			e.each, second = e.each-1, 1
 		}
 	}
-	if err := e.assemble(time.Now()); err != nil {
-		return nil, err
-	}
+	e.assemble(time.Now())
 	e.plain = newTransport(x, e.each)
 	e.plain.Protocols.SetHTTP1(true)
 	if secured != nil {
@@ -78,17 +76,16 @@ func newEndpoints(x *config.Cluster, secured *tls.Config) (*endpoints, error) {
 	if x.Protocol != "http1" {
 		e.second = newSecondTransport(x, second, secured)
 	}
-	return e, nil
+	return e
 }
 
 // assemble makes the set of the endpoints. Its times count from start.
-func (e *endpoints) assemble(start time.Time) (err error) {
+func (e *endpoints) assemble(start time.Time) {
 	all := make([]*balance.Endpoint, 0, len(e.all))
 	for _, x := range e.all {
 		all = append(all, x.Endpoint)
 	}
-	e.set, err = balance.New(e.policy, start, all)
-	return err
+	e.set = balance.New(e.policy, start, all)
 }
 
 // Silent peers on HTTP/2 receive a PING.
@@ -249,7 +246,7 @@ func (e *endpoints) aim(r *http.Request, x *endpoint) *http.Request {
 // inherit takes over the endpoints that existed before, with their health if both versions check it, and
 // starts new endpoints slowly. e must not be in use yet, and the health checks of the old endpoints must
 // have stopped.
-func (e *endpoints) inherit(old *endpoints, health bool) error {
+func (e *endpoints) inherit(old *endpoints, health bool) {
 	known := make(map[string]*endpoint, len(old.all))
 	for _, o := range old.all {
 		known[o.address] = o
@@ -267,13 +264,10 @@ func (e *endpoints) inherit(old *endpoints, health bool) error {
 			old.set.SetHealthy(time.Now(), o.Endpoint, true)
 		}
 	}
-	if err := e.assemble(old.set.Start()); err != nil {
-		return err
-	}
+	e.assemble(old.set.Start())
 	for _, x := range fresh {
 		e.set.Ramp(time.Now(), x)
 	}
-	return nil
 }
 
 // dial replaces the function that makes connections.

@@ -18,10 +18,7 @@ func TestDownIsNoFlicker(t *testing.T) {
 	defer server.Close()
 	address := server.Listener.Addr().String()
 	for _, all := range [][]string{{address}, {address, address}} {
-		e, err := newEndpoints(&config.Cluster{Endpoints: all}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := newEndpoints(&config.Cluster{Endpoints: all}, nil)
 		noon := time.Now()
 		for _, x := range e.all {
 			x.failed.Store(int64(noon.Sub(e.set.Start())))
@@ -62,10 +59,7 @@ func TestRequestsOfTheConfigurationBefore(t *testing.T) {
 	defer server.Close()
 	address := server.Listener.Addr().String()
 	for _, all := range [][]string{{address}, {address, address}} {
-		e, err := newEndpoints(&config.Cluster{Endpoints: all}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := newEndpoints(&config.Cluster{Endpoints: all}, nil)
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://127.0.0.1:1/path", nil)
 		if err != nil {
 			t.Fatal(err)

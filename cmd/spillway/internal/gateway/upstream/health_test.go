@@ -52,11 +52,7 @@ func TestIntervals(t *testing.T) {
 			at = append(at, time.Since(begun))
 			return nil
 		}
-		e, err := newEndpoints(&config.Cluster{Endpoints: []string{"x:1"}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.endpoints, c.close = e, func() {}
+		c.endpoints, c.close = newEndpoints(&config.Cluster{Endpoints: []string{"x:1"}}, nil), func() {}
 		c.start(t.Context(), slog.New(slog.DiscardHandler), c.follow)
 		time.Sleep(50 * time.Second)
 		c.stop()

@@ -22,10 +22,7 @@ type payer struct {
 // was learned. others is how many times as many calls of the same kind come by other proxies. change changes reports.
 func costsOf(t *testing.T, payers []payer, minutes int, others float64, change func(i int, r *orca.Report) bool) map[string]cost.KeyStats {
 	t.Helper()
-	e, err := newEndpoints(&config.Cluster{Endpoints: []string{"a:1", "b:1"}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := newEndpoints(&config.Cluster{Endpoints: []string{"a:1", "b:1"}}, nil)
 	random := rand.New(rand.NewPCG(1, 2))
 	start := time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)
 	now := start
@@ -172,10 +169,7 @@ func TestReportsThatTeachNothing(t *testing.T) {
 
 // TestEndpointsThatStopReporting: the time that passes until a report is not known, and later reports do not make up for it.
 func TestEndpointsThatStopReporting(t *testing.T) {
-	e, err := newEndpoints(&config.Cluster{Endpoints: []string{"a:1"}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := newEndpoints(&config.Cluster{Endpoints: []string{"a:1"}}, nil)
 	x, now := e.all[0], time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)
 	total := func(want time.Duration, known bool) {
 		t.Helper()

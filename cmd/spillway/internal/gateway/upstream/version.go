@@ -105,10 +105,7 @@ func makeVersion(o Options) (*Version, error) {
 		return nil, err
 	}
 	policies.Observer = o.Observer
-	u := &Version{config: x, mode: c.Mode, secrets: o.Secrets.Text, plane: o.Plane}
-	if u.endpoints, err = newEndpoints(x, o.Secrets.Config); err != nil {
-		return nil, err
-	}
+	u := &Version{config: x, mode: c.Mode, secrets: o.Secrets.Text, plane: o.Plane, endpoints: newEndpoints(x, o.Secrets.Config)}
 	if o.Dial != nil {
 		u.endpoints.dial(o.Dial)
 	}

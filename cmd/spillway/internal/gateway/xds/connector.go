@@ -32,12 +32,7 @@ func (c *Connector) Connect(x *config.XDS, logger *slog.Logger) (upstream.Contro
 	if err != nil {
 		return nil, err
 	}
-	p := &plane{logger: logger}
-	p.closed = func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.planes, p)
-	}
+	p := &plane{connector: c, logger: logger}
 	all := spillxds.Config{Bootstrap: bootstrap, Registry: &c.registry, Observer: p.log}
 	if x.TLS != nil && x.TLS.ServerName != "" {
 		all.DialOptions = append(all.DialOptions, grpc.WithAuthority(x.TLS.ServerName))
@@ -80,14 +75,10 @@ func bootstrapOf(x *config.XDS) (*spillxds.Bootstrap, error) {
 
 // plane is a [upstream.ControlPlane].
 type plane struct {
-	client *spillxds.Client
-	logger *slog.Logger
-	health health
-	closed func()
-}
-
-func (p *plane) status(now time.Time) Status {
-	return p.health.read(p.client.Stats().AcceptedTotal, now)
+	connector *Connector
+	client    *spillxds.Client
+	logger    *slog.Logger
+	health    health
 }
 
 // Limits implements [upstream.ControlPlane].
@@ -104,7 +95,9 @@ func (p *plane) Limits(x config.ClusterXDS) (upstream.Limits, error) {
 
 // Close implements [upstream.ControlPlane].
 func (p *plane) Close() error {
-	p.closed()
+	p.connector.mu.Lock()
+	delete(p.connector.planes, p)
+	p.connector.mu.Unlock()
 	return p.client.Close()
 }
 

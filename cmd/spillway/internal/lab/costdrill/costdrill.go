@@ -15,11 +15,13 @@ package costdrill
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
@@ -102,23 +104,31 @@ func run(ctx context.Context, p *process.Process, seed uint64, learns bool, into
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	into.ExpensiveUse = float64(expensive.answered) * process.Expensive * service.Seconds() * 1e3 / measured.Seconds()
-	into.CheapAnswered = float64(cheap.answered) / float64(max(cheap.sent, 1))
+	into.ExpensiveUse = float64(expensive.answered.Load()) * process.Expensive * service.Seconds() * 1e3 / measured.Seconds()
+	into.CheapAnswered = float64(cheap.answered.Load()) / float64(max(cheap.sent.Load(), 1))
 	if !learns {
 		return nil
 	}
 	client.Timeout = patience
-	stats, err := learned(ctx, client, p.URL)
+	text, err := get(ctx, client, p.URL+process.CostsPath[1:], "")
+	if err != nil {
+		return fmt.Errorf("asking for the learned costs: %w", err)
+	}
+	var stats cost.Stats
+	if err := json.Unmarshal(text, &stats); err != nil {
+		return err
+	}
 	for _, k := range stats.Keys {
 		if k.Calls > 0 {
 			into.Costs = append(into.Costs, k)
 		}
 	}
-	return err
+	return nil
 }
 
-// get makes a call of a customer, or asks for the learned costs where it is empty.
-func get(ctx context.Context, client *http.Client, url, customer string) (*http.Response, error) {
+// get makes a call of a customer, or asks for the learned costs where it is empty. It returns the
+// answer, or an error if that is not 200.
+func get(ctx context.Context, client *http.Client, url, customer string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
@@ -126,24 +136,19 @@ func get(ctx context.Context, client *http.Client, url, customer string) (*http.
 	if customer != "" {
 		r.Header.Set(process.CustomerHeader, customer)
 	}
-	return client.Do(r)
-}
-
-// learned returns the costs that a process reports.
-func learned(ctx context.Context, client *http.Client, url string) (s cost.Stats, err error) {
-	got, err := get(ctx, client, url+process.CostsPath[1:], "")
+	got, err := client.Do(r)
 	if err != nil {
-		return s, fmt.Errorf("asking for the learned costs: %w", err)
+		return nil, err
 	}
 	defer func() { _ = got.Body.Close() }() // it was read to its end, or an error says why not
-	return s, json.NewDecoder(io.LimitReader(got.Body, 1<<20)).Decode(&s)
+	if got.StatusCode != http.StatusOK {
+		return nil, errors.New(got.Status)
+	}
+	return io.ReadAll(io.LimitReader(got.Body, 1<<20))
 }
 
 // A tally counts the calls of a customer after the warm-up.
-type tally struct {
-	mu             sync.Mutex
-	sent, answered int
-}
+type tally struct{ sent, answered atomic.Int64 }
 
 // offer sends calls at the times of a Poisson process, until the drill is over and all are answered.
 func (t *tally) offer(ctx context.Context, client *http.Client, url, customer string, start time.Time, rate float64, seed uint64) {
@@ -159,27 +164,14 @@ func (t *tally) offer(ctx context.Context, client *http.Client, url, customer st
 		}
 		counts := at >= warmUp
 		calls.Go(func() {
-			answered := call(ctx, client, url, customer)
+			_, err := get(ctx, client, url, customer)
 			if !counts {
 				return
 			}
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			t.sent++
-			if answered {
-				t.answered++
+			t.sent.Add(1)
+			if err == nil {
+				t.answered.Add(1)
 			}
 		})
 	}
-}
-
-// call makes a call, and reports whether it was answered.
-func call(ctx context.Context, client *http.Client, url, customer string) bool {
-	got, err := get(ctx, client, url, customer)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = got.Body.Close() }() // it was read to its end, or an error says why not
-	_, err = io.Copy(io.Discard, got.Body)
-	return err == nil && got.StatusCode == http.StatusOK
 }

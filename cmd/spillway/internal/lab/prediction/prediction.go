@@ -147,9 +147,9 @@ func backendOf(r *drill.Result, protected bool) sim.Service {
 	s := sim.Service{Name: "backend", CPU: sim.Constant(time.Duration(float64(time.Second) / r.CapacityRPS))}
 	switch r.Settings.Backend {
 	case process.KindMixed:
-		s.Wait = sim.Constant(5 * time.Millisecond)
+		s.Wait = sim.Constant(process.MixedWait)
 	case process.KindBlocking:
-		s.CPU, s.Wait, s.Slots = sim.Dist{}, sim.Constant(20*time.Millisecond), 8
+		s.CPU, s.Wait, s.Slots = sim.Dist{}, sim.Constant(process.SlotHold), process.Slots
 	}
 	if protected {
 		s.Ingress = &ingress.Config{Trust: ingress.Trust{Boundary: ingress.Internal}}

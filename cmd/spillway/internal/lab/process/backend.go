@@ -14,6 +14,10 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/spillhttp"
 )
 
 // A Backend is the server that a drill overloads. It runs in a Separate process, on one
@@ -30,15 +34,6 @@ type Backend struct {
 	Rounds  int           `json:"rounds"`  // of work for a call, as an earlier backend calibrated it; 0 calibrates
 }
 
-// ServeBackend serves the Backend with settings, which [StartBackend] has given to the process.
-func ServeBackend(settings string, in io.Reader, out io.Writer) error {
-	var b Backend
-	if err := json.Unmarshal([]byte(settings), &b); err != nil {
-		return err
-	}
-	return b.Serve(in, out)
-}
-
 // hello is the line with which the backend reports to its parent that it is ready.
 type hello struct {
 	Addr   string `json:"addr"`
@@ -46,9 +41,14 @@ type hello struct {
 	Error  string `json:"error"`
 }
 
-// Serve serves until in ends, which it does when the parent is gone, and then
-// exits the process. It first writes a hello to out.
-func (b Backend) Serve(in io.Reader, out io.Writer) error {
+// ServeBackend serves the Backend with settings, which [StartBackend] has given to the process,
+// until in ends, which it does when the parent is gone, and then exits the process. It first
+// writes a hello to out.
+func ServeBackend(settings string, in io.Reader, out io.Writer) error {
+	var b Backend
+	if err := json.Unmarshal([]byte(settings), &b); err != nil {
+		return err
+	}
 	runtime.GOMAXPROCS(1)
 	debug.SetGCPercent(GCPercent)
 	signal.Ignore(os.Interrupt, syscall.SIGTERM) // may go to the whole group; the parent decides
@@ -75,10 +75,23 @@ func (b Backend) serve(ln net.Listener, h http.Handler) error {
 	switch {
 	case b.Quota > 0:
 		return b.serveCustomers(ln)
-	case b.Protect:
-		return serveProtected(ln, h)
+	case b.Protect: // with defaults but for one thing: it is an internal server, so that it believes the labels
+		trust := ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.CriticalPlus}
+		return protect(ln, h, ingress.Config{Trust: trust}, spillhttp.HandlerConfig{})
 	}
 	return newServer(h).Serve(ln)
+}
+
+// protect serves next from ln with Spillway in front of it.
+func protect(ln net.Listener, next http.Handler, c ingress.Config, hc spillhttp.HandlerConfig) (err error) {
+	if hc.Ingress, err = ingress.New(c); err != nil {
+		return err
+	}
+	h, err := spillhttp.NewHandler(next, hc)
+	if err != nil {
+		return err
+	}
+	return h.Serve(newServer(h), ln)
 }
 
 // headTimeout is far above what a caller on this machine needs, however busy.

@@ -44,19 +44,10 @@ func (b Backend) serveCustomers(ln net.Listener) error {
 	if b.Learn {
 		config.Costs = costs
 	}
-	server, err := ingress.New(config)
-	if err != nil {
-		return err
-	}
-	h, err := spillhttp.NewHandler(b.customers(costs), spillhttp.HandlerConfig{
-		Ingress:  server,
+	return protect(ln, b.customers(costs), config, spillhttp.HandlerConfig{
 		Classify: func(r *http.Request) spillway.Call { return spillway.Call{Customer: r.Header.Get(CustomerHeader)} },
 		Exempt:   func(r *http.Request) bool { return r.URL.Path == CostsPath },
 	})
-	if err != nil {
-		return err
-	}
-	return h.Serve(newServer(h), ln)
 }
 
 // customers returns the handler of the customers' calls.

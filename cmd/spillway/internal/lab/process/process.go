@@ -23,7 +23,7 @@ func (e *UsageError) Error() string { return "--" + e.Flag + " " + e.Problem }
 // BackendCommand is the first argument that starts this program as a [Backend]; its settings are the second.
 const BackendCommand = "backend"
 
-// startTimeout is the longest wait for the hello of a backend.
+// startTimeout is the longest wait until a child is ready.
 const startTimeout = 10 * time.Second
 
 // A Process is a Backend in a child process, or a proxy in front of one.
@@ -48,19 +48,24 @@ func StartBackend(ctx context.Context, cpus *CPUs, b Backend) (*Process, error) 
 	}
 	p, err := newProcess("backend", BackendCommand, string(settings))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("starting the backend: %w", err)
 	}
-	p.Sheds = b.Protect
-	hello, err := p.cmd.StdoutPipe()
+	out, err := p.cmd.StdoutPipe()
+	if err == nil {
+		err = cpus.start(p.cmd.Start)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("starting the backend: %w", err)
 	}
-	if err := cpus.start(p.cmd.Start); err != nil {
-		return nil, fmt.Errorf("starting the backend: %w", err)
+	var h hello
+	if err := p.hear(ctx, out, &h); err != nil {
+		return nil, fmt.Errorf("the backend did not start: %w", err)
 	}
-	if err := p.hear(ctx, hello, b.Port); err != nil {
-		return nil, err
+	if h.Error != "" {
+		p.Stop()
+		return nil, &UsageError{"port", fmt.Sprintf("is %d, which cannot be used: %s", b.Port, h.Error)}
 	}
+	p.URL, p.Rounds, p.Sheds = "http://"+h.Addr+"/", h.Rounds, b.Protect
 	return p, nil
 }
 
@@ -68,50 +73,40 @@ func StartBackend(ctx context.Context, cpus *CPUs, b Backend) (*Process, error) 
 func newProcess(name string, args ...string) (*Process, error) {
 	exe, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("finding the program to start the %s from: %w", name, err)
+		return nil, err
 	}
 	p := &Process{name: name, cmd: exec.Command(exe, args...), stderr: &head{room: 4096}, gone: make(chan struct{})}
 	p.cmd.Stderr = p.stderr
-	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
-		return nil, fmt.Errorf("starting the %s: %w", name, err)
-	}
-	return p, nil
-}
-
-// reap closes gone when the child has ended.
-func (p *Process) reap() {
-	_ = p.cmd.Wait() // how it ended is in ProcessState
-	close(p.gone)
+	p.stdin, err = p.cmd.StdinPipe()
+	return p, err
 }
 
 // signalGrace is the longest time until a parent receives a signal to its group.
 const signalGrace = 500 * time.Millisecond
 
-// hear waits for the child's hello. If none comes, the child is stopped.
-func (p *Process) hear(ctx context.Context, r io.Reader, port int) error {
+// hear waits for the message with which the child reports that it is ready. If none comes, the child is stopped.
+func (p *Process) hear(ctx context.Context, r io.Reader, message any) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	// Killing the child ends its side of the pipe, and with that the read below.
 	unwatch := context.AfterFunc(ctx, func() { _ = p.cmd.Process.Kill() })
-	var h hello
-	err := json.NewDecoder(r).Decode(&h)
+	err := json.NewDecoder(r).Decode(message)
 	unwatch()
-	go p.reap() // not before the pipe was read
-	if err == nil && h.Error == "" {
-		p.URL, p.Rounds = "http://"+h.Addr+"/", h.Rounds
+	go func() { // not before the pipe was read
+		_ = p.cmd.Wait() // how it ended is in ProcessState
+		close(p.gone)
+	}()
+	if err == nil {
 		return nil
 	}
 	p.Stop()
-	if h.Error != "" {
-		return &UsageError{"port", fmt.Sprintf("is %d, which cannot be used: %s", port, h.Error)}
-	}
 	if p.cmd.ProcessState.ExitCode() < 0 { // by a signal, which the parent may also receive, but later
 		select {
 		case <-ctx.Done():
 		case <-time.After(signalGrace):
 		}
 	}
-	return fmt.Errorf("the backend did not start: %w", errors.Join(context.Cause(ctx), err, p.stderr.err()))
+	return errors.Join(context.Cause(ctx), err, p.stderr.err())
 }
 
 // Outage stops all calls of the backend for d.
@@ -133,19 +128,14 @@ func (p *Process) Stop() {
 // Watch returns a copy of ctx that is cancelled when the child ends early.
 func (p *Process) Watch(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	done := make(chan struct{})
 	go func() {
-		defer close(done)
 		select {
 		case <-p.gone:
 			cancel(fmt.Errorf("the %s ended in the middle of the drill: %v: %w", p.name, p.cmd.ProcessState, p.stderr.err()))
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, func() {
-		cancel(nil)
-		<-done
-	}
+	return ctx, func() { cancel(nil) }
 }
 
 // head is a writer that keeps the first bytes and discards the rest.

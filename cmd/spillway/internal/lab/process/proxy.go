@@ -67,15 +67,9 @@ func runProxy(ctx context.Context, dir string, backend *Process) (*Process, erro
 	if err != nil {
 		return nil, err
 	}
-	go p.reap()
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	unwatch := context.AfterFunc(ctx, func() { _ = p.cmd.Process.Kill() }) // which ends the read below
-	defer unwatch()
-	message, err := ready.Receive(said)
-	if err != nil {
-		p.Stop()
-		return nil, errors.Join(context.Cause(ctx), p.stderr.err())
+	var message ready.Message
+	if err := p.hear(ctx, said, &message); err != nil {
+		return nil, err
 	}
 	p.URL = "http://" + message.Listeners[proxyListener] + "/"
 	return p, nil

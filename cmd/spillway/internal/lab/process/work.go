@@ -46,18 +46,16 @@ func (b Backend) work() func(context.Context) bool {
 	}
 }
 
-// degrades reports whether the answer to a call is to be a cheap one.
-func (b Backend) degrades(ctx context.Context) bool {
-	return b.Degrade && spillway.DegradationFrom(ctx) > spillway.DegradationNone
+// cheaper returns how many times cheaper than usual the answer to a call is to be.
+func (b Backend) cheaper(ctx context.Context) int {
+	if b.Degrade && spillway.DegradationFrom(ctx) > spillway.DegradationNone {
+		return cheapAnswer
+	}
+	return 1
 }
 
 // rounds is the work of a call.
-func (b Backend) rounds(ctx context.Context) int {
-	if b.degrades(ctx) {
-		return b.Rounds / cheapAnswer
-	}
-	return b.Rounds
-}
+func (b Backend) rounds(ctx context.Context) int { return b.Rounds / b.cheaper(ctx) }
 
 // pool returns the work of a call that needs one of few slots, such as the
 // connections of a database. It waits for one while its caller waits; what
@@ -70,11 +68,7 @@ func (b Backend) pool() func(context.Context) bool {
 		case <-ctx.Done():
 			return false
 		}
-		hold := SlotHold
-		if b.degrades(ctx) {
-			hold /= cheapAnswer
-		}
-		time.Sleep(hold)
+		time.Sleep(SlotHold / time.Duration(b.cheaper(ctx)))
 		<-free
 		return true
 	}

@@ -10,22 +10,10 @@ import (
 )
 
 func verdictOf(r *drill.Result) page.Verdict {
-	broken := 0
-	for _, c := range r.Checks {
-		if !c.Pass {
-			broken++
-		}
-	}
-	switch {
-	case r.Interrupted:
+	if r.Interrupted {
 		return page.Verdict{Class: "stopped", Word: "INTERRUPTED", Text: "no verdict: the drill was stopped before its end"}
-	case r.Passed():
-		return page.Verdict{Class: "pass", Word: "PASS", Text: fmt.Sprintf("all %d checks hold", len(r.Checks))}
-	case broken == 0:
-		return page.Verdict{Class: "stopped", Word: "NO VERDICT", Text: "nothing was checked"}
-	default:
-		return page.Verdict{Class: "fail", Word: "FAIL", Text: fmt.Sprintf("%d of %d checks do not hold", broken, len(r.Checks))}
 	}
+	return page.VerdictOf(r.Checks, func(c drill.Check) bool { return c.Pass }, "checks", "checked")
 }
 
 // A panel compares one measure of both runs by the length of two bars.
@@ -35,6 +23,8 @@ type panel struct {
 	// Mark is the position of a bound, in percent of the width; 0: no bound.
 	Mark      float64
 	MarkLabel string
+
+	full float64 // the value that a bar of full width represents
 }
 
 type bar struct {
@@ -44,7 +34,6 @@ type bar struct {
 	// time that was waited for it, and is Open.
 	Width float64
 	Open  bool
-	Fate  string
 }
 
 // headline returns the three main comparisons: goodput, attempts per call, and time to
@@ -56,8 +45,8 @@ func headline(r *drill.Result) []panel {
 		useful.value, when = some(r.Afterwards), "after"
 	}
 	goodput := panelOf(r, useful, "Useful answers "+when+" the "+stepName(r), r.CapacityRPS)
-	if r.CapacityRPS > 0 && len(goodput.Bars) > 0 {
-		goodput.Mark = 100 * r.CapacityRPS / widest(r, useful, r.CapacityRPS)
+	if r.CapacityRPS > 0 {
+		goodput.Mark = 100 * r.CapacityRPS / goodput.full
 		goodput.MarkLabel = "capacity " + perSecond(r.CapacityRPS)
 	}
 	return []panel{
@@ -68,36 +57,22 @@ func headline(r *drill.Result) []panel {
 }
 
 func panelOf(r *drill.Result, m measure, title string, least float64) panel {
-	p, full := panel{Title: title}, widest(r, m, least)
-	for _, run := range []struct {
-		name string
-		*drill.Run
-	}{{"without", r.Without}, {"with", r.With}} {
-		b := bar{Name: run.name, Cell: m.cell(r, run.Run), Fate: m.fate}
-		if run.Run != nil {
-			if v := m.value(run.Run); v != nil {
-				b.Width = 100 * *v / full
-			} else {
-				b.Width, b.Open = 100, true
-			}
+	p := panel{Title: title, full: max(least, math.SmallestNonzeroFloat64)}
+	for _, c := range callers(r) {
+		if v := m.of(c.Run); v != nil {
+			p.full = max(p.full, *v)
+		}
+	}
+	for _, c := range callers(r) {
+		b := bar{Name: c.Name, Cell: m.cell(r, c.Run)}
+		if v := m.of(c.Run); v != nil {
+			b.Width = 100 * *v / p.full
+		} else if c.Run != nil {
+			b.Width, b.Open = 100, true
 		}
 		p.Bars = append(p.Bars, b)
 	}
 	return p
-}
-
-// widest returns the value that a bar of full width represents.
-func widest(r *drill.Result, m measure, least float64) float64 {
-	w := math.Max(least, math.SmallestNonzeroFloat64)
-	for _, run := range []*drill.Run{r.Without, r.With} {
-		if run == nil {
-			continue
-		}
-		if v := m.value(run); v != nil {
-			w = math.Max(w, *v)
-		}
-	}
-	return w
 }
 
 // lengthOf returns how many seconds the phase of that name lasts.

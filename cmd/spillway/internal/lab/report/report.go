@@ -31,22 +31,23 @@ var reportJS string
 // style is the own style of the page.
 var style = page.Palette + reportCSS
 
-var document = template.Must(template.New("page").Parse(pageHTML))
+// document has what the page computes of a result as functions.
+var document = template.Must(template.New("page").Funcs(template.FuncMap{
+	"verdict":  verdictOf,
+	"step":     stepName,
+	"facts":    facts,
+	"headline": headline,
+	"summary":  summary,
+	"phases":   phases,
+	"classes":  classes,
+	"callers":  callers,
+}).Parse(pageHTML))
 
 // A view is the data of the template. All its numbers are from the result.
 type view struct {
 	*drill.Result
-	Verdict  page.Verdict
-	Step     string
-	Facts    []string
-	Headline []panel
-	Summary  []row
-	ByPhase  phaseTable
-	Classes  []classRow
-	Runs     []caller
-	Charts   []chart
-	Terms    []term
-
+	Charts []chart
+	Terms  []term
 	CSP    string
 	Styles []template.CSS
 	Code   []template.JS
@@ -64,21 +65,13 @@ func Write(w io.Writer, r *drill.Result) error {
 		return fmt.Errorf("report: %w", err)
 	}
 	v := view{
-		Result:   r,
-		Verdict:  verdictOf(r),
-		Step:     stepName(r),
-		Facts:    facts(r),
-		Headline: headline(r),
-		Summary:  summary(r),
-		ByPhase:  phases(r),
-		Classes:  classes(r),
-		Runs:     []caller{{"without", r.Settings.Caller, r.Without}, {"with", r.Settings.Protected, r.With}},
-		Charts:   charts,
-		Terms:    terms,
-		CSP:      page.Policy([]string{page.UPlotStyle, style}, []string{page.UPlot, reportJS}),
-		Styles:   []template.CSS{template.CSS(page.UPlotStyle), template.CSS(style)},
-		Code:     []template.JS{template.JS(page.UPlot), template.JS(reportJS)},
-		Data:     template.JS(data),
+		Result: r,
+		Charts: charts,
+		Terms:  terms,
+		CSP:    page.Policy([]string{page.UPlotStyle, style}, []string{page.UPlot, reportJS}),
+		Styles: []template.CSS{template.CSS(page.UPlotStyle), template.CSS(style)},
+		Code:   []template.JS{template.JS(page.UPlot), template.JS(reportJS)},
+		Data:   template.JS(data),
 	}
 	return page.Write(w, document, v)
 }

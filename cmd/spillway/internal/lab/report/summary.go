@@ -1,8 +1,6 @@
 package report
 
 import (
-	"fmt"
-
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
 )
 
@@ -19,11 +17,11 @@ type measure struct {
 	change  func(without, with float64) string
 }
 
-// A row is a measure of both runs, in words.
+// A row is a measure of some runs, in words.
 type row struct {
 	Name, About, Fate string
-	Without, With     cell
-	Change            string
+	Cells             []cell
+	Change            string // from the first run to the second
 }
 
 // A cell is one number, as in the result and formatted.
@@ -41,7 +39,7 @@ func noteOf(before string, v int, after string) note {
 }
 
 func some(field func(*drill.Run) float64) func(*drill.Run) *float64 {
-	return func(r *drill.Run) *float64 { v := field(r); return &v }
+	return func(r *drill.Run) *float64 { return new(field(r)) }
 }
 
 // fate returns the measure that counts the calls with one end.
@@ -90,7 +88,9 @@ func felt() []measure {
 func ends() []measure {
 	local := fate("refused-throttle", "Rejected locally", "by Spillway, never sent",
 		func(c *drill.Counts) int { return c.RejectedLocal })
-	local.notes = policies
+	local.notes = func(r *drill.Run) []note {
+		return []note{noteOf("throttle", r.RejectedThrottle, ""), noteOf("in flight", r.RejectedInflight, "")}
+	}
 	return []measure{
 		local,
 		fate("refused-backend", "Rejected remotely", "last answer 503 or 429",
@@ -112,10 +112,6 @@ func capacityShare(r *drill.Run) *float64 {
 
 func samples(r *drill.Run) []note { return []note{noteOf("n =", r.Samples, "")} }
 
-func policies(r *drill.Run) []note {
-	return []note{noteOf("throttle", r.RejectedThrottle, ""), noteOf("in flight", r.RejectedInflight, "")}
-}
-
 func because(why string) func(*drill.Result, *drill.Run) string {
 	return func(*drill.Result, *drill.Run) string { return why }
 }
@@ -134,18 +130,29 @@ func summary(r *drill.Result) []row {
 	var rows []row
 	for _, m := range append(felt(), ends()...) {
 		if m.fate != "unfinished" || r.Interrupted {
-			rows = append(rows, m.row(r))
+			row := m.row(r, r.Without, r.With)
+			row.Change = m.changed(r.Without, r.With)
+			rows = append(rows, row)
 		}
 	}
 	return rows
 }
 
-func (m measure) row(r *drill.Result) row {
-	return row{
-		Name: m.name, About: m.about, Fate: m.fate,
-		Without: m.cell(r, r.Without), With: m.cell(r, r.With),
-		Change: m.changed(r.Without, r.With),
+// row returns a row with a cell for each run; nil is a run without numbers.
+func (m measure) row(r *drill.Result, runs ...*drill.Run) row {
+	row := row{Name: m.name, About: m.about, Fate: m.fate}
+	for _, run := range runs {
+		row.Cells = append(row.Cells, m.cell(r, run))
 	}
+	return row
+}
+
+// of returns the value of a run, and nil where there is no run or nothing was measured.
+func (m measure) of(run *drill.Run) *float64 {
+	if run == nil {
+		return nil
+	}
+	return m.value(run)
 }
 
 func (m measure) cell(r *drill.Result, run *drill.Run) cell {
@@ -165,42 +172,46 @@ func (m measure) cell(r *drill.Result, run *drill.Run) cell {
 }
 
 func (m measure) changed(without, with *drill.Run) string {
-	if without == nil || with == nil {
-		return ""
+	if a, b := m.of(without), m.of(with); a != nil && b != nil {
+		return m.change(*a, *b)
 	}
-	a, b := m.value(without), m.value(with)
-	if a == nil || b == nil {
-		return ""
+	return ""
+}
+
+// classes returns a row for each criticality, the highest first.
+func classes(r *drill.Result) (rows []row) {
+	if r.Without == nil {
+		return nil
 	}
-	return m.change(*a, *b)
+	for i, c := range r.Without.Classes {
+		m := fate("", c.Name, "", func(c *drill.Counts) int { return c.Goodput })
+		m.notes = func(r *drill.Run) []note {
+			return []note{noteOf("of", r.Offered, ""), noteOf("", r.Rejected(), "rejected")}
+		}
+		rows = append(rows, m.row(r, classOf(r.Without, i), classOf(r.With, i)))
+	}
+	return rows
 }
 
-// A phaseTable counts the calls of each phase by outcome. It shows what protection costs
-// without overload.
-type phaseTable struct {
-	Phases []string
-	Rows   []phaseRow
+// classOf returns a run with only the counts of one class of r.
+func classOf(r *drill.Run, class int) *drill.Run {
+	if r == nil || class >= len(r.Classes) {
+		return nil
+	}
+	return &drill.Run{Counts: r.Classes[class].Counts}
 }
 
-// A phaseRow has two cells for each phase: without, with.
-type phaseRow struct {
-	Name, Fate string
-	Cells      []cell
-}
-
-func phases(r *drill.Result) phaseTable {
-	var t phaseTable
+// phases counts the calls of each phase by outcome, which shows what protection costs without
+// overload. Each row has two cells for each phase: without, with.
+func phases(r *drill.Result) (rows []row) {
+	var runs []*drill.Run
 	for _, p := range r.Settings.Phases {
-		t.Phases = append(t.Phases, fmt.Sprintf("%s, %s capacity", p.Name, asSet(p.Load, "×")))
+		runs = append(runs, phaseOf(r.Without, p.Name), phaseOf(r.With, p.Name))
 	}
 	for _, m := range phaseMeasures() {
-		row := phaseRow{Name: m.name, Fate: m.fate}
-		for _, p := range r.Settings.Phases {
-			row.Cells = append(row.Cells, m.cell(r, phaseOf(r.Without, p.Name)), m.cell(r, phaseOf(r.With, p.Name)))
-		}
-		t.Rows = append(t.Rows, row)
+		rows = append(rows, m.row(r, runs...))
 	}
-	return t
+	return rows
 }
 
 // phaseMeasures returns the counts: offered calls, calls by outcome, and attempts sent.

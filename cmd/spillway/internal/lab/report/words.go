@@ -13,6 +13,11 @@ type caller struct {
 	Run   *drill.Run
 }
 
+// callers returns the caller without protection and the one with it.
+func callers(r *drill.Result) []caller {
+	return []caller{{"without", r.Settings.Caller, r.Without}, {"with", r.Settings.Protected, r.With}}
+}
+
 // A chart is a pair of plots, one for each caller, on the same scales. Plots are
 // drawn by report.js, which knows each by its name.
 type chart struct {

@@ -74,26 +74,18 @@ func omitted(o *scenario.Outcome) string {
 
 func callsChart(cases []scenario.Case, i int) chart {
 	c := chart{Title: cases[0].Results[0].Clients[i].Name + ": outcome per call", About: "per second, by when they were made"}
-	var stacks [][][]float64
-	used := make([]bool, len(fates))
+	top, stacks := 0.0, make([][][]float64, len(cases))
 	for j := range cases {
 		r := cases[j].Results[0]
-		var layers [][]float64
-		for k, f := range fates {
-			values := rates(f.of(&r.Clients[i].Series), r.StepS)
-			layers = append(layers, values)
-			used[k] = used[k] || peak(values) > 0
+		for _, f := range fates {
+			stacks[j] = append(stacks[j], rates(f.of(&r.Clients[i].Series), r.StepS))
 		}
-		stacks = append(stacks, layers)
+		top = max(top, peak(total(stacks[j])))
 	}
 	for k, f := range fates {
-		if used[k] {
+		if slices.ContainsFunc(stacks, func(layers [][]float64) bool { return peak(layers[k]) > 0 }) {
 			c.Keys = append(c.Keys, f.key)
 		}
-	}
-	top := 0.0
-	for _, layers := range stacks {
-		top = max(top, peak(total(layers)))
 	}
 	for j, layers := range stacks {
 		f := newFrame(cases[j].Results[0], top, perSecond)

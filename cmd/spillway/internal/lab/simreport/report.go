@@ -23,40 +23,22 @@ var pageCSS string
 // style is the style of the page.
 var style = page.Palette + pageCSS
 
-var document = template.Must(template.New("page").Parse(pageHTML))
+// document has what the page computes of a scenario as functions.
+var document = template.Must(template.New("page").Funcs(template.FuncMap{
+	"id":      func(i int) string { return fmt.Sprintf("scenario-%d", i+1) },
+	"verdict": verdictOf,
+	"shares":  sharesOf,
+	"omitted": omitted,
+	"charts":  charts,
+}).Parse(pageHTML))
 
 // A view is the data of the template.
 type view struct {
-	Title   string
-	Verdict page.Verdict
-	CSP     string
-	Style   template.CSS
-	All     []chapter
-}
-
-// A chapter is one scenario.
-type chapter struct {
-	*scenario.Outcome
-
-	ID       string
-	Verdict  page.Verdict
-	Shares   shares
-	Measures []string
-	Rows     []row
-	Checks   []check
-	Note     string // what the charts leave out
-	Charts   []chart
-}
-
-// A row is a case in the table of a scenario.
-type row struct {
-	Name  string
-	Cells []string
-}
-
-type check struct {
-	Pass bool
-	Text string
+	Title  string
+	Judged []scenario.Judgement // of all scenarios
+	CSP    string
+	Style  template.CSS
+	All    []*scenario.Outcome
 }
 
 // Write writes outcomes to w as a page of HTML. It writes nothing if it fails before
@@ -65,54 +47,16 @@ func Write(w io.Writer, all []*scenario.Outcome) error {
 	if len(all) == 0 {
 		return errors.New("simreport: there is no outcome")
 	}
-	v := view{Title: all[0].Name, Style: template.CSS(style), CSP: page.Policy([]string{style}, nil)}
+	v := view{Title: all[0].Name, Style: template.CSS(style), CSP: page.Policy([]string{style}, nil), All: all}
 	if len(all) > 1 {
 		v.Title = fmt.Sprintf("%d scenarios", len(all))
 	}
-	held, judged := 0, 0
-	for i, o := range all {
-		c := chapterOf(o, i)
-		v.All = append(v.All, c)
-		judged += len(c.Checks)
-		for _, k := range c.Checks {
-			if k.Pass {
-				held++
-			}
-		}
+	for _, o := range all {
+		v.Judged = append(v.Judged, o.Judgements...)
 	}
-	v.Verdict = verdictOf(held, judged)
 	return page.Write(w, document, v)
 }
 
-func verdictOf(held, judged int) page.Verdict {
-	switch {
-	case judged == 0:
-		return page.Verdict{Class: "stopped", Word: "NO VERDICT", Text: "nothing was expected"}
-	case held == judged:
-		return page.Verdict{Class: "pass", Word: "PASS", Text: fmt.Sprintf("all %d expectations hold", judged)}
-	default:
-		return page.Verdict{Class: "fail", Word: "FAIL", Text: fmt.Sprintf("%d of %d expectations do not hold", judged-held, judged)}
-	}
-}
-
-func chapterOf(o *scenario.Outcome, i int) chapter {
-	c := chapter{Outcome: o, ID: fmt.Sprintf("scenario-%d", i+1), Measures: o.Measures(), Shares: sharesOf(o)}
-	held := 0
-	for j := range o.Judgements {
-		k := check{o.Judgements[j].Pass, o.Judgements[j].Text()}
-		c.Checks = append(c.Checks, k)
-		if k.Pass {
-			held++
-		}
-	}
-	c.Verdict = verdictOf(held, len(c.Checks))
-	for j := range o.Cases {
-		r := row{Name: o.Cases[j].Name}
-		for _, m := range c.Measures {
-			r.Cells = append(r.Cells, o.Cases[j].Cell(m))
-		}
-		c.Rows = append(c.Rows, r)
-	}
-	c.Note, c.Charts = omitted(o), charts(o)
-	return c
+func verdictOf(all []scenario.Judgement) page.Verdict {
+	return page.VerdictOf(all, func(j scenario.Judgement) bool { return j.Pass }, "expectations", "expected")
 }

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ func (c *Config) resolve(ctx context.Context, find lookup) (*guard, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
 		return nil, wrongf("target", "is %.200q, must be a URL such as http://127.0.0.1:8080/path, without a user", c.Target)
 	}
-	port, err := strconv.ParseUint(portOf(u), 10, 16)
+	port, err := strconv.ParseUint(cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]), 10, 16)
 	if err != nil || port == 0 {
 		return nil, wrongf("target", "has port %.20q, must be 1 to 65535", u.Port())
 	}
@@ -48,17 +49,6 @@ func (c *Config) resolve(ctx context.Context, find lookup) (*guard, error) {
 		return nil, wrongf("target", "is %.200q, which has no address", c.Target)
 	}
 	return g, nil
-}
-
-func portOf(u *url.URL) string {
-	switch {
-	case u.Port() != "":
-		return u.Port()
-	case u.Scheme == "https":
-		return "443"
-	default:
-		return "80"
-	}
 }
 
 var errElsewhere = errors.New("not an address of the target")

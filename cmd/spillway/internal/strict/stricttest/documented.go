@@ -19,7 +19,7 @@ import (
 // have. The package policyconf has the tags.
 func (s Schema) documented(all *jsonschema.Schema) error {
 	l := library{}
-	for _, t := range structs(reflect.TypeOf(s.Of), nil) {
+	for _, t := range strict.Structs(reflect.TypeOf(s.Of), nil) {
 		def := all.Definitions[t.Name()]
 		if def == nil {
 			continue
@@ -40,24 +40,6 @@ func (s Schema) documented(all *jsonschema.Schema) error {
 		}
 	}
 	return nil
-}
-
-// structs returns the types of all structs in t.
-func structs(t reflect.Type, seen []reflect.Type) []reflect.Type {
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Map:
-		return structs(t.Elem(), seen)
-	case reflect.Struct:
-		if slices.Contains(seen, t) {
-			return seen
-		}
-		seen = append(seen, t)
-		for f := range t.Fields() {
-			seen = structs(f.Type, seen)
-		}
-	default: // a value
-	}
-	return seen
 }
 
 // A library has the documentation of fields, by package, type and field: throttle.Config.K.
@@ -132,21 +114,15 @@ var links = regexp.MustCompile(` \(\[\w+\]\)`)
 
 // lookup returns the comment of a field, such as load.Config.Targets.CPU.
 func (l library) lookup(target string) (string, error) {
-	name, path, _ := strings.Cut(target, ".")
+	parts := strings.Split(target, ".")
+	name := parts[0]
 	if _, ok := l[name]; !ok {
 		if err := l.read(name); err != nil {
 			return "", err
 		}
 	}
-	typ, field, _ := strings.Cut(path, ".")
-	for { // Config.Targets.CPU is Targets.CPU, as its field has the name of its type
-		inner, rest, nested := strings.Cut(field, ".")
-		if !nested {
-			break
-		}
-		typ, field = inner, rest
-	}
-	doc, ok := l[name+"."+typ+"."+field]
+	last := parts[len(parts)-2:] // Config.Targets.CPU is Targets.CPU, as its field has the name of its type
+	doc, ok := l[name+"."+last[0]+"."+last[1]]
 	if !ok {
 		return "", fmt.Errorf("%s: no such field of the library", target)
 	}

@@ -3,6 +3,7 @@ package stricttest
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"reflect"
 	"strings"
@@ -54,19 +55,17 @@ func (s Schema) Agrees(t *testing.T, update bool) {
 }
 
 func (s Schema) generate() ([]byte, error) {
-	length := Pattern(`^-?([0-9.]+(ns|us|µs|ms|s|m|h))+$|^0$`, "150ms")
+	types := map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[time.Duration](): Pattern(`^-?([0-9.]+(ns|us|µs|ms|s|m|h))+$|^0$`, "150ms"),
+	}
+	maps.Copy(types, s.Types)
 	r := jsonschema.Reflector{
 		FieldNameTag: "yaml", RequiredFromJSONSchemaTags: true, Anonymous: true,
 		Mapper: func(t reflect.Type) *jsonschema.Schema {
-			own := s.Types[t]
-			if own == nil && t == reflect.TypeFor[time.Duration]() {
-				own = length
+			if own, ok := types[t]; ok {
+				return new(*own) // to which each field adds what it means
 			}
-			if own == nil {
-				return nil
-			}
-			fresh := *own // to which each field adds what it means
-			return &fresh
+			return nil
 		},
 	}
 	all := r.Reflect(s.Of)
@@ -94,18 +93,10 @@ func (s Schema) Valid(t *testing.T) func(text string) error {
 		t.Fatal(err)
 	}
 	return func(text string) error {
-		tree, err := strict.Source{Text: []byte(text)}.Tree(1 << 24)
-		if err != nil {
+		var tree any
+		if err := (strict.Source{Text: []byte(text)}).Decode(&tree, 1<<24); err != nil {
 			t.Fatal(err)
 		}
-		asJSON, err := json.Marshal(tree)
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, err := validator.UnmarshalJSON(strings.NewReader(string(asJSON)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return schema.Validate(v)
+		return schema.Validate(tree)
 	}
 }

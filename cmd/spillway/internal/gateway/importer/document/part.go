@@ -142,13 +142,14 @@ func (c Part) Fields() (all []Part) {
 	return all
 }
 
-// leaves calls f for each leaf of c: a value, or an object or list that is empty.
+// leaves calls f for each leaf of c that has no entry in the report yet: a value, or an object or list that
+// is empty.
 func (c Part) leaves(f func(Part)) {
 	if c.report == nil {
 		return
 	}
 	below := c.Children()
-	if len(below) == 0 && c.Path != "" && !strings.HasSuffix(c.Path, ": ") { // a document may say nothing
+	if len(below) == 0 && c.Path != "" && !strings.HasSuffix(c.Path, ": ") && c.report.say(c.Path) { // a document may say nothing
 		f(c)
 	}
 	for _, part := range below {
@@ -171,13 +172,13 @@ func (c Part) Text() string {
 // Number returns a leaf as a number.
 func (c Part) Number() (float64, bool) {
 	f, err := strconv.ParseFloat(c.Text(), 64)
-	return f, err == nil && c.There()
+	return f, err == nil
 }
 
-// Count returns a whole number.
+// Count returns a whole number that is not negative.
 func (c Part) Count() (int, bool) {
 	n, err := strconv.ParseInt(c.Text(), 10, 32)
-	return int(n), err == nil && c.There()
+	return int(n), err == nil && n >= 0
 }
 
 // seconds is a length of time as protobuf has it in JSON. gRPC also reads .5s and 1.s.
@@ -198,9 +199,6 @@ func (c Part) Carry(to string) { c.Change(to, "") }
 // Change says that c was carried, and means something else, unless why is empty.
 func (c Part) Change(to, why string) {
 	c.leaves(func(leaf Part) {
-		if !c.report.say(leaf.Path) {
-			return
-		}
 		c.report.Carried = append(c.report.Carried, Carried{leaf.Path, to})
 		if why != "" {
 			c.report.Notes = append(c.report.Notes, Note{Path: leaf.Path, Value: leaf.shown(), Why: why, Rank: Detail})
@@ -210,19 +208,17 @@ func (c Part) Change(to, why string) {
 
 // Leave says of all leaves of c that were not carried why, and what to do instead. Their
 // ranks follow from their paths.
-func (c Part) Leave(why, instead string) {
-	c.leaves(func(leaf Part) { leaf.leaveOne(rankOf(leaf.Path), why, instead) })
-}
+func (c Part) Leave(why, instead string) { c.leave(rankOf, why, instead) }
 
 // LeaveAs is leave with one rank for all leaves.
 func (c Part) LeaveAs(rank Rank, why, instead string) {
-	c.leaves(func(leaf Part) { leaf.leaveOne(rank, why, instead) })
+	c.leave(func(string) Rank { return rank }, why, instead)
 }
 
-func (c Part) leaveOne(rank Rank, why, instead string) {
-	if c.report.say(c.Path) {
-		c.report.Notes = append(c.report.Notes, Note{c.Path, c.shown(), true, rank, why, instead})
-	}
+func (c Part) leave(rank func(path string) Rank, why, instead string) {
+	c.leaves(func(leaf Part) {
+		c.report.Notes = append(c.report.Notes, Note{leaf.Path, leaf.shown(), true, rank(leaf.Path), why, instead})
+	})
 }
 
 // upper is where a word begins in camel case.

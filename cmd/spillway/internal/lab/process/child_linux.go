@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -75,4 +76,9 @@ func pinThreads(cpus *unix.CPUSet) error {
 		}
 	}
 	return nil
+}
+
+// endsWithParent makes a child end when this process does, however it does.
+func endsWithParent() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

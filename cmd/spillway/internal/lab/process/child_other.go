@@ -2,6 +2,8 @@
 
 package process
 
+import "syscall"
+
 // CPUs keeps the backend and its caller on processors of their own, where
 // the system allows it.
 type CPUs struct{}
@@ -11,3 +13,6 @@ func Separate() CPUs { return CPUs{} }
 func (*CPUs) End() {}
 
 func (*CPUs) start(start func() error) error { return start() }
+
+// endsWithParent ends a child when this process ends, on systems that support it.
+func endsWithParent() *syscall.SysProcAttr { return nil }
