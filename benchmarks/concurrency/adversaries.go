@@ -229,33 +229,33 @@ var adversaries = []*Scenario{
 	{
 		Name: "X25 half from a cache, 2x", About: "half of the requests of a key need 2 ms and nothing of its pool, the other half come at twice its capacity",
 		Overload: true, End: 30 * sec, Band: 90,
-		Fill: func(p *Process) { cached(p, 2, 1600, newPool(8), exponential(20*ms)) },
+		Fill: func(p *Process) { cached(p, 2, 480, 1600, newPool(8), exponential(20*ms)) },
 	},
 	{
 		Name: "X26 half from a cache, no queue", About: "the same, where the other half wait for nothing and take 300 ms",
 		End: 30 * sec, Silent: true,
-		Fill: func(p *Process) { cached(p, 2, 1600, noQueue(), exponential(300*ms)) },
+		Fill: func(p *Process) { cached(p, 2, 480, 1600, noQueue(), exponential(300*ms)) },
 	},
 	{
 		Name: "X32 third from a cache, 2x", About: "a third of the requests of a key need 2 ms and nothing of its pool, the others come at twice its capacity",
 		Overload: true, End: 30 * sec, Band: 90,
-		Fill: func(p *Process) { cached(p, 3, 1200, newPool(8), exponential(20*ms)) },
+		Fill: func(p *Process) { cached(p, 3, 360, 1200, newPool(8), exponential(20*ms)) },
 	},
 	{
 		Name: "X33 four of five from a cache, 4x", About: "four of five need 2 ms and nothing of the pool; a limit would reject three quarters of these, too",
 		End: 30 * sec, Silent: true,
-		Fill: func(p *Process) { cached(p, -5, 8000, newPool(8), exponential(20*ms)) },
+		Fill: func(p *Process) { cached(p, -5, 1200, 8000, newPool(8), exponential(20*ms)) },
 	},
 }
 
-// cached sends so many requests per second after a quiet time. One of n finds its answer in a cache; if n is negative, all others do.
-func cached(p *Process, n int, rate float64, backend *Backend, service func(*rand.Rand) Time) {
+// cached sends calm requests per second for 10 s and then busy ones. One of n finds its answer in a cache; if n is negative, all others do.
+func cached(p *Process, n int, calm, busy float64, backend *Backend, service func(*rand.Rand) Time) {
 	cache := noQueue()
 	p.poisson(func(t Time) float64 {
 		if t < 10*sec {
-			return 0.3 * rate
+			return calm
 		}
-		return rate
+		return busy
 	}, func(_ Time, rng *rand.Rand) *Request {
 		if hit := rng.IntN(max(n, -n)) == 0; hit == (n > 0) {
 			return &Request{Service: 2 * ms, Deadline: sec, Backend: cache}
