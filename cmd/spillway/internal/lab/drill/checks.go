@@ -66,7 +66,7 @@ func (r *Result) Busy() string {
 
 // checks returns what was promised of what is protected.
 func (r *Result) checks() []Check {
-	callers, server := r.Settings.protects()
+	callers, server := r.Settings.promises()
 	storm := r.Settings.Scenario == ScenarioStorm // nothing can be promised of the outage
 	var all []Check
 	if (callers || server) && !storm {
@@ -95,7 +95,7 @@ func (r *Result) goodputBound() float64 {
 	if s.Scenario == ScenarioDegradation {
 		bound = max(bound, min(promiseDegraded, promiseDegraded/2*s.Overload))
 	}
-	if callers, _ := s.protects(); callers || s.Protect == ProtectProxy || s.Backend == process.KindBlocking {
+	if callers, _ := s.promises(); callers || s.Protect == ProtectProxy || s.Backend == process.KindBlocking {
 		return bound
 	}
 	rejected := max(0, s.Overload*float64(1+s.Retries)-max(1, bound)) * r.CapacityRPS
@@ -103,7 +103,7 @@ func (r *Result) goodputBound() float64 {
 }
 
 func (r *Result) recoveryBound() time.Duration {
-	if callers, server := r.Settings.protects(); callers && server {
+	if callers, server := r.Settings.promises(); callers && server {
 		return promiseThrottled
 	}
 	return promiseRecovery

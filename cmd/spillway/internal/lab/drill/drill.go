@@ -43,6 +43,7 @@ import (
 	"net/http"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,7 +54,6 @@ import (
 type drill struct {
 	config   Config
 	rounds   int // work of one call at the backend; 0: not calibrated yet
-	conns    int
 	cpus     process.CPUs
 	result   *Result
 	progress io.Writer
@@ -97,12 +97,10 @@ func (d *drill) run(ctx context.Context) error {
 	r := d.result
 	calls := deal(d.config.Seed, schedule(d.config.Seed, r.Settings.Phases), d.config.Mix, d.config.Clients)
 	var err error
-	if r.Without, err = d.offerTo(ctx, side{name: "[1/2] without"}, calls); err != nil {
+	if r.Without, err = d.offerTo(ctx, side{"[1/2] without", ProtectNone}, calls); err != nil {
 		return err
 	}
-	c := &d.config
-	with := side{"[2/2] with   ", c.protectsCallers(), c.protectsServer(), c.Protect == ProtectProxy}
-	if r.With, err = d.offerTo(ctx, with, calls); err != nil {
+	if r.With, err = d.offerTo(ctx, side{"[2/2] with   ", d.config.Protect}, calls); err != nil {
 		return err
 	}
 	return d.again(ctx)
@@ -115,12 +113,11 @@ func (d *drill) capacity(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.conns = d.config.Clients * share(connections(c, d.config.Deadline), d.config.Clients)
 	d.result.CapacityRPS, d.result.CapacityBeforeRPS = c, c
 	s := &d.result.Settings
 	s.Phases = d.config.phases(c)
 	s.MaxInFlight, s.MaxInFlightRule = d.config.inFlightLimit(c)
-	s.Connections = d.conns
+	s.Connections = d.config.Clients * share(connections(c, d.config.Deadline), d.config.Clients)
 	fmt.Fprintf(d.progress, "capacity %.0f/s\n", c)
 	return nil
 }
@@ -162,22 +159,20 @@ func (d *drill) start(ctx context.Context, protect bool) (*process.Process, erro
 
 // A side is one of the two runs: its name in the lines of progress, and who uses
 // Spillway in it.
-type side struct {
-	name                   string
-	callers, server, proxy bool
-}
+type side struct{ name, protect string }
 
 // offerTo makes one run with a fresh backend. Unlike elsewhere, there may be both a
 // Run and an error: ctx ended.
 func (d *drill) offerTo(ctx context.Context, s side, calls []arrival) (*Run, error) {
-	p, err := d.start(ctx, s.server)
+	_, server := protects(s.protect)
+	p, err := d.start(ctx, server)
 	if err != nil {
 		return nil, err
 	}
 	defer p.Stop()
 	ctx, unwatch := p.Watch(ctx)
 	defer unwatch()
-	if !s.proxy {
+	if s.protect != ProtectProxy {
 		return d.offerBy(ctx, s, calls, p, p)
 	}
 	front, err := process.StartProxy(ctx, p)
@@ -193,47 +188,44 @@ func (d *drill) offerTo(ctx context.Context, s side, calls []arrival) (*Run, err
 // offerBy sends the load of a run to front, which is the backend p or a proxy in front
 // of it.
 func (d *drill) offerBy(ctx context.Context, s side, calls []arrival, front, p *process.Process) (*Run, error) {
-	rate, err := closedLoop(ctx, front, d.config.wire(), warmUp)
+	c := &d.config
+	rate, err := closedLoop(ctx, front, c.wire(), warmUp)
 	if err != nil {
 		return nil, err
 	}
-	below := d.config.wire().transports(d.config.Clients, d.conns)
+	below := c.wire().transports(c.Clients, d.result.Settings.Connections)
 	defer below.close()
-	probe := newProbe(below, d.config.length())
-	c, err := d.callers(s, front.URL, probe)
+	probe := newProbe(below, c.length())
+	callers, err := d.callers(s, front.URL, probe)
 	if err != nil {
 		return nil, err
 	}
-	run, err := d.offer(ctx, s.name, newGenerator(c, d.config.Deadline, d.longest(), calls), probe, p)
+	longest := time.Duration(c.Retries+1) * c.Deadline
+	run, err := d.offer(ctx, s.name, newGenerator(callers, c.Deadline, longest, calls), probe, p)
 	if run != nil {
 		run.BackendRPS = rate
 	}
 	return run, err
 }
 
-// longest is how long a call may take.
-func (d *drill) longest() time.Duration {
-	return time.Duration(d.config.Retries+1) * d.config.Deadline
-}
-
 // callers makes a caller of url for each client, which send through p.
-func (d *drill) callers(s side, url string, p *probe) (crowd, error) {
-	c, looks := make(crowd, d.config.Clients), make([]func() levels, d.config.Clients)
-	for i := range c {
-		if !s.callers {
-			c[i] = &naive{&http.Client{Transport: p}, d.config.wire(), url, d.config.Deadline, d.config.Retries}
-			continue
-		}
-		transport, look, err := protect(p, share(d.result.Settings.MaxInFlight, len(c)))
+func (d *drill) callers(s side, url string, p *probe) ([]caller, error) {
+	c := &d.config
+	e := endpoint{&http.Client{Transport: p}, c.wire(), url, c.Deadline}
+	if callers, _ := protects(s.protect); !callers {
+		return slices.Repeat([]caller{e.naive(c.Retries)}, c.Clients), nil
+	}
+	all, looks := make([]caller, c.Clients), make([]func() levels, c.Clients)
+	for i := range all {
+		transport, look, err := protect(p, share(d.result.Settings.MaxInFlight, c.Clients))
 		if err != nil {
 			return nil, err
 		}
-		c[i], looks[i] = &protected{&http.Client{Transport: transport}, d.config.wire(), url, d.config.Deadline}, look
+		e.client = &http.Client{Transport: transport}
+		all[i], looks[i] = e.call, look
 	}
-	if s.callers {
-		p.look = func() levels { return together(looks) }
-	}
-	return c, nil
+	p.look = func() levels { return together(looks) }
+	return all, nil
 }
 
 // offer runs g and returns the results.

@@ -71,11 +71,10 @@ func (s *Settings) StepName() string {
 	return "step"
 }
 
-// protects reports who uses Spillway in the protected run. A proxy counts as a server,
-// because it makes the same promises.
-func (s *Settings) protects() (callers, server bool) {
-	return s.Protect == ProtectCallers || s.Protect == ProtectBoth,
-		s.Protect == ProtectServer || s.Protect == ProtectBoth || s.Protect == ProtectProxy
+// promises reports whose promises hold in the protected run. A proxy makes those of a server.
+func (s *Settings) promises() (callers, server bool) {
+	callers, server = protects(s.Protect)
+	return callers, server || s.Protect == ProtectProxy
 }
 
 // Work describes the work of a call at the backend.
