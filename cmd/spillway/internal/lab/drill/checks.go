@@ -29,21 +29,13 @@ const rejectionCost = 10 * time.Microsecond
 // conclude fills in everything that follows from the numbers.
 func (r *Result) conclude() {
 	r.Headline = r.headline()
-	if !r.Interrupted {
-		r.Checks = r.checks()
-		r.excuse()
-	}
-}
-
-// excuse says of a broken check that the machine was busy, if it was. The check
-// stays broken.
-func (r *Result) excuse() {
-	busy := r.Busy()
-	if busy == "" {
+	if r.Interrupted {
 		return
 	}
+	r.Checks = r.checks()
+	busy := r.Busy()
 	for i := range r.Checks {
-		if c := &r.Checks[i]; !c.Pass {
+		if c := &r.Checks[i]; !c.Pass && busy != "" { // the check stays broken
 			c.Text += " (but the machine was busy: " + busy + ")"
 		}
 	}
@@ -70,7 +62,7 @@ func (r *Result) checks() []Check {
 	storm := r.Settings.Scenario == ScenarioStorm // nothing can be promised of the outage
 	var all []Check
 	if (callers || server) && !storm {
-		all = append(all, r.checkGoodput())
+		all = append(all, atLeast("goodput", r.With.GoodputRatio, r.goodputBound(), "goodput during the step is %s of capacity"))
 	}
 	if callers || server {
 		all = append(all, r.checkRecovery())
@@ -79,12 +71,24 @@ func (r *Result) checks() []Check {
 		all = append(all, r.checkAttempts())
 	}
 	if server && !storm && len(r.With.Classes) > 0 {
-		all = append(all, r.checkOrder())
+		all = append(all, atMost("order", misplaced(r.With.Classes), promiseOrder, "goodput that a class had while a higher one was rejected is %s"))
 		if highest := &r.With.Classes[0]; highest.Offered > 0 {
 			all = append(all, r.checkHighest(highest))
 		}
 	}
-	return append(all, r.checkGenerator())
+	// Whether the other checks mean anything.
+	whole := r.With.whole()
+	return append(all, atMost("generator", float64(whole.DroppedSends)/float64(max(1, whole.Offered)), promiseDropShare, "sends that the generator had to drop are %s"))
+}
+
+// atLeast returns the check of a share that must be at least want. The text has a verb for it.
+func atLeast(name string, got, want float64, text string) Check {
+	return Check{name, got >= want, &got, want, fmt.Sprintf(text+", promised at least %s", percent(got), percent(want))}
+}
+
+// atMost returns the check of a share that must be at most want. The text has a verb for it.
+func atMost(name string, got, want float64, text string) Check {
+	return Check{name, got <= want, &got, want, fmt.Sprintf(text+", allowed at most %s", percent(got), percent(want))}
 }
 
 // goodputBound is the least goodput that is promised, as a share of capacity. A
@@ -109,15 +113,6 @@ func (r *Result) recoveryBound() time.Duration {
 	return promiseRecovery
 }
 
-func (r *Result) checkGoodput() Check {
-	want := r.goodputBound()
-	return Check{
-		Name: "goodput", Got: &r.With.GoodputRatio, Want: want,
-		Pass: r.With.GoodputRatio >= want,
-		Text: fmt.Sprintf("goodput during the step is %s of capacity, promised at least %s", percent(r.With.GoodputRatio), percent(want)),
-	}
-}
-
 func (r *Result) checkRecovery() Check {
 	got, want := r.With.RecoverS, r.recoveryBound().Seconds()
 	return Check{
@@ -133,21 +128,6 @@ func (r *Result) checkAttempts() Check {
 		Name: "retries", Got: &got, Want: promiseAttempts,
 		Pass: got <= promiseAttempts,
 		Text: fmt.Sprintf("attempts per call during the %s are %.2f, promised at most %.2f", r.Settings.StepName(), got, promiseAttempts),
-	}
-}
-
-// checkGenerator reports whether the other checks mean anything.
-func (r *Result) checkGenerator() Check {
-	offered, dropped := 0, 0
-	for _, p := range r.With.Phases {
-		offered += p.Offered
-		dropped += p.DroppedSends
-	}
-	got := float64(dropped) / float64(max(1, offered))
-	return Check{
-		Name: "generator", Got: &got, Want: promiseDropShare,
-		Pass: got <= promiseDropShare,
-		Text: fmt.Sprintf("sends that the generator had to drop are %s, allowed at most %s", percent(got), percent(promiseDropShare)),
 	}
 }
 

@@ -95,7 +95,7 @@ func (d *drill) run(ctx context.Context) error {
 		return err
 	}
 	r := d.result
-	calls := deal(d.config.Seed, schedule(d.config.Seed, r.Settings.Phases), d.config.Mix, d.config.Clients)
+	calls := schedule(d.config.Seed, r.Settings.Phases, d.config.Mix, d.config.Clients)
 	var err error
 	if r.Without, err = d.offerTo(ctx, side{"[1/2] without", ProtectNone}, calls); err != nil {
 		return err

@@ -20,8 +20,7 @@ const maxOpenCalls = 1 << 14
 type outcome uint8
 
 const (
-	notReached outcome = iota // the run was stopped before its time came
-	good
+	good outcome = iota + 1 // zero: none so far
 	late
 	rejectedThrottle
 	rejectedInflight

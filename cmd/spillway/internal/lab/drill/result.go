@@ -2,6 +2,7 @@ package drill
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
@@ -227,10 +228,5 @@ type Check struct {
 
 // Passed reports whether the drill ran to its end and all checks hold.
 func (r *Result) Passed() bool {
-	for _, c := range r.Checks {
-		if !c.Pass {
-			return false
-		}
-	}
-	return !r.Interrupted && len(r.Checks) > 0
+	return !r.Interrupted && len(r.Checks) > 0 && !slices.ContainsFunc(r.Checks, func(c Check) bool { return !c.Pass })
 }

@@ -64,37 +64,25 @@ func (c *Counts) add(r *record) {
 	c.Offered++
 	c.Attempts += int(r.attempts)
 	c.Retries += max(0, int(r.attempts)-1)
-	if n := c.of(r.outcome); n != nil {
-		*n++
-	}
+	*c.of(r.outcome)++
 	if r.outcome == rejectedThrottle || r.outcome == rejectedInflight {
 		c.RejectedLocal++
 	}
 }
 
+// of returns the number of calls with an outcome.
 func (c *Counts) of(o outcome) *int {
-	switch o {
-	case good:
-		return &c.Goodput
-	case late:
-		return &c.Late
-	case rejectedThrottle:
-		return &c.RejectedThrottle
-	case rejectedInflight:
-		return &c.RejectedInflight
-	case rejectedByBackend:
-		return &c.RejectedByBackend
-	case timedOut:
-		return &c.TimedOut
-	case dropped:
-		return &c.DroppedSends
-	case unfinished:
-		return &c.Unfinished
-	case failed:
-		return &c.Failed
-	case notReached: // was never to be sent
-	}
-	return nil
+	return [...]*int{
+		good:              &c.Goodput,
+		late:              &c.Late,
+		rejectedThrottle:  &c.RejectedThrottle,
+		rejectedInflight:  &c.RejectedInflight,
+		rejectedByBackend: &c.RejectedByBackend,
+		timedOut:          &c.TimedOut,
+		failed:            &c.Failed,
+		dropped:           &c.DroppedSends,
+		unfinished:        &c.Unfinished,
+	}[o]
 }
 
 // summary turns the records and the probe of a run into a Run. records are those
@@ -144,16 +132,12 @@ func (run *Run) summarizeStep(records []record, length, capacity float64) {
 	run.GoodputRPS = float64(run.Goodput) / length
 	run.GoodputRatio = run.GoodputRPS / capacity
 	var latencies []time.Duration
-	sent := 0
 	for i := range records {
-		if records[i].attempts > 0 {
-			sent++
-		}
 		if records[i].outcome == good {
 			latencies = append(latencies, records[i].latency())
 		}
 	}
-	if sent > 0 {
+	if sent := run.Attempts - run.Retries; sent > 0 {
 		run.AttemptsPerCall = float64(run.Attempts) / float64(sent)
 	}
 	run.Samples = len(latencies)
