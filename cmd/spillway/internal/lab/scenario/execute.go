@@ -18,25 +18,21 @@ func Execute(ctx context.Context, runs []Run, progress Progress) ([]*sim.Result,
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	results := make([]*sim.Result, len(runs))
-	next := make(chan int)
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
 	var workers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(runs)) {
+	for i := range runs {
+		free <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
 		workers.Go(func() {
-			for i := range next {
-				if ctx.Err() != nil {
-					continue
-				}
-				var err error
-				if results[i], err = runs[i].execute(ctx, i, progress); err != nil {
-					cancel(err)
-				}
+			defer func() { <-free }()
+			var err error
+			if results[i], err = runs[i].execute(ctx, i, progress); err != nil {
+				cancel(err)
 			}
 		})
 	}
-	for i := range runs {
-		next <- i
-	}
-	close(next)
 	workers.Wait()
 	return results, context.Cause(ctx)
 }

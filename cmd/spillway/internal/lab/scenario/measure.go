@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -62,67 +63,35 @@ func (e *Expectation) holds(v float64) bool {
 	return (e.Least == nil || v >= *e.Least) && (e.Most == nil || v <= *e.Most)
 }
 
-// Judge compares results with expectations. The results are in the order of the runs; with
-// several runs of a variant, it uses their mean. Runs of a sweep are judged only with the
+// judge compares the cases with the expectations. Cases of a sweep are judged only with the
 // expectations of every variant.
-func (s *Scenario) Judge(runs []Run, results []*sim.Result) []Judgement {
-	ran := func(variant string) bool {
-		return slices.ContainsFunc(runs, func(r Run) bool { return r.Variant == variant })
-	}
-	var all []Judgement
+func (s *Scenario) judge(cases []Case) (all []Judgement) {
 	for _, e := range s.Expect {
-		var seen []string
-		for i := range runs {
-			variant := runs[i].Variant
-			if slices.Contains(seen, variant) || e.Variant != "" && e.Variant != variant || e.Over != "" && !ran(e.Over) || e.Above != "" && !ran(e.Above) {
+		other := cmp.Or(e.Over, e.Above)
+		reference := slices.IndexFunc(cases, func(c Case) bool { return c.Name == other })
+		for i := range cases {
+			if e.Variant != "" && e.Variant != cases[i].Name || other != "" && reference < 0 {
 				continue
 			}
-			seen = append(seen, variant)
-			got := mean(runs, results, variant, e.Measure, e.Window)
-			if e.Over != "" {
-				got = quotient(got, mean(runs, results, e.Over, e.Measure, e.Window))
+			got := cases[i].mean(e.Measure, e.Window)
+			if other != "" {
+				got = e.compare(got, cases[reference].mean(e.Measure, e.Window))
 			}
-			if e.Above != "" {
-				got = difference(got, mean(runs, results, e.Above, e.Measure, e.Window))
-			}
-			all = append(all, Judgement{e, variant, got, got != nil && e.holds(*got)})
+			all = append(all, Judgement{e, cases[i].Name, got, got != nil && e.holds(*got)})
 		}
 	}
 	return all
 }
 
-func difference(a, b *float64) *float64 {
-	if a == nil || b == nil {
+// compare returns a over b, or how far a is above b, nil if it is unknown.
+func (e *Expectation) compare(a, b *float64) *float64 {
+	switch {
+	case a == nil || b == nil || e.Over != "" && *b == 0:
 		return nil
+	case e.Over != "":
+		return new(*a / *b)
 	}
 	return new(*a - *b)
-}
-
-func quotient(a, b *float64) *float64 {
-	if a == nil || b == nil || *b == 0 {
-		return nil
-	}
-	return new(*a / *b)
-}
-
-// mean is the mean of a measure over all runs of a variant, nil if a run lacks it.
-func mean(runs []Run, results []*sim.Result, variant, measure, window string) *float64 {
-	sum, n := 0.0, 0
-	for i := range runs {
-		if runs[i].Variant != variant {
-			continue
-		}
-		v, err := Measure(results[i], measure, window)
-		if err != nil || v == nil {
-			return nil
-		}
-		sum += *v
-		n++
-	}
-	if n == 0 {
-		return nil
-	}
-	return new(sum / float64(n))
 }
 
 // Measure returns a number of a result: NAME.FIELD, where NAME is that of clients or
@@ -292,12 +261,12 @@ func whole(v *float64) bool { return v == nil || !math.IsNaN(*v) && !math.IsInf(
 
 // emptyResult returns a result with all names of c.
 func emptyResult(c *sim.Config) *sim.Result {
-	r := &sim.Result{StepS: 1, Windows: []sim.Span{{Name: "all"}}}
-	if len(c.Windows) > 0 {
-		r.Windows = nil
-	}
+	r := &sim.Result{StepS: 1}
 	for _, w := range c.Windows {
 		r.Windows = append(r.Windows, sim.Span{Name: w.Name})
+	}
+	if len(r.Windows) == 0 {
+		r.Windows = []sim.Span{{Name: "all"}}
 	}
 	classes := []sim.ClassSummary{{Name: "SHEDDABLE"}, {Name: "SHEDDABLE_PLUS"}, {Name: "CRITICAL"}, {Name: "CRITICAL_PLUS"}}
 	for i := range c.Services {

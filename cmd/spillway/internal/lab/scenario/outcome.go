@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -40,7 +41,7 @@ type Estimate struct {
 
 // Conclude summarizes the results of runs. Results are in the order of runs.
 func (s *Scenario) Conclude(runs []Run, results []*sim.Result) *Outcome {
-	o := &Outcome{Name: s.Name, About: s.About, Source: s.Source, Claim: s.Claim, Judgements: s.Judge(runs, results)}
+	o := &Outcome{Name: s.Name, About: s.About, Source: s.Source, Claim: s.Claim}
 	for i := range runs {
 		if n := len(o.Cases); n == 0 || o.Cases[n-1].Name != runs[i].Variant {
 			o.Cases = append(o.Cases, Case{Name: runs[i].Variant})
@@ -51,17 +52,13 @@ func (s *Scenario) Conclude(runs []Run, results []*sim.Result) *Outcome {
 	for i := range o.Cases {
 		o.Cases[i].estimate()
 	}
+	o.Judgements = s.judge(o.Cases)
 	return o
 }
 
 // Passed reports whether all expectations were met.
 func (o *Outcome) Passed() bool {
-	for _, j := range o.Judgements {
-		if !j.Pass {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(o.Judgements, func(j Judgement) bool { return !j.Pass })
 }
 
 // What a table shows of clients and of services.
@@ -83,16 +80,36 @@ func (c *Case) estimate() {
 	}
 }
 
+// values returns a measure of all seeds, nil if one lacks it.
+func (c *Case) values(measure, window string) (all []float64) {
+	for _, r := range c.Results {
+		v, err := Measure(r, measure, window)
+		if err != nil || v == nil {
+			return nil
+		}
+		all = append(all, *v)
+	}
+	return all
+}
+
+// mean returns the mean of a measure over all seeds, nil if one lacks it.
+func (c *Case) mean(measure, window string) *float64 {
+	values := c.values(measure, window)
+	if values == nil {
+		return nil
+	}
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return new(sum / float64(len(values)))
+}
+
 // over estimates a measure from all seeds, in the last window.
 func (c *Case) over(measure string) Estimate {
-	e := Estimate{Measure: measure}
-	var values []float64
-	for _, r := range c.Results {
-		v, err := Measure(r, measure, "")
-		if err != nil || v == nil {
-			return e
-		}
-		values = append(values, *v)
+	e, values := Estimate{Measure: measure}, c.values(measure, "")
+	if values == nil {
+		return e
 	}
 	sum := 0.0 // above the first, so that what is the same has no spread
 	for _, v := range values {

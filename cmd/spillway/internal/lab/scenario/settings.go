@@ -19,15 +19,15 @@ func (f *File) apply(s Setting) (n int, err error) {
 			return
 		}
 		n++
-		if bad := set(v, s.Value); bad != nil {
+		if bad := give(v, s.Value); bad != nil {
 			err = fmt.Errorf("%s cannot be %q", strings.Join(path, "."), s.Value)
 		}
 	})
 	return n, err
 }
 
-// set gives v the value that a text represents.
-func set(v reflect.Value, text string) error {
+// give gives v the value that a text represents.
+func give(v reflect.Value, text string) error {
 	if v.Kind() == reflect.Pointer {
 		fresh := reflect.New(v.Type().Elem())
 		v.Set(fresh)
