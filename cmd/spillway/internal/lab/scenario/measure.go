@@ -238,19 +238,19 @@ func (s *Scenario) checkExpectations() error {
 		e, at := &s.Expect[i], fmt.Sprintf("expect[%d]", i)
 		switch _, err := Measure(empty, e.Measure, e.Window); {
 		case err != nil:
-			return &fieldError{at + ".measure", "is wrong: " + err.Error()}
+			return wrong(at+".measure", "is wrong: %v", err)
 		case !slices.Contains(variants, e.Variant):
-			return &fieldError{at + ".variant", fmt.Sprintf("is %q, which is no variant", e.Variant)}
+			return wrong(at+".variant", "is %q, which is no variant", e.Variant)
 		case !slices.Contains(variants, e.Over):
-			return &fieldError{at + ".over", fmt.Sprintf("is %q, which is no variant", e.Over)}
+			return wrong(at+".over", "is %q, which is no variant", e.Over)
 		case !slices.Contains(variants, e.Above), e.Above != "" && e.Over != "":
-			return &fieldError{at + ".above", fmt.Sprintf("is %q, must be a variant, and go without over", e.Above)}
+			return wrong(at+".above", "is %q, must be a variant, and go without over", e.Above)
 		case e.Least == nil && e.Most == nil:
-			return &fieldError{at, "has neither a least nor a most"}
+			return wrong(at, "has neither a least nor a most")
 		case !whole(e.Least) || !whole(e.Most):
-			return &fieldError{at, "has a least or a most that is no number"}
+			return wrong(at, "has a least or a most that is no number")
 		case e.Least != nil && e.Most != nil && *e.Least > *e.Most:
-			return &fieldError{at + ".least", fmt.Sprintf("is %v, must not be above most (%v)", *e.Least, *e.Most)}
+			return wrong(at+".least", "is %v, must not be above most (%v)", *e.Least, *e.Most)
 		}
 	}
 	return nil

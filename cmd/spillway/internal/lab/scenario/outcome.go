@@ -204,7 +204,7 @@ func (o *Outcome) Window() string {
 func (o *Outcome) Measures() (all []string) {
 	for _, m := range o.Cases[0].Measures {
 		for i := range o.Cases {
-			if e := o.Cases[i].find(m.Measure); e != nil && e.Mean != nil && *e.Mean != 0 {
+			if mean := o.Cases[i].find(m.Measure).Mean; mean != nil && *mean != 0 {
 				all = append(all, m.Measure)
 				break
 			}
@@ -213,19 +213,18 @@ func (o *Outcome) Measures() (all []string) {
 	return all
 }
 
-func (c *Case) find(measure string) *Estimate {
-	for i := range c.Measures {
-		if c.Measures[i].Measure == measure {
-			return &c.Measures[i]
-		}
+// find returns an estimate; the zero Estimate is that of an unknown measure.
+func (c *Case) find(measure string) (e Estimate) {
+	if i := slices.IndexFunc(c.Measures, func(e Estimate) bool { return e.Measure == measure }); i >= 0 {
+		return c.Measures[i]
 	}
-	return nil
+	return e
 }
 
 // Cell writes the estimate of a measure.
 func (c *Case) Cell(measure string) string {
 	e := c.find(measure)
-	if e == nil || e.Mean == nil {
+	if e.Mean == nil {
 		return "-"
 	}
 	s := number(*e.Mean)

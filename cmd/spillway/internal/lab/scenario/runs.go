@@ -92,7 +92,7 @@ type set struct {
 // explain says of an error that its field has this value only here.
 func (c *change) explain(err error) error {
 	if e, ok := errors.AsType[*spillway.FieldError](err); ok && c.name != "" {
-		return &fieldError{spelled(e.Path), fmt.Sprintf("%s (in %q)", e.Problem(), c.name)}
+		return wrong(spelled(e.Path), "%s (in %q)", e.Problem(), c.name)
 	}
 	return err
 }
@@ -136,7 +136,7 @@ func (s *Scenario) with(sets []set) (sim.Config, error) {
 				err = fmt.Errorf("%q names no field of this scenario", setting.Field)
 			}
 			if err != nil && set.at != "" {
-				err = &fieldError{fmt.Sprintf("%s[%d]", set.at, i), "is wrong: " + err.Error()}
+				err = wrong(fmt.Sprintf("%s[%d]", set.at, i), "is wrong: %v", err)
 			}
 			if err != nil {
 				return sim.Config{}, err
