@@ -140,13 +140,13 @@ func (r reader) section(field string, section any) {
 	}
 }
 
+// kinds are the kinds of calls in files. Calls are reads by default.
+var kinds = map[string]spillway.Kind{"": spillway.KindRead, "read": spillway.KindRead, "write": spillway.KindWrite}
+
 func (r reader) kind(k string) spillway.Kind {
-	switch k {
-	case "", "read":
-		return spillway.KindRead
-	case "write":
-		return spillway.KindWrite
+	kind, ok := kinds[k]
+	if !ok {
+		r.failf("kind", "is %q, must be read or write", k)
 	}
-	r.failf("kind", "is %q, must be read or write", k)
-	return 0
+	return kind
 }

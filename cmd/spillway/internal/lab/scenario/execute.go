@@ -9,12 +9,10 @@ import (
 	"github.com/seed90641741/spillway/sim"
 )
 
-// Progress receives the progress of run i.
-type Progress func(i int, at time.Duration)
-
 // Execute runs the simulations, one per processor at a time, and returns their results in
-// order. The results do not depend on the number of processors.
-func Execute(ctx context.Context, runs []Run, progress Progress) ([]*sim.Result, error) {
+// order. The results do not depend on the number of processors. If progress is not nil, it
+// receives the progress of each run i, from several goroutines.
+func Execute(ctx context.Context, runs []Run, progress func(i int, at time.Duration)) ([]*sim.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	results := make([]*sim.Result, len(runs))
@@ -27,24 +25,19 @@ func Execute(ctx context.Context, runs []Run, progress Progress) ([]*sim.Result,
 		}
 		workers.Go(func() {
 			defer func() { <-free }()
-			var err error
-			if results[i], err = runs[i].execute(ctx, i, progress); err != nil {
+			c := runs[i].Config
+			if progress != nil {
+				c.Progress = func(at time.Duration) { progress(i, at) }
+			}
+			s, err := sim.New(c)
+			if err == nil {
+				results[i], err = s.Run(ctx)
+			}
+			if err != nil {
 				cancel(err)
 			}
 		})
 	}
 	workers.Wait()
 	return results, context.Cause(ctx)
-}
-
-func (r *Run) execute(ctx context.Context, i int, progress Progress) (*sim.Result, error) {
-	c := r.Config
-	if progress != nil {
-		c.Progress = func(at time.Duration) { progress(i, at) }
-	}
-	s, err := sim.New(c)
-	if err != nil {
-		return nil, err
-	}
-	return s.Run(ctx)
 }

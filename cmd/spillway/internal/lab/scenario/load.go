@@ -68,12 +68,14 @@ func (s *Scenario) check() error {
 			return wrong(at, "is %s, must be different from the others", v.Name)
 		}
 	}
+	var runs []Run
 	for _, quick := range []bool{false, true} {
-		if _, err := s.Runs(Options{Quick: quick}); err != nil {
+		var err error
+		if runs, err = s.Runs(Options{Quick: quick}); err != nil {
 			return err
 		}
 	}
-	return s.checkExpectations()
+	return s.checkExpectations(emptyResult(&runs[0].Config))
 }
 
 // Locate adds the position of the field in the file to err.

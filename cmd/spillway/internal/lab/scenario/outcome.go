@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/seed90641741/spillway/sim"
@@ -131,10 +130,7 @@ func (c *Case) over(measure string) Estimate {
 
 // rounded returns v with six digits, so that no machine's last bit shows.
 func rounded(v float64) float64 {
-	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
-	if err != nil {
-		return 0
-	}
+	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64) // never an error
 	return r
 }
 
@@ -229,7 +225,7 @@ func (c *Case) Cell(measure string) string {
 	}
 	s := number(*e.Mean)
 	if e.Error != nil {
-		s += "±" + strings.TrimPrefix(fmt.Sprintf("%.2g", *e.Error), "+")
+		s += fmt.Sprintf("±%.2g", *e.Error)
 	}
 	return s
 }

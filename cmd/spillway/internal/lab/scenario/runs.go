@@ -66,7 +66,10 @@ func (s *Scenario) Runs(o Options) ([]Run, error) {
 			config.Seed = o.Seed
 		}
 		if err := config.Validate(); err != nil {
-			return nil, c.explain(err)
+			if e, ok := errors.AsType[*spillway.FieldError](err); ok && c.name != "" { // the field has this value only here
+				err = wrong(spelled(e.Path), "%s (in %q)", e.Problem(), c.name)
+			}
+			return nil, err
 		}
 		for i := range seeds {
 			one := config
@@ -87,14 +90,6 @@ type change struct {
 type set struct {
 	settings []Setting
 	at       string
-}
-
-// explain says of an error that its field has this value only here.
-func (c *change) explain(err error) error {
-	if e, ok := errors.AsType[*spillway.FieldError](err); ok && c.name != "" {
-		return wrong(spelled(e.Path), "%s (in %q)", e.Problem(), c.name)
-	}
-	return err
 }
 
 // cases returns each variant with each value of the sweeps.

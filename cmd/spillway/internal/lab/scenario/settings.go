@@ -53,13 +53,7 @@ func matches(path, name []string) bool {
 			return false
 		}
 	}
-	if endsWith(have, name) {
-		return true
-	}
-	if len(name) < 2 || !endsWith(have, name[1:]) {
-		return false
-	}
-	return slices.Contains(have[:len(have)-len(name)+1], name[0])
+	return endsWith(have, name) || len(name) > 1 && endsWith(have, name[1:]) && slices.Contains(have[:len(have)-len(name)+1], name[0])
 }
 
 func endsWith(path, end []string) bool {
@@ -83,12 +77,12 @@ func walk(v reflect.Value, path []string, visit func(path []string, v reflect.Va
 			visit(path, v)
 			return
 		}
-		for i := range v.NumField() {
-			name := v.Type().Field(i).Tag.Get("yaml")
+		for field, value := range v.Fields() {
+			name := field.Tag.Get("yaml")
 			if len(path) == 0 && slices.Contains([]string{"variants", "quick", "expect"}, name) {
 				continue
 			}
-			walk(v.Field(i), append(slices.Clone(path), name), visit)
+			walk(value, append(slices.Clone(path), name), visit)
 		}
 	case reflect.Map:
 	default:
