@@ -106,15 +106,11 @@ func (r *Result) goodputBound() float64 {
 	return bound * max(0, 1-rejected*rejectionCost.Seconds())
 }
 
-func (r *Result) recoveryBound() time.Duration {
-	if callers, server := r.Settings.promises(); callers && server {
-		return promiseThrottled
-	}
-	return promiseRecovery
-}
-
 func (r *Result) checkRecovery() Check {
-	got, want := r.With.RecoverS, r.recoveryBound().Seconds()
+	got, want := r.With.RecoverS, promiseRecovery.Seconds()
+	if callers, server := r.Settings.promises(); callers && server {
+		want = promiseThrottled.Seconds()
+	}
 	return Check{
 		Name: "recovery", Got: got, Want: want,
 		Pass: got != nil && *got <= want,
@@ -173,9 +169,6 @@ func (r *Result) Afterwards(run *Run) float64 {
 	}
 	return float64(run.Phases[2].Goodput) / length
 }
-
-// cut reports whether the run did not come to its end.
-func (r *Result) cut(run *Run) bool { return run.Seconds < r.Settings.Phases[2].End }
 
 // recovered says when the service was back.
 func (r *Result) recovered(run *Run) string {

@@ -215,7 +215,7 @@ func (d *drill) callers(s side, url string, p *probe) ([]caller, error) {
 	if callers, _ := protects(s.protect); !callers {
 		return slices.Repeat([]caller{e.naive(c.Retries)}, c.Clients), nil
 	}
-	all, looks := make([]caller, c.Clients), make([]func() levels, c.Clients)
+	all, looks := make([]caller, c.Clients), make([]func() float64, c.Clients)
 	for i := range all {
 		transport, look, err := protect(p, share(d.result.Settings.MaxInFlight, c.Clients))
 		if err != nil {
@@ -224,7 +224,12 @@ func (d *drill) callers(s side, url string, p *probe) ([]caller, error) {
 		e.client = &http.Client{Transport: transport}
 		all[i], looks[i] = e.call, look
 	}
-	p.look = func() levels { return together(looks) }
+	p.look = func() (mean float64) {
+		for _, look := range looks {
+			mean += look() / float64(len(looks))
+		}
+		return mean
+	}
 	return all, nil
 }
 
@@ -236,7 +241,7 @@ func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe, 
 	var watchers sync.WaitGroup
 	var pressure *float64
 	watchers.Go(func() { p.sample(watching) })
-	watchers.Go(func() { d.tell(watching, name, g) })
+	watchers.Go(func() { d.tell(watching, name, g, start) })
 	watchers.Go(func() { pressure = d.result.Settings.Phases[1].pressure(watching, start) })
 	watchers.Go(func() { d.disturb(watching, b, start) })
 	records := g.run(ctx, start)
@@ -249,7 +254,7 @@ func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe, 
 	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return nil, err // the backend died
 	}
-	run := summary(records, p, d.result.Settings.Phases, d.result.CapacityRPS, length)
+	run := summary(records, p, &d.result.Settings, d.result.CapacityRPS, length)
 	run.CPUPressure = pressure
 	return run, context.Cause(ctx)
 }
@@ -264,17 +269,10 @@ func (d *drill) disturb(ctx context.Context, b *process.Process, start time.Time
 // tellEvery is the interval of progress lines.
 const tellEvery = 2 * time.Second
 
-// tell writes the progress of g until ctx ends.
-func (d *drill) tell(ctx context.Context, name string, g *generator) {
-	tick := time.NewTicker(tellEvery)
-	defer tick.Stop()
+// tell writes the progress of g, which began at start, until ctx ends.
+func (d *drill) tell(ctx context.Context, name string, g *generator, start time.Time) {
 	var offered, answered int64
-	for at := tellEvery; at <= d.config.length(); at += tellEvery {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for at := tellEvery; at <= d.config.length() && sleepUntil(ctx, start.Add(at)); at += tellEvery {
 		o, a := g.reached.Load(), g.answered.Load()
 		fmt.Fprintf(d.progress, "%s %3.0f s  %-8s  offered %6.0f/s  answered in time %5.0f/s\n", name, at.Seconds(),
 			d.phaseAt(at), float64(o-offered)/tellEvery.Seconds(), float64(a-answered)/tellEvery.Seconds())

@@ -8,13 +8,6 @@ import (
 	"time"
 )
 
-const (
-	// pressureFile is where Linux says how long threads waited for a processor.
-	pressureFile = "/proc/pressure/cpu"
-	// statFile is where it says how long the host of a virtual machine ran something else.
-	statFile = "/proc/stat"
-)
-
 // busyPressure is the share of the step above which the machine was too busy for
 // what is measured. The protected run keeps about as many threads busy as there
 // are processors, and alone on the machine was seen to cause a tenth of it.
@@ -47,11 +40,11 @@ var (
 )
 
 // lacking returns for how long, since the machine was started, threads have waited while others
-// ran, or the host of a virtual machine has run something else on its processors. The latter is
-// 0 where there is no host, or the host does not say.
+// ran, or the host of a virtual machine has run something else on its processors. Linux knows
+// both; the latter is 0 where there is no host, or the host does not say.
 func lacking() (time.Duration, bool) {
-	stalled, known := counted(pressureFile, stalledSome, time.Microsecond)
-	stolen, _ := counted(statFile, stolenTicks, 10*time.Millisecond) // on all architectures
+	stalled, known := counted("/proc/pressure/cpu", stalledSome, time.Microsecond)
+	stolen, _ := counted("/proc/stat", stolenTicks, 10*time.Millisecond) // on all architectures
 	return stalled + stolen, known
 }
 

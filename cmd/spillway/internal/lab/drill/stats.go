@@ -87,9 +87,9 @@ func (c *Counts) of(o outcome) *int {
 
 // summary turns the records and the probe of a run into a Run. records are those
 // whose time came.
-func summary(records []record, p *probe, phases []Phase, capacity float64, length time.Duration) *Run {
+func summary(records []record, p *probe, settings *Settings, capacity float64, length time.Duration) *Run {
 	run := &Run{Seconds: length.Seconds()}
-	for _, phase := range phases {
+	for _, phase := range settings.Phases {
 		c := PhaseCount{Name: phase.Name}
 		in := between(records, seconds(phase.Start), seconds(phase.End))
 		for i := range in {
@@ -102,12 +102,12 @@ func summary(records []record, p *probe, phases []Phase, capacity float64, lengt
 			run.summarizeStep(in, min(phase.End, run.Seconds)-phase.Start, capacity)
 		}
 	}
-	end := seconds(phases[1].End)
+	end := seconds(settings.Phases[1].End)
 	if took, ok := recovery(between(records, end, length), end, length); ok {
 		run.RecoverS = new(took.Seconds())
 	}
 	run.summarizeLateness(records)
-	run.Series = series(records, p, length)
+	run.Series = series(records, p, settings.MaxInFlight, length)
 	return run
 }
 
@@ -167,9 +167,9 @@ func between(records []record, from, to time.Duration) []record {
 	return records[first(from):max(first(from), first(to))]
 }
 
-func series(records []record, p *probe, length time.Duration) Series {
+func series(records []record, p *probe, limit int, length time.Duration) Series {
 	s := Series{StepS: slotLength.Seconds()}
-	var last levels
+	budget := 0.0
 	for i := range p.slots {
 		from := time.Duration(i) * slotLength
 		if from >= length {
@@ -178,12 +178,12 @@ func series(records []record, p *probe, length time.Duration) Series {
 		s.T = append(s.T, from.Seconds())
 		s.addCalls(between(records, from, from+slotLength))
 		s.addSeen(&p.slots[i])
-		if p.slots[i].levels != (levels{}) {
-			last = p.slots[i].levels
+		if p.slots[i].looked {
+			budget = p.slots[i].budget
 		}
 		if p.look != nil {
-			s.Limit = append(s.Limit, last.limit)
-			s.Budget = append(s.Budget, last.budget)
+			s.Limit = append(s.Limit, limit)
+			s.Budget = append(s.Budget, budget)
 		}
 	}
 	return s

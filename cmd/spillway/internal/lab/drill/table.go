@@ -83,16 +83,13 @@ func (r *Result) writeRuns(w io.Writer) {
 	step := r.Settings.Phases[1]
 	fmt.Fprintf(tw, "%-40s\twithout\twith\t\n", fmt.Sprintf("during the %s of %s s", r.Settings.StepName(), number(step.End-step.Start)))
 	for _, row := range r.rows() {
-		fmt.Fprintf(tw, "%-40s\t%s\t%s\t\n", row.label, cell(row, r.Without), cell(row, r.With))
+		with := nothing
+		if r.With != nil {
+			with = row.cell(r.With)
+		}
+		fmt.Fprintf(tw, "%-40s\t%s\t%s\t\n", row.label, row.cell(r.Without), with)
 	}
 	_ = tw.Flush() // to a strings.Builder
-}
-
-func cell(row row, run *Run) string {
-	if run == nil {
-		return nothing
-	}
-	return row.cell(run)
 }
 
 func (r *Result) rows() []row {
@@ -136,7 +133,7 @@ func (r *Result) recoveryCell(run *Run) string {
 	switch {
 	case run.RecoverS != nil:
 		return fmt.Sprintf("%.2f s", *run.RecoverS)
-	case r.cut(run):
+	case run.Seconds < r.Settings.Phases[2].End: // the run was cut short
 		return nothing
 	}
 	return "not in " + r.recoveryPhase()
