@@ -78,7 +78,8 @@ func (r *Result) checks() []Check {
 	}
 	// Whether the other checks mean anything.
 	whole := r.With.whole()
-	return append(all, atMost("generator", float64(whole.DroppedSends)/float64(max(1, whole.Offered)), promiseDropShare, "sends that the generator had to drop are %s"))
+	dropped := float64(whole.DroppedSends) / float64(max(1, whole.Offered))
+	return append(all, atMost("generator", dropped, promiseDropShare, "sends that the generator had to drop are %s"))
 }
 
 // atLeast returns the check of a share that must be at least want. The text has a verb for it.
