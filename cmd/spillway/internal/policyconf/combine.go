@@ -56,33 +56,32 @@ func compile(e ast.Expr, depth int) (combination, error) {
 			return func([]load.Reading) float64 { return v }, nil
 		}
 	case *ast.BinaryExpr:
-		return operation(e, depth)
+		if operator, ok := operators[e.Op]; ok {
+			return fold(operator, depth, e.X, e.Y)
+		}
+		return nil, fmt.Errorf("has %v, must have + - * / only", e.Op)
 	case *ast.CallExpr:
-		return extreme(e, depth+1)
+		if name, ok := e.Fun.(*ast.Ident); ok && functions[name.Name] != nil && len(e.Args) > 0 && !e.Ellipsis.IsValid() {
+			return fold(functions[name.Name], depth+1, e.Args...)
+		}
+		return nil, errors.New("has a call that is not max() or min() of something")
 	}
 	return nil, fmt.Errorf("has something at column %d that is no number, no name of a measure, no + - * /, no max() and no min()", e.Pos())
 }
 
-// operation returns the function of a sum, a difference, a product or a quotient.
-func operation(e *ast.BinaryExpr, depth int) (combination, error) {
-	a, errA := compile(e.X, depth)
-	b, errB := compile(e.Y, depth)
-	if err := errors.Join(errA, errB); err != nil {
-		return nil, err
+// The operations of a formula.
+var (
+	operators = map[token.Token]func(a, b float64) float64{
+		token.ADD: func(a, b float64) float64 { return a + b },
+		token.SUB: func(a, b float64) float64 { return a - b },
+		token.MUL: func(a, b float64) float64 { return a * b },
+		token.QUO: divide,
 	}
-	switch e.Op {
-	case token.ADD:
-		return func(r []load.Reading) float64 { return a(r) + b(r) }, nil
-	case token.SUB:
-		return func(r []load.Reading) float64 { return a(r) - b(r) }, nil
-	case token.MUL:
-		return func(r []load.Reading) float64 { return a(r) * b(r) }, nil
-	case token.QUO:
-		return func(r []load.Reading) float64 { return divide(a(r), b(r)) }, nil
-	default:
-		return nil, fmt.Errorf("has %v, must have + - * / only", e.Op)
+	functions = map[string]func(a, b float64) float64{
+		"max": func(a, b float64) float64 { return max(a, b) },
+		"min": func(a, b float64) float64 { return min(a, b) },
 	}
-}
+)
 
 func divide(a, b float64) float64 {
 	if b == 0 {
@@ -91,33 +90,17 @@ func divide(a, b float64) float64 {
 	return a / b
 }
 
-// extreme returns the function of max() or min().
-func extreme(e *ast.CallExpr, depth int) (combination, error) {
-	pick, ok := map[string]func([]float64) float64{"max": slices.Max[[]float64], "min": slices.Min[[]float64]}[nameOf(e.Fun)]
-	if !ok || len(e.Args) == 0 || e.Ellipsis.IsValid() {
-		return nil, errors.New("has a call that is not max() or min() of something")
+// fold returns the function that applies an operation to the first two operands, then to the
+// result and the next one.
+func fold(operation func(a, b float64) float64, depth int, operands ...ast.Expr) (combination, error) {
+	result, err := compile(operands[0], depth)
+	for _, operand := range operands[1:] {
+		before := result
+		next, bad := compile(operand, depth)
+		err = errors.Join(err, bad)
+		result = func(r []load.Reading) float64 { return operation(before(r), next(r)) }
 	}
-	all := make([]combination, len(e.Args))
-	for i, arg := range e.Args {
-		var err error
-		if all[i], err = compile(arg, depth); err != nil {
-			return nil, err
-		}
-	}
-	return func(r []load.Reading) float64 {
-		values := make([]float64, len(all))
-		for i, f := range all {
-			values[i] = f(r)
-		}
-		return pick(values)
-	}, nil
-}
-
-func nameOf(e ast.Expr) string {
-	if name, ok := e.(*ast.Ident); ok {
-		return name.Name
-	}
-	return ""
+	return result, err
 }
 
 // share returns the share of a measure.

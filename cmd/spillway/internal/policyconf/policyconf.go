@@ -27,11 +27,8 @@ type Mode string
 
 // Or returns the mode, and def where it is empty or unknown.
 func (m Mode) Or(def spillway.Mode) spillway.Mode {
-	var mode spillway.Mode
-	if m == "" || mode.UnmarshalText([]byte(m)) != nil {
-		return def
-	}
-	return mode
+	_ = def.UnmarshalText([]byte(m)) // an error leaves it as it is
+	return def
 }
 
 // Check returns an error if the mode is unknown.

@@ -9,59 +9,36 @@ import (
 
 // A caller makes one call, with all the attempts that it takes, and returns the
 // status of the last answer. It returns once the body was read.
-type caller interface {
-	call(ctx context.Context, intended time.Time) (status int, err error)
-}
+type caller func(ctx context.Context, intended time.Time) (status int, err error)
 
-// A naive caller is the usual one: each attempt may take the whole
-// deadline, and what fails is tried again at once.
-type naive struct {
-	client  *http.Client
-	wire    wire
-	url     string
-	timeout time.Duration // of each attempt
-	retries int
-}
-
-func (n *naive) call(ctx context.Context, _ time.Time) (status int, err error) {
-	for range 1 + n.retries {
-		status, err = n.attempt(ctx)
-		if err == nil && status < http.StatusInternalServerError && status != http.StatusTooManyRequests {
-			break
-		}
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	return status, err
-}
-
-func (n *naive) attempt(ctx context.Context) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, n.timeout)
-	defer cancel()
-	return n.wire.send(ctx, n.client, n.url)
-}
-
-// A protected caller leaves the attempts to its transport, and tells it by when
-// the answer is needed.
-type protected struct {
+// An endpoint is where a client sends its calls.
+type endpoint struct {
 	client   *http.Client
 	wire     wire
 	url      string
 	deadline time.Duration
 }
 
-func (p *protected) call(ctx context.Context, intended time.Time) (int, error) {
-	ctx, cancel := context.WithDeadline(ctx, intended.Add(p.deadline))
+// call is the protected caller: it leaves the attempts to its transport, and tells it by when
+// the answer is needed.
+func (e endpoint) call(ctx context.Context, intended time.Time) (int, error) {
+	ctx, cancel := context.WithDeadline(ctx, intended.Add(e.deadline))
 	defer cancel()
-	return p.wire.send(ctx, p.client, p.url)
+	return e.wire.send(ctx, e.client, e.url)
 }
 
-// A crowd makes each call with the caller of its client.
-type crowd []caller
-
-func (c crowd) call(ctx context.Context, intended time.Time) (int, error) {
-	return c[recordFrom(ctx).client].call(ctx, intended)
+// naive returns the usual caller: each attempt may take the whole deadline, and what fails is
+// tried again at once.
+func (e endpoint) naive(retries int) caller {
+	return func(ctx context.Context, _ time.Time) (status int, err error) {
+		for range 1 + retries {
+			status, err = e.call(ctx, time.Now())
+			if err == nil && status < http.StatusInternalServerError && status != http.StatusTooManyRequests || ctx.Err() != nil {
+				break
+			}
+		}
+		return status, err
+	}
 }
 
 // transports has the transport of each client. Above them a probe sees all.

@@ -32,7 +32,7 @@ func TestNaive(t *testing.T) {
 		{"better at last", []int{500, 0, 503, 200}, 4, 200},
 	} {
 		attempts := 0
-		n := &naive{url: "http://127.0.0.1/", timeout: time.Second, retries: 3, client: &http.Client{
+		n := endpoint{url: "http://127.0.0.1/", deadline: time.Second, client: &http.Client{
 			Transport: tripAs(func(*http.Request) (*http.Response, error) {
 				status := row.answers[min(attempts, len(row.answers)-1)]
 				attempts++
@@ -42,7 +42,7 @@ func TestNaive(t *testing.T) {
 				return answer(status), nil
 			}),
 		}}
-		status, err := n.call(t.Context(), time.Now())
+		status, err := n.naive(3)(t.Context(), time.Now())
 		if attempts != row.attempts || status != row.status || (err != nil) != (row.status == 0) {
 			t.Errorf("%s: %d attempts, status %d, %v", row.name, attempts, status, err)
 		}
@@ -62,12 +62,12 @@ func TestCallersLabel(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []caller{
-		&naive{&http.Client{Transport: probe}, wire{}, "http://127.0.0.1/", time.Second, 0},
-		&protected{&http.Client{Transport: transport}, wire{}, "http://127.0.0.1/", time.Second},
+		endpoint{&http.Client{Transport: probe}, wire{}, "http://127.0.0.1/", time.Second}.naive(0),
+		endpoint{&http.Client{Transport: transport}, wire{}, "http://127.0.0.1/", time.Second}.call,
 	} {
 		probe.start = time.Now()
 		ctx := spillway.WithCriticality(withRecord(t.Context(), new(record)), spillway.SheddablePlus)
-		if status, err := c.call(ctx, time.Now()); status != 200 || err != nil {
+		if status, err := c(ctx, time.Now()); status != 200 || err != nil {
 			t.Errorf("status %d, %v", status, err)
 		}
 	}
@@ -80,7 +80,7 @@ func TestClientsAreOnTheirOwn(t *testing.T) {
 		d := &drill{config: small(), result: &Result{Settings: Settings{MaxInFlight: limit}}}
 		d.config.Clients = clients
 		probe := newProbe(hangs, time.Second)
-		c, err := d.callers(side{callers: true}, "http://127.0.0.1/", probe)
+		c, err := d.callers(side{protect: ProtectCallers}, "http://127.0.0.1/", probe)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,8 +96,8 @@ func TestClientsAreOnTheirOwn(t *testing.T) {
 		if records[8].outcome != timedOut || records[9].outcome != timedOut {
 			t.Error("what one client has in flight hinders another")
 		}
-		if got := probe.look(); got.limit != limit || got.budget < 0 || got.budget > 1 {
-			t.Errorf("levels %+v, want a limit of %d", got, limit)
+		if got := probe.look(); got < 0 || got > 1 {
+			t.Errorf("%v of the budgets is left", got)
 		}
 	})
 }
@@ -123,16 +123,16 @@ var hangs = tripAs(func(r *http.Request) (*http.Response, error) {
 
 func TestNaiveWaitsTheDeadlineInEachAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &naive{&http.Client{Transport: hangs}, wire{}, "http://127.0.0.1/", 100 * ms, 3}
+		call := endpoint{&http.Client{Transport: hangs}, wire{}, "http://127.0.0.1/", 100 * ms}.naive(3)
 		start := time.Now()
-		_, err := n.call(t.Context(), start)
+		_, err := call(t.Context(), start)
 		if took := time.Since(start); took != 400*ms || classifyError(t.Context(), err) != timedOut {
 			t.Errorf("took %v, %v", took, err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 150*ms)
 		defer cancel()
 		start = time.Now()
-		_, _ = n.call(ctx, start)
+		_, _ = call(ctx, start)
 		if took := time.Since(start); took != 150*ms {
 			t.Errorf("went on for %v, want to stop when interrupted after 150ms", took)
 		}
@@ -148,7 +148,7 @@ func TestProtectedKeepsItsDeadline(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &protected{&http.Client{Transport: transport}, wire{}, "http://127.0.0.1/", 100 * ms}
+		p := endpoint{&http.Client{Transport: transport}, wire{}, "http://127.0.0.1/", 100 * ms}
 		start := time.Now()
 		probe.start = start
 		r := new(record)
@@ -168,15 +168,15 @@ func TestProtectBoundsWhatIsInFlight(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		p := &protected{&http.Client{Transport: transport}, wire{}, "http://127.0.0.1/", 100 * ms}
+		p := endpoint{&http.Client{Transport: transport}, wire{}, "http://127.0.0.1/", 100 * ms}
 		probe.start = time.Now()
-		g := newGenerator(p, 100*ms, 400*ms, every(0, calls))
+		g := newGenerator([]caller{p.call}, 100*ms, 400*ms, every(0, calls))
 		records := g.run(t.Context(), probe.start)
 		if got := outcomes(records); got[timedOut] != limit || got[rejectedInflight] != calls-limit {
 			t.Errorf("%v, want %d timed out and %d rejected", got, limit, calls-limit)
 		}
-		if got := look(); got.limit != limit || got.budget < 0 || got.budget > 1 {
-			t.Errorf("levels %+v, want a limit of %d", got, limit)
+		if got := look(); got < 0 || got > 1 {
+			t.Errorf("%v of the budget is left", got)
 		}
 		if got := probe.slots[0].inFlight.Load(); got != limit {
 			t.Errorf("%d in flight, want %d", got, limit)

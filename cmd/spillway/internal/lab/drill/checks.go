@@ -29,21 +29,13 @@ const rejectionCost = 10 * time.Microsecond
 // conclude fills in everything that follows from the numbers.
 func (r *Result) conclude() {
 	r.Headline = r.headline()
-	if !r.Interrupted {
-		r.Checks = r.checks()
-		r.excuse()
-	}
-}
-
-// excuse says of a broken check that the machine was busy, if it was. The check
-// stays broken.
-func (r *Result) excuse() {
-	busy := r.Busy()
-	if busy == "" {
+	if r.Interrupted {
 		return
 	}
+	r.Checks = r.checks()
+	busy := r.Busy()
 	for i := range r.Checks {
-		if c := &r.Checks[i]; !c.Pass {
+		if c := &r.Checks[i]; !c.Pass && busy != "" { // the check stays broken
 			c.Text += " (but the machine was busy: " + busy + ")"
 		}
 	}
@@ -66,11 +58,11 @@ func (r *Result) Busy() string {
 
 // checks returns what was promised of what is protected.
 func (r *Result) checks() []Check {
-	callers, server := r.Settings.protects()
+	callers, server := r.Settings.promises()
 	storm := r.Settings.Scenario == ScenarioStorm // nothing can be promised of the outage
 	var all []Check
 	if (callers || server) && !storm {
-		all = append(all, r.checkGoodput())
+		all = append(all, atLeast("goodput", r.With.GoodputRatio, r.goodputBound(), "goodput during the step is %s of capacity"))
 	}
 	if callers || server {
 		all = append(all, r.checkRecovery())
@@ -79,12 +71,25 @@ func (r *Result) checks() []Check {
 		all = append(all, r.checkAttempts())
 	}
 	if server && !storm && len(r.With.Classes) > 0 {
-		all = append(all, r.checkOrder())
+		all = append(all, atMost("order", misplaced(r.With.Classes), promiseOrder, "goodput that a class had while a higher one was rejected is %s"))
 		if highest := &r.With.Classes[0]; highest.Offered > 0 {
 			all = append(all, r.checkHighest(highest))
 		}
 	}
-	return append(all, r.checkGenerator())
+	// Whether the other checks mean anything.
+	whole := r.With.whole()
+	dropped := float64(whole.DroppedSends) / float64(max(1, whole.Offered))
+	return append(all, atMost("generator", dropped, promiseDropShare, "sends that the generator had to drop are %s"))
+}
+
+// atLeast returns the check of a share that must be at least want. The text has a verb for it.
+func atLeast(name string, got, want float64, text string) Check {
+	return Check{name, got >= want, &got, want, fmt.Sprintf(text+", promised at least %s", percent(got), percent(want))}
+}
+
+// atMost returns the check of a share that must be at most want. The text has a verb for it.
+func atMost(name string, got, want float64, text string) Check {
+	return Check{name, got <= want, &got, want, fmt.Sprintf(text+", allowed at most %s", percent(got), percent(want))}
 }
 
 // goodputBound is the least goodput that is promised, as a share of capacity. A
@@ -95,31 +100,18 @@ func (r *Result) goodputBound() float64 {
 	if s.Scenario == ScenarioDegradation {
 		bound = max(bound, min(promiseDegraded, promiseDegraded/2*s.Overload))
 	}
-	if callers, _ := s.protects(); callers || s.Protect == ProtectProxy || s.Backend == process.KindBlocking {
+	if callers, _ := s.promises(); callers || s.Protect == ProtectProxy || s.Backend == process.KindBlocking {
 		return bound
 	}
 	rejected := max(0, s.Overload*float64(1+s.Retries)-max(1, bound)) * r.CapacityRPS
 	return bound * max(0, 1-rejected*rejectionCost.Seconds())
 }
 
-func (r *Result) recoveryBound() time.Duration {
-	if callers, server := r.Settings.protects(); callers && server {
-		return promiseThrottled
-	}
-	return promiseRecovery
-}
-
-func (r *Result) checkGoodput() Check {
-	want := r.goodputBound()
-	return Check{
-		Name: "goodput", Got: &r.With.GoodputRatio, Want: want,
-		Pass: r.With.GoodputRatio >= want,
-		Text: fmt.Sprintf("goodput during the step is %s of capacity, promised at least %s", percent(r.With.GoodputRatio), percent(want)),
-	}
-}
-
 func (r *Result) checkRecovery() Check {
-	got, want := r.With.RecoverS, r.recoveryBound().Seconds()
+	got, want := r.With.RecoverS, promiseRecovery.Seconds()
+	if callers, server := r.Settings.promises(); callers && server {
+		want = promiseThrottled.Seconds()
+	}
 	return Check{
 		Name: "recovery", Got: got, Want: want,
 		Pass: got != nil && *got <= want,
@@ -133,21 +125,6 @@ func (r *Result) checkAttempts() Check {
 		Name: "retries", Got: &got, Want: promiseAttempts,
 		Pass: got <= promiseAttempts,
 		Text: fmt.Sprintf("attempts per call during the %s are %.2f, promised at most %.2f", r.Settings.StepName(), got, promiseAttempts),
-	}
-}
-
-// checkGenerator reports whether the other checks mean anything.
-func (r *Result) checkGenerator() Check {
-	offered, dropped := 0, 0
-	for _, p := range r.With.Phases {
-		offered += p.Offered
-		dropped += p.DroppedSends
-	}
-	got := float64(dropped) / float64(max(1, offered))
-	return Check{
-		Name: "generator", Got: &got, Want: promiseDropShare,
-		Pass: got <= promiseDropShare,
-		Text: fmt.Sprintf("sends that the generator had to drop are %s, allowed at most %s", percent(got), percent(promiseDropShare)),
 	}
 }
 
@@ -193,9 +170,6 @@ func (r *Result) Afterwards(run *Run) float64 {
 	}
 	return float64(run.Phases[2].Goodput) / length
 }
-
-// cut reports whether the run did not come to its end.
-func (r *Result) cut(run *Run) bool { return run.Seconds < r.Settings.Phases[2].End }
 
 // recovered says when the service was back.
 func (r *Result) recovered(run *Run) string {

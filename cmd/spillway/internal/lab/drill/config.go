@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -36,40 +37,27 @@ type Config struct {
 // A UsageError has the invalid flag, its value and the allowed values.
 type UsageError = process.UsageError
 
-// Bounds of a Config. They keep memory and running time small enough for a laptop.
-const (
-	maxOverload = 100
-	maxPhase    = 10 * time.Minute
-	minService  = 100 * time.Microsecond
-	maxService  = 50 * time.Millisecond
-	maxDeadline = time.Minute
-	maxInFlight = 1 << 20
-	maxRetries  = 10
-	maxShare    = 1000
-	maxClients  = 1000
-	maxCalls    = 2_000_000
-	maxBody     = 1 << 20
-)
-
-// Validate returns a [*UsageError] for the first field that is out of range.
+// Validate returns a [*UsageError] for the first field that is out of range. The bounds keep
+// memory and running time small enough for a laptop.
 func (c Config) Validate() error {
 	if err := c.validateNames(); err != nil {
 		return err
 	}
 	c = c.withDefaults()
-	if !(c.Overload > 0 && c.Overload <= maxOverload) { // also finds NaN
+	if !(c.Overload > 0 && c.Overload <= 100) { // also finds NaN
 		return outOfRange("overload", c.Overload, "above 0 and at most 100")
 	}
+	unloaded, _, _ := c.work()
 	for _, d := range []struct {
 		flag     string
 		is       time.Duration
 		min, max time.Duration
 	}{
-		{"calm", c.Calm, RecoveryWindow, maxPhase},
-		{"step", c.Step, RecoveryWindow, maxPhase},
-		{"recovery", c.Recovery, RecoveryHold, maxPhase},
-		{"service", c.Service, minService, maxService},
-		{"deadline", c.Deadline, 2 * c.unloaded(), maxDeadline},
+		{"calm", c.Calm, RecoveryWindow, 10 * time.Minute},
+		{"step", c.Step, RecoveryWindow, 10 * time.Minute},
+		{"recovery", c.Recovery, RecoveryHold, 10 * time.Minute},
+		{"service", c.Service, 100 * time.Microsecond, 50 * time.Millisecond},
+		{"deadline", c.Deadline, 2 * unloaded, time.Minute},
 	} {
 		if d.is < d.min || d.is > d.max {
 			return outOfRange(d.flag, d.is, fmt.Sprintf("from %v to %v", d.min, d.max))
@@ -83,24 +71,24 @@ func (c Config) Validate() error {
 		is, least, most int
 		note            string
 	}{
-		{"max-in-flight", c.MaxInFlight, 0, maxInFlight, " (0: derive it)"},
-		{"clients", c.Clients, 1, maxClients, ""},
-		{"retries", c.Retries, 0, maxRetries, fmt.Sprintf(", or %d (they follow from --protect)", derivedRetries)},
-		{"body", c.Body, 0, maxBody, ""},
+		{"max-in-flight", c.MaxInFlight, 0, 1 << 20, " (0: derive it)"},
+		{"clients", c.Clients, 1, 1000, ""},
+		{"retries", c.Retries, 0, 10, fmt.Sprintf(", or %d (they follow from --protect)", derivedRetries)},
+		{"body", c.Body, 0, 1 << 20, ""},
 		{"port", c.Port, 0, math.MaxUint16, " (0: any free one)"},
 	} {
 		if n.is < n.least || n.is > n.most {
 			return outOfRange(n.flag, n.is, fmt.Sprintf("from %d to %d%s", n.least, n.most, n.note))
 		}
 	}
-	return c.validateSize(c.bestCapacity())
+	return c.validateSize()
 }
 
 func (c Config) validateMix() error {
 	total := 0.0
 	for _, share := range c.Mix {
-		if !(share >= 0 && share <= maxShare) { // also finds NaN
-			return outOfRange("mix", share, fmt.Sprintf("from 0 to %v each", maxShare))
+		if !(share >= 0 && share <= 1000) { // also finds NaN
+			return outOfRange("mix", share, "from 0 to 1000 each")
 		}
 		total += share
 	}
@@ -124,7 +112,7 @@ func (c Config) validateNames() error {
 			return outOfRange(f.flag, strconv.Quote(f.is), "one of "+strings.Join(f.words, ", "))
 		}
 	}
-	if c.Scenario == ScenarioDegradation && !c.protectsServer() {
+	if _, server := protects(c.Protect); c.Scenario == ScenarioDegradation && !server {
 		return outOfRange("protect", strconv.Quote(c.Protect), "server or both, as only a protected server degrades its answers")
 	}
 	return nil
@@ -139,92 +127,59 @@ const (
 	ProtectNone    = "none"  // shows how far two equal runs differ
 )
 
-func (c Config) protectsCallers() bool {
-	return c.Protect == ProtectCallers || c.Protect == ProtectBoth
+// protects reports whether callers and server use Spillway in the protected run.
+func protects(who string) (callers, server bool) {
+	return who == ProtectCallers || who == ProtectBoth, who == ProtectServer || who == ProtectBoth
 }
-func (c Config) protectsServer() bool { return c.Protect == ProtectServer || c.Protect == ProtectBoth }
 
-// The default deadlines. A call that waits for a slot takes so long that the shorter one
-// would be too close even for a server that is not overloaded.
-const (
-	usualDeadline    = 100 * time.Millisecond
-	blockingDeadline = 250 * time.Millisecond
-)
+// derivedRetries stands for the default retries.
+const derivedRetries = -1
 
-// The default lengths of the step.
-const (
-	usualStep   = 8 * time.Second
-	usualOutage = 1500 * time.Millisecond
-)
-
-// The default retries. Callers without protected retries make none: 10 times the capacity
-// would become 40 times.
-const (
-	derivedRetries = -1
-	usualRetries   = 3
-)
-
-// withDefaults returns c with the values that zero represents, where these do not
-// depend on the capacity.
+// withDefaults returns c with its defaults, where these do not depend on the capacity.
 func (c Config) withDefaults() Config {
-	if c.Deadline == 0 {
-		c.Deadline = usualDeadline
-		if c.Backend == process.KindBlocking {
-			c.Deadline = blockingDeadline
-		}
+	deadline, step, retries := 100*time.Millisecond, 8*time.Second, 3
+	if c.Backend == process.KindBlocking {
+		// A call waits for a slot so long that the shorter deadline would be too close even
+		// for a server that is not overloaded.
+		deadline = 250 * time.Millisecond
 	}
-	if c.Step == 0 {
-		c.Step = usualStep
-		if c.Scenario == ScenarioStorm {
-			c.Step = usualOutage
-		}
+	switch {
+	case c.Scenario == ScenarioStorm:
+		step = 1500 * time.Millisecond
+	case c.Protect == ProtectServer, c.Protect == ProtectProxy:
+		retries = 0 // 10 times the capacity would become 40 times
 	}
+	c.Deadline, c.Step = cmp.Or(c.Deadline, deadline), cmp.Or(c.Step, step)
 	if c.Retries == derivedRetries {
-		c.Retries = usualRetries
-		if c.Scenario != ScenarioStorm && (c.Protect == ProtectServer || c.Protect == ProtectProxy) {
-			c.Retries = 0
-		}
+		c.Retries = retries
 	}
 	return c
 }
 
-// unloaded is the latency of a call at an idle backend.
-func (c Config) unloaded() time.Duration {
+// work returns the latency of a call at an idle backend, the CPU time of a call, and the
+// highest possible capacity of the backend in calls per second.
+func (c Config) work() (unloaded, burns time.Duration, capacity float64) {
 	switch c.Backend {
 	case process.KindMixed:
-		return c.Service + process.MixedWait
+		return c.Service + process.MixedWait, c.Service, 1 / c.Service.Seconds()
 	case process.KindBlocking:
-		return process.SlotHold
+		return process.SlotHold, 0, process.Slots / process.SlotHold.Seconds()
 	}
-	return c.Service
+	return c.Service, c.Service, 1 / c.Service.Seconds()
 }
 
-// burns is the CPU time of a call.
-func (c Config) burns() time.Duration {
-	if c.Backend == process.KindBlocking {
-		return 0
-	}
-	return c.Service
-}
-
-// bestCapacity is the highest possible capacity of the backend.
-func (c Config) bestCapacity() float64 {
-	if c.Backend == process.KindBlocking {
-		return process.Slots / process.SlotHold.Seconds()
-	}
-	return 1 / c.Service.Seconds()
-}
-
-// validateSize bounds the number of calls that the drill has to remember, at a
-// capacity that the service time allows at best.
-func (c Config) validateSize(capacity float64) error {
+// validateSize bounds the number of calls that the drill has to remember, at the highest
+// possible capacity.
+func (c Config) validateSize() error {
+	const most = 2_000_000
+	_, _, capacity := c.work()
 	calls := 0.0
 	for _, p := range c.phases(capacity) {
 		calls += p.OfferedRPS * (p.End - p.Start)
 	}
-	if calls > maxCalls {
+	if calls > most {
 		return outOfRange("overload", c.Overload, fmt.Sprintf(
-			"lower, or the phases shorter, or --service longer: they ask for %.0f calls, and a drill can keep %d", calls, maxCalls))
+			"lower, or the phases shorter, or --service longer: they ask for %.0f calls, and a drill can keep %d", calls, most))
 	}
 	return nil
 }
@@ -248,26 +203,19 @@ const (
 	stormLoad = 0.8
 )
 
-// loads returns the offered load before and after the step, and during it.
-func (c Config) loads() (calm, step float64) {
-	if c.Scenario == ScenarioStorm {
-		return stormLoad, stormLoad
-	}
-	return calmLoad, c.Overload
-}
-
 func (c Config) length() time.Duration { return c.Calm + c.Step + c.Recovery }
 
 func (c Config) settings() Settings {
-	calm, step := c.loads()
+	phases := c.phases(0)
+	_, burns, _ := c.work()
 	return Settings{
 		Scenario:   c.Scenario,
-		Overload:   step,
-		Calm:       calm,
+		Overload:   phases[1].Load,
+		Calm:       phases[0].Load,
 		DeadlineMS: milliseconds(c.Deadline),
-		ServiceMS:  milliseconds(c.burns()),
+		ServiceMS:  milliseconds(burns),
 		Seed:       c.Seed,
-		Phases:     c.phases(0),
+		Phases:     phases,
 		Protect:    c.Protect,
 		Backend:    c.Backend,
 		Retries:    c.Retries,
@@ -275,7 +223,7 @@ func (c Config) settings() Settings {
 		Wire:       c.wire().words(),
 		Mix:        c.Mix,
 		Caller:     c.callerWords(),
-		Protected:  c.protection(),
+		Protected:  protections[c.Protect],
 	}
 }
 
@@ -287,26 +235,13 @@ func (c Config) callerWords() string {
 	return fmt.Sprintf("%d immediate retries, each attempt may take the deadline", c.Retries)
 }
 
-const (
-	callersWords = "spillhttp.Transport: throttle, in-flight limit, retries within a 10 % budget, one deadline for all attempts"
-	serverWords  = "spillhttp.Handler: sheds by criticality, before net/http has read the request where it can"
-	proxyWords   = "spillway proxy in a process of its own, where the callers run: mode enforce, an internal listener, defaults otherwise"
-	bothWords    = "spillhttp.Transport (throttle, in-flight limit, retry budget, one deadline) and spillhttp.Handler (sheds by criticality)"
-)
-
-// protection describes what is protected.
-func (c Config) protection() string {
-	switch c.Protect {
-	case ProtectCallers:
-		return callersWords
-	case ProtectServer:
-		return serverWords
-	case ProtectBoth:
-		return bothWords
-	case ProtectProxy:
-		return proxyWords
-	}
-	return "the same once more"
+// protections describe what is protected, by who is.
+var protections = map[string]string{
+	ProtectCallers: "spillhttp.Transport: throttle, in-flight limit, retries within a 10 % budget, one deadline for all attempts",
+	ProtectServer:  "spillhttp.Handler: sheds by criticality, before net/http has read the request where it can",
+	ProtectBoth:    "spillhttp.Transport (throttle, in-flight limit, retry budget, one deadline) and spillhttp.Handler (sheds by criticality)",
+	ProtectProxy:   "spillway proxy in a process of its own, where the callers run: mode enforce, an internal listener, defaults otherwise",
+	ProtectNone:    "the same once more",
 }
 
 // phases returns the three phases, one after the other.
@@ -314,7 +249,10 @@ func (c Config) phases(capacity float64) []Phase {
 	t1 := c.Calm.Seconds()
 	t2 := t1 + c.Step.Seconds()
 	t3 := t2 + c.Recovery.Seconds()
-	calm, step := c.loads()
+	calm, step := calmLoad, c.Overload
+	if c.Scenario == ScenarioStorm {
+		calm, step = stormLoad, stormLoad
+	}
 	return []Phase{
 		{PhaseCalm, 0, t1, calm, calm * capacity},
 		{PhaseStep, t1, t2, step, step * capacity},
@@ -331,25 +269,19 @@ func (c Config) phases(capacity float64) []Phase {
 // the whole deadline, so a quarter of the capacity is sent. With more, a backend that was slow
 // for a moment would not recover.
 func (c Config) inFlightLimit(capacity float64) (limit int, rule string) {
-	if !c.protectsCallers() {
+	callers, server := protects(c.Protect)
+	limit, rule = int(capacity*c.Deadline.Seconds()/4), "a quarter of capacity × deadline"
+	switch {
+	case !callers:
 		return 0, ""
+	case c.MaxInFlight > 0:
+		limit, rule = c.MaxInFlight, "--max-in-flight"
+	case server:
+		limit, rule = connections(capacity, c.Deadline), "one for each connection: the backend bounds its queue"
+	case limit < minInFlight:
+		limit, rule = minInFlight, fmt.Sprintf("the least that is used, %d", minInFlight)
 	}
-	limit, rule = c.inFlightOfAll(capacity)
 	return c.Clients * share(limit, c.Clients), rule
-}
-
-func (c Config) inFlightOfAll(capacity float64) (limit int, rule string) {
-	if c.MaxInFlight > 0 {
-		return c.MaxInFlight, "--max-in-flight"
-	}
-	if c.protectsServer() {
-		return connections(capacity, c.Deadline), "one for each connection: the backend bounds its queue"
-	}
-	limit = int(capacity * c.Deadline.Seconds() / 4)
-	if limit < minInFlight {
-		return minInFlight, fmt.Sprintf("the least that is used, %d", minInFlight)
-	}
-	return limit, "a quarter of capacity × deadline"
 }
 
 // minInFlight allows one call in transit while the backend works on another.

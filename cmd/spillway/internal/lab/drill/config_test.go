@@ -142,8 +142,8 @@ func TestARetryStormIsNoOverload(t *testing.T) {
 	}
 	c = small()
 	c.Step = 0
-	if got := c.withDefaults().Step; got != usualStep {
-		t.Errorf("a step of %v, want %v", got, usualStep)
+	if got := c.withDefaults().Step; got != 8*time.Second {
+		t.Errorf("a step of %v, want 8s", got)
 	}
 }
 

@@ -43,6 +43,7 @@ import (
 	"net/http"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,7 +54,6 @@ import (
 type drill struct {
 	config   Config
 	rounds   int // work of one call at the backend; 0: not calibrated yet
-	conns    int
 	cpus     process.CPUs
 	result   *Result
 	progress io.Writer
@@ -95,14 +95,12 @@ func (d *drill) run(ctx context.Context) error {
 		return err
 	}
 	r := d.result
-	calls := deal(d.config.Seed, schedule(d.config.Seed, r.Settings.Phases), d.config.Mix, d.config.Clients)
+	calls := schedule(d.config.Seed, r.Settings.Phases, d.config.Mix, d.config.Clients)
 	var err error
-	if r.Without, err = d.offerTo(ctx, side{name: "[1/2] without"}, calls); err != nil {
+	if r.Without, err = d.offerTo(ctx, side{"[1/2] without", ProtectNone}, calls); err != nil {
 		return err
 	}
-	c := &d.config
-	with := side{"[2/2] with   ", c.protectsCallers(), c.protectsServer(), c.Protect == ProtectProxy}
-	if r.With, err = d.offerTo(ctx, with, calls); err != nil {
+	if r.With, err = d.offerTo(ctx, side{"[2/2] with   ", d.config.Protect}, calls); err != nil {
 		return err
 	}
 	return d.again(ctx)
@@ -115,12 +113,11 @@ func (d *drill) capacity(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.conns = d.config.Clients * share(connections(c, d.config.Deadline), d.config.Clients)
 	d.result.CapacityRPS, d.result.CapacityBeforeRPS = c, c
 	s := &d.result.Settings
 	s.Phases = d.config.phases(c)
 	s.MaxInFlight, s.MaxInFlightRule = d.config.inFlightLimit(c)
-	s.Connections = d.conns
+	s.Connections = d.config.Clients * share(connections(c, d.config.Deadline), d.config.Clients)
 	fmt.Fprintf(d.progress, "capacity %.0f/s\n", c)
 	return nil
 }
@@ -162,22 +159,20 @@ func (d *drill) start(ctx context.Context, protect bool) (*process.Process, erro
 
 // A side is one of the two runs: its name in the lines of progress, and who uses
 // Spillway in it.
-type side struct {
-	name                   string
-	callers, server, proxy bool
-}
+type side struct{ name, protect string }
 
 // offerTo makes one run with a fresh backend. Unlike elsewhere, there may be both a
 // Run and an error: ctx ended.
 func (d *drill) offerTo(ctx context.Context, s side, calls []arrival) (*Run, error) {
-	p, err := d.start(ctx, s.server)
+	_, server := protects(s.protect)
+	p, err := d.start(ctx, server)
 	if err != nil {
 		return nil, err
 	}
 	defer p.Stop()
 	ctx, unwatch := p.Watch(ctx)
 	defer unwatch()
-	if !s.proxy {
+	if s.protect != ProtectProxy {
 		return d.offerBy(ctx, s, calls, p, p)
 	}
 	front, err := process.StartProxy(ctx, p)
@@ -193,47 +188,49 @@ func (d *drill) offerTo(ctx context.Context, s side, calls []arrival) (*Run, err
 // offerBy sends the load of a run to front, which is the backend p or a proxy in front
 // of it.
 func (d *drill) offerBy(ctx context.Context, s side, calls []arrival, front, p *process.Process) (*Run, error) {
-	rate, err := closedLoop(ctx, front, d.config.wire(), warmUp)
+	c := &d.config
+	rate, err := closedLoop(ctx, front, c.wire(), warmUp)
 	if err != nil {
 		return nil, err
 	}
-	below := d.config.wire().transports(d.config.Clients, d.conns)
+	below := c.wire().transports(c.Clients, d.result.Settings.Connections)
 	defer below.close()
-	probe := newProbe(below, d.config.length())
-	c, err := d.callers(s, front.URL, probe)
+	probe := newProbe(below, c.length())
+	callers, err := d.callers(s, front.URL, probe)
 	if err != nil {
 		return nil, err
 	}
-	run, err := d.offer(ctx, s.name, newGenerator(c, d.config.Deadline, d.longest(), calls), probe, p)
+	longest := time.Duration(c.Retries+1) * c.Deadline
+	run, err := d.offer(ctx, s.name, newGenerator(callers, c.Deadline, longest, calls), probe, p)
 	if run != nil {
 		run.BackendRPS = rate
 	}
 	return run, err
 }
 
-// longest is how long a call may take.
-func (d *drill) longest() time.Duration {
-	return time.Duration(d.config.Retries+1) * d.config.Deadline
-}
-
 // callers makes a caller of url for each client, which send through p.
-func (d *drill) callers(s side, url string, p *probe) (crowd, error) {
-	c, looks := make(crowd, d.config.Clients), make([]func() levels, d.config.Clients)
-	for i := range c {
-		if !s.callers {
-			c[i] = &naive{&http.Client{Transport: p}, d.config.wire(), url, d.config.Deadline, d.config.Retries}
-			continue
-		}
-		transport, look, err := protect(p, share(d.result.Settings.MaxInFlight, len(c)))
+func (d *drill) callers(s side, url string, p *probe) ([]caller, error) {
+	c := &d.config
+	e := endpoint{&http.Client{Transport: p}, c.wire(), url, c.Deadline}
+	if callers, _ := protects(s.protect); !callers {
+		return slices.Repeat([]caller{e.naive(c.Retries)}, c.Clients), nil
+	}
+	all, looks := make([]caller, c.Clients), make([]func() float64, c.Clients)
+	for i := range all {
+		transport, look, err := protect(p, share(d.result.Settings.MaxInFlight, c.Clients))
 		if err != nil {
 			return nil, err
 		}
-		c[i], looks[i] = &protected{&http.Client{Transport: transport}, d.config.wire(), url, d.config.Deadline}, look
+		e.client = &http.Client{Transport: transport}
+		all[i], looks[i] = e.call, look
 	}
-	if s.callers {
-		p.look = func() levels { return together(looks) }
+	p.look = func() (mean float64) {
+		for _, look := range looks {
+			mean += look() / float64(len(looks))
+		}
+		return mean
 	}
-	return c, nil
+	return all, nil
 }
 
 // offer runs g and returns the results.
@@ -244,7 +241,7 @@ func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe, 
 	var watchers sync.WaitGroup
 	var pressure *float64
 	watchers.Go(func() { p.sample(watching) })
-	watchers.Go(func() { d.tell(watching, name, g) })
+	watchers.Go(func() { d.tell(watching, name, g, start) })
 	watchers.Go(func() { pressure = d.result.Settings.Phases[1].pressure(watching, start) })
 	watchers.Go(func() { d.disturb(watching, b, start) })
 	records := g.run(ctx, start)
@@ -257,7 +254,7 @@ func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe, 
 	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return nil, err // the backend died
 	}
-	run := summary(records, p, d.result.Settings.Phases, d.result.CapacityRPS, length)
+	run := summary(records, p, &d.result.Settings, d.result.CapacityRPS, length)
 	run.CPUPressure = pressure
 	return run, context.Cause(ctx)
 }
@@ -272,17 +269,10 @@ func (d *drill) disturb(ctx context.Context, b *process.Process, start time.Time
 // tellEvery is the interval of progress lines.
 const tellEvery = 2 * time.Second
 
-// tell writes the progress of g until ctx ends.
-func (d *drill) tell(ctx context.Context, name string, g *generator) {
-	tick := time.NewTicker(tellEvery)
-	defer tick.Stop()
+// tell writes the progress of g, which began at start, until ctx ends.
+func (d *drill) tell(ctx context.Context, name string, g *generator, start time.Time) {
 	var offered, answered int64
-	for at := tellEvery; at <= d.config.length(); at += tellEvery {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for at := tellEvery; at <= d.config.length() && sleepUntil(ctx, start.Add(at)); at += tellEvery {
 		o, a := g.reached.Load(), g.answered.Load()
 		fmt.Fprintf(d.progress, "%s %3.0f s  %-8s  offered %6.0f/s  answered in time %5.0f/s\n", name, at.Seconds(),
 			d.phaseAt(at), float64(o-offered)/tellEvery.Seconds(), float64(a-answered)/tellEvery.Seconds())

@@ -3,6 +3,7 @@ package drill
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -19,8 +20,7 @@ const maxOpenCalls = 1 << 14
 type outcome uint8
 
 const (
-	notReached outcome = iota // the run was stopped before its time came
-	good
+	good outcome = iota + 1 // zero: none so far
 	late
 	rejectedThrottle
 	rejectedInflight
@@ -46,7 +46,7 @@ func (r *record) latency() time.Duration { return r.done - r.at }
 // A generator sends calls at their intended times, open loop: it never waits for
 // an answer. One goroutine keeps the time, and each call has its own.
 type generator struct {
-	caller   caller
+	callers  []caller // by client
 	deadline time.Duration
 	longest  time.Duration // that a call may take
 	start    time.Time
@@ -57,8 +57,8 @@ type generator struct {
 	wg       sync.WaitGroup
 }
 
-func newGenerator(c caller, deadline, longest time.Duration, calls []arrival) *generator {
-	g := &generator{caller: c, deadline: deadline, longest: longest, records: make([]record, len(calls))}
+func newGenerator(callers []caller, deadline, longest time.Duration, calls []arrival) *generator {
+	g := &generator{callers: callers, deadline: deadline, longest: longest, records: make([]record, len(calls))}
 	for i := range calls {
 		g.records[i].arrival = calls[i]
 	}
@@ -109,7 +109,7 @@ func (g *generator) send(ctx context.Context, r *record) {
 	g.wg.Go(func() {
 		defer g.open.Add(-1)
 		ctx := spillway.WithCriticality(withRecord(ctx, r), r.class)
-		status, err := g.caller.call(ctx, g.start.Add(r.at))
+		status, err := g.callers[r.client](ctx, g.start.Add(r.at))
 		r.done = time.Since(g.start)
 		r.outcome = g.classify(ctx, r, status, err)
 		if r.outcome == good {
@@ -143,10 +143,7 @@ func classifyError(ctx context.Context, err error) outcome {
 	if ctx.Err() != nil {
 		return unfinished
 	}
-	if t, ok := errors.AsType[interface {
-		error
-		Timeout() bool
-	}](err); ok && t.Timeout() {
+	if t, ok := errors.AsType[net.Error](err); ok && t.Timeout() {
 		return timedOut
 	}
 	return failed

@@ -13,11 +13,6 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// callerAs is a func that is a caller.
-type callerAs func(ctx context.Context, intended time.Time) (int, error)
-
-func (f callerAs) call(ctx context.Context, intended time.Time) (int, error) { return f(ctx, intended) }
-
 // every returns n times, d apart.
 func every(d time.Duration, n int) []arrival {
 	calls := make([]arrival, n)
@@ -38,11 +33,11 @@ func outcomes(records []record) map[outcome]int {
 // An open loop sends on time whether or not earlier calls were answered.
 func TestGeneratorIsOpenLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := callerAs(func(context.Context, time.Time) (int, error) {
+		slow := caller(func(context.Context, time.Time) (int, error) {
 			time.Sleep(300 * ms)
 			return http.StatusOK, nil
 		})
-		records := newGenerator(slow, 100*ms, 400*ms, every(10*ms, 100)).run(t.Context(), time.Now())
+		records := newGenerator([]caller{slow}, 100*ms, 400*ms, every(10*ms, 100)).run(t.Context(), time.Now())
 		for i := range records {
 			r := &records[i]
 			if r.sent != r.at || r.latency() != 300*ms || r.outcome != late {
@@ -56,8 +51,8 @@ func TestGeneratorIsOpenLoop(t *testing.T) {
 // deadline is dropped.
 func TestGeneratorThatIsBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		quick := callerAs(func(context.Context, time.Time) (int, error) { return http.StatusOK, nil })
-		g := newGenerator(quick, 100*ms, 400*ms, every(10*ms, 21))
+		quick := caller(func(context.Context, time.Time) (int, error) { return http.StatusOK, nil })
+		g := newGenerator([]caller{quick}, 100*ms, 400*ms, every(10*ms, 21))
 		records := g.run(t.Context(), time.Now().Add(-200*ms)) // it begins 200 ms late
 		for i := range records {
 			r, behind := &records[i], 200*ms-time.Duration(i)*10*ms
@@ -76,13 +71,13 @@ func TestGeneratorThatIsBehind(t *testing.T) {
 
 func TestGeneratorBoundsOpenCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stuck := callerAs(func(ctx context.Context, _ time.Time) (int, error) {
+		stuck := caller(func(ctx context.Context, _ time.Time) (int, error) {
 			<-ctx.Done()
 			return 0, ctx.Err()
 		})
 		const extra = 7
 		start := time.Now()
-		records := newGenerator(stuck, 100*ms, 400*ms, every(0, maxOpenCalls+extra)).run(t.Context(), start)
+		records := newGenerator([]caller{stuck}, 100*ms, 400*ms, every(0, maxOpenCalls+extra)).run(t.Context(), start)
 		if got := outcomes(records); got[dropped] != extra || got[unfinished] != maxOpenCalls {
 			t.Errorf("%v, want %d dropped and %d unfinished", got, extra, maxOpenCalls)
 		}
@@ -96,7 +91,7 @@ func TestGeneratorStopsWhenInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 95*ms)
 		defer cancel()
-		slow := callerAs(func(ctx context.Context, _ time.Time) (int, error) {
+		slow := caller(func(ctx context.Context, _ time.Time) (int, error) {
 			select {
 			case <-time.After(30 * ms):
 				return http.StatusOK, nil
@@ -105,7 +100,7 @@ func TestGeneratorStopsWhenInterrupted(t *testing.T) {
 			}
 		})
 		start := time.Now()
-		records := newGenerator(slow, 100*ms, 400*ms, every(10*ms, 1000)).run(ctx, start)
+		records := newGenerator([]caller{slow}, 100*ms, 400*ms, every(10*ms, 1000)).run(ctx, start)
 		if got := outcomes(records); len(records) != 10 || got[good] != 7 || got[unfinished] != 3 {
 			t.Errorf("%d calls, %v; want 7 good ones and 3 unfinished", len(records), got)
 		}

@@ -1,20 +1,8 @@
 package drill
 
-import "fmt"
-
 // promiseOrder is how much of the goodput may go to a class while a higher one is
 // rejected: what gets through before the server knows whom to reject.
 const promiseOrder = 0.05
-
-// checkOrder reports whether a class was rejected only when all lower ones were.
-func (r *Result) checkOrder() Check {
-	got := misplaced(r.With.Classes)
-	return Check{
-		Name: "order", Got: &got, Want: promiseOrder,
-		Pass: got <= promiseOrder,
-		Text: fmt.Sprintf("goodput that a class had while a higher one was rejected is %s, allowed at most %s", percent(got), percent(promiseOrder)),
-	}
-}
 
 // misplaced returns the share of the goodput that went to lower classes in place
 // of higher ones: at the worst line that can be drawn between two classes, the
@@ -42,9 +30,5 @@ func (r *Result) checkHighest(highest *ClassCount) Check {
 	if offered := r.Settings.Overload * float64(highest.Offered) / float64(max(1, r.With.Offered)); offered > 1 {
 		want /= offered
 	}
-	return Check{
-		Name: "highest", Got: &got, Want: want,
-		Pass: got >= want,
-		Text: fmt.Sprintf("%s calls answered in time are %s, promised at least %s", highest.Name, percent(got), percent(want)),
-	}
+	return atLeast("highest", got, want, highest.Name+" calls answered in time are %s")
 }

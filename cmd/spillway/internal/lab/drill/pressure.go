@@ -8,13 +8,6 @@ import (
 	"time"
 )
 
-const (
-	// pressureFile is where Linux says how long threads waited for a processor.
-	pressureFile = "/proc/pressure/cpu"
-	// statFile is where it says how long the host of a virtual machine ran something else.
-	statFile = "/proc/stat"
-)
-
 // busyPressure is the share of the step above which the machine was too busy for
 // what is measured. The protected run keeps about as many threads busy as there
 // are processors, and alone on the machine was seen to cause a tenth of it.
@@ -30,17 +23,15 @@ const slowBackend = 0.9
 // that is not known, or when ctx ends.
 func (p Phase) pressure(ctx context.Context, start time.Time) *float64 {
 	sleepUntil(ctx, start.Add(seconds(p.Start)))
-	before, known := stalled(pressureFile)
-	stolenBefore := stolen(statFile)
+	before, known := lacking()
 	if !sleepUntil(ctx, start.Add(seconds(p.End))) || !known {
 		return nil
 	}
-	after, known := stalled(pressureFile)
+	after, known := lacking()
 	if !known {
 		return nil
 	}
-	lacked := after - before + stolen(statFile) - stolenBefore
-	return new(min(1, lacked.Seconds()/(p.End-p.Start)))
+	return new(min(1, (after-before).Seconds()/(p.End-p.Start)))
 }
 
 var (
@@ -48,15 +39,13 @@ var (
 	stolenTicks = regexp.MustCompile(`(?m)^cpu +(?:\d+ +){7}(\d+) `)
 )
 
-// stalled returns for how long, since the machine was started, threads have
-// waited while others ran.
-func stalled(file string) (time.Duration, bool) { return counted(file, stalledSome, time.Microsecond) }
-
-// stolen returns for how long, since the machine was started, its host has run something else
-// on its processors. It is 0 where there is no host, or the host does not say.
-func stolen(file string) time.Duration {
-	d, _ := counted(file, stolenTicks, 10*time.Millisecond) // on all architectures
-	return d
+// lacking returns for how long, since the machine was started, threads have waited while others
+// ran, or the host of a virtual machine has run something else on its processors. Linux knows
+// both; the latter is 0 where there is no host, or the host does not say.
+func lacking() (time.Duration, bool) {
+	stalled, known := counted("/proc/pressure/cpu", stalledSome, time.Microsecond)
+	stolen, _ := counted("/proc/stat", stolenTicks, 10*time.Millisecond) // on all architectures
+	return stalled + stolen, known
 }
 
 // counted returns a number in a file of the kernel, in units of time.

@@ -22,12 +22,12 @@ func TestStalled(t *testing.T) {
 		if err := os.WriteFile(file, []byte(row.content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got, known := stalled(file)
+		got, known := counted(file, stalledSome, time.Microsecond)
 		if known != row.known || known && got != row.want {
 			t.Errorf("%q: %v, %v; want %v, %v", row.content, got, known, row.want, row.known)
 		}
 	}
-	if _, known := stalled(filepath.Join(t.TempDir(), "missing")); known {
+	if _, known := counted(filepath.Join(t.TempDir(), "missing"), stalledSome, time.Microsecond); known {
 		t.Error("known without a file")
 	}
 }
@@ -44,11 +44,11 @@ func TestStolen(t *testing.T) {
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := stolen(file); got != want {
+		if got, _ := counted(file, stolenTicks, 10*ms); got != want {
 			t.Errorf("%q: %v, want %v", content, got, want)
 		}
 	}
-	if got := stolen(filepath.Join(t.TempDir(), "missing")); got != 0 {
+	if got, _ := counted(filepath.Join(t.TempDir(), "missing"), stolenTicks, 10*ms); got != 0 {
 		t.Errorf("%v without a file", got)
 	}
 }

@@ -10,37 +10,21 @@ import (
 // slotLength is the step of the series.
 const slotLength = 250 * time.Millisecond
 
-// sampleEvery is how often levels are looked at between the attempts.
+// sampleEvery is how often the probe looks between the attempts.
 const sampleEvery = slotLength / 5
-
-// levels is what a protected caller can be asked at any time.
-type levels struct {
-	limit  int
-	budget float64 // share of the retry budget that is left
-}
-
-// together is what all callers have: the sum of their limits, and the mean of what
-// is left of their budgets.
-func together(looks []func() levels) (all levels) {
-	for _, look := range looks {
-		l := look()
-		all.limit += l.limit
-		all.budget += l.budget / float64(len(looks))
-	}
-	return all
-}
 
 // A slot is what the probe saw during one step of the series.
 type slot struct {
 	attempts, retries, inFlight atomic.Int64
-	levels                      levels // by sample alone; zero: not looked
+	looked                      bool    // whether sample, which alone writes it, has seen a budget
+	budget                      float64 // the least share of it that was left
 }
 
 // A probe sits right above the transport of either caller and sees every
-// attempt, and at intervals the levels of the policies.
+// attempt, and at intervals the retry budgets.
 type probe struct {
 	next     http.RoundTripper
-	look     func() levels // nil: there is nothing to look at
+	look     func() float64 // the share that is left of the budgets; nil: there are none
 	start    time.Time
 	slots    []slot
 	inFlight atomic.Int64
@@ -84,29 +68,20 @@ func (s *slot) seen(n int64) {
 	}
 }
 
-// sample looks at the levels until ctx ends. A slot keeps its last limit, and its
-// lowest budget.
+// sample looks at the budgets until ctx ends.
 func (p *probe) sample(ctx context.Context) {
-	tick := time.NewTicker(sampleEvery)
-	defer tick.Stop()
-	var last *slot
-	for {
+	for at := p.start; sleepUntil(ctx, at); at = at.Add(sampleEvery) {
 		s := p.slot()
 		if s == nil {
 			return
 		}
 		s.seen(p.inFlight.Load())
 		if p.look != nil {
-			now := p.look()
-			if s == last {
-				now.budget = min(now.budget, s.levels.budget)
+			left := p.look()
+			if s.looked {
+				left = min(left, s.budget)
 			}
-			s.levels, last = now, s
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
+			s.looked, s.budget = true, left
 		}
 	}
 }

@@ -22,9 +22,9 @@ func TestProbe(t *testing.T) {
 		}), 1100*ms)
 		p.start = time.Now()
 		level := 1.0
-		p.look = func() levels {
+		p.look = func() float64 {
 			level -= 0.01
-			return levels{limit: 7, budget: level}
+			return level
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -43,7 +43,7 @@ func TestProbe(t *testing.T) {
 		cancel()
 		wg.Wait()
 
-		s := series(nil, p, 2*time.Second)
+		s := series(nil, p, 7, 2*time.Second)
 		for _, row := range []struct {
 			name      string
 			got, want []int

@@ -16,8 +16,8 @@ import (
 const budgetCapacity = tokens.EarningCalls * tokens.DefaultRatio
 
 // protect puts Spillway in front of next, as any program would, and returns a
-// func that looks at the levels of its policies.
-func protect(next http.RoundTripper, limit int) (http.RoundTripper, func() levels, error) {
+// func for the share of the retry budget that is left.
+func protect(next http.RoundTripper, limit int) (http.RoundTripper, func() float64, error) {
 	bucket, err := budget.New(budget.Config{Capacity: budgetCapacity, Empty: true, Credit: tokens.CreditCalls * tokens.DefaultRatio})
 	if err != nil {
 		return nil, nil, err
@@ -33,11 +33,5 @@ func protect(next http.RoundTripper, limit int) (http.RoundTripper, func() level
 	if err != nil {
 		return nil, nil, err
 	}
-	return transport, func() levels {
-		l := levels{limit: limit, budget: bucket.Stats(time.Now()).Tokens / budgetCapacity}
-		for _, backend := range transport.Stats() { // the one there is
-			l.limit = backend.Inflight.MaxRequests
-		}
-		return l
-	}, nil
+	return transport, func() float64 { return bucket.Stats(time.Now()).Tokens / budgetCapacity }, nil
 }

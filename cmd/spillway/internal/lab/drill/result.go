@@ -2,6 +2,7 @@ package drill
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
@@ -71,11 +72,10 @@ func (s *Settings) StepName() string {
 	return "step"
 }
 
-// protects reports who uses Spillway in the protected run. A proxy counts as a server,
-// because it makes the same promises.
-func (s *Settings) protects() (callers, server bool) {
-	return s.Protect == ProtectCallers || s.Protect == ProtectBoth,
-		s.Protect == ProtectServer || s.Protect == ProtectBoth || s.Protect == ProtectProxy
+// promises reports whose promises hold in the protected run. A proxy makes those of a server.
+func (s *Settings) promises() (callers, server bool) {
+	callers, server = protects(s.Protect)
+	return callers, server || s.Protect == ProtectProxy
 }
 
 // Work describes the work of a call at the backend.
@@ -228,10 +228,5 @@ type Check struct {
 
 // Passed reports whether the drill ran to its end and all checks hold.
 func (r *Result) Passed() bool {
-	for _, c := range r.Checks {
-		if !c.Pass {
-			return false
-		}
-	}
-	return !r.Interrupted && len(r.Checks) > 0
+	return !r.Interrupted && len(r.Checks) > 0 && !slices.ContainsFunc(r.Checks, func(c Check) bool { return !c.Pass })
 }

@@ -8,36 +8,25 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/sampling"
 )
 
-// schedule returns when each call is to be sent, from the start of the run: a
-// Poisson process with the rate of each phase. It depends on nothing but its
-// arguments, so that both runs get the same one. A process without memory may
-// start again at each phase.
-func schedule(seed uint64, phases []Phase) []time.Duration {
-	rng := rand.New(rand.NewPCG(seed, 0))
-	var at []time.Duration
-	for _, p := range phases {
-		for t := p.Start + rng.ExpFloat64()/p.OfferedRPS; t < p.End; t += rng.ExpFloat64() / p.OfferedRPS {
-			at = append(at, seconds(t))
-		}
-	}
-	return at
-}
-
 // An arrival is a call that is to be sent.
 type arrival struct {
-	at     time.Duration
+	at     time.Duration // from the start of the run
 	class  spillway.Criticality
 	client int // who sends it
 }
 
-// deal gives each call a class, at random by the shares of mix, which has one for
-// each class from the lowest up, and one of the clients, each as likely. It
-// depends on nothing but its arguments; the classes not even on the clients.
-func deal(seed uint64, at []time.Duration, mix []float64, clients int) []arrival {
-	rng, whose := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))
-	all := make([]arrival, len(at))
-	for i := range at {
-		all[i] = arrival{at[i], sampling.Class(mix, rng.Float64()), whose.IntN(clients)}
+// schedule returns the calls to be sent: a Poisson process with the rate of each phase. Each
+// call has a class, at random by the shares of mix, which has one for each class from the lowest
+// up, and one of the clients, each as likely. The calls depend on nothing but the arguments, so
+// both runs get the same ones; times do not depend on classes, nor either on clients. A process
+// without memory may start again at each phase.
+func schedule(seed uint64, phases []Phase, mix []float64, clients int) []arrival {
+	rng, classes, whose := rand.New(rand.NewPCG(seed, 0)), rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))
+	var all []arrival
+	for _, p := range phases {
+		for t := p.Start + rng.ExpFloat64()/p.OfferedRPS; t < p.End; t += rng.ExpFloat64() / p.OfferedRPS {
+			all = append(all, arrival{seconds(t), sampling.Class(mix, classes.Float64()), whose.IntN(clients)})
+		}
 	}
 	return all
 }

@@ -64,44 +64,32 @@ func (c *Counts) add(r *record) {
 	c.Offered++
 	c.Attempts += int(r.attempts)
 	c.Retries += max(0, int(r.attempts)-1)
-	if n := c.of(r.outcome); n != nil {
-		*n++
-	}
+	*c.of(r.outcome)++
 	if r.outcome == rejectedThrottle || r.outcome == rejectedInflight {
 		c.RejectedLocal++
 	}
 }
 
+// of returns the number of calls with an outcome.
 func (c *Counts) of(o outcome) *int {
-	switch o {
-	case good:
-		return &c.Goodput
-	case late:
-		return &c.Late
-	case rejectedThrottle:
-		return &c.RejectedThrottle
-	case rejectedInflight:
-		return &c.RejectedInflight
-	case rejectedByBackend:
-		return &c.RejectedByBackend
-	case timedOut:
-		return &c.TimedOut
-	case dropped:
-		return &c.DroppedSends
-	case unfinished:
-		return &c.Unfinished
-	case failed:
-		return &c.Failed
-	case notReached: // was never to be sent
-	}
-	return nil
+	return [...]*int{
+		good:              &c.Goodput,
+		late:              &c.Late,
+		rejectedThrottle:  &c.RejectedThrottle,
+		rejectedInflight:  &c.RejectedInflight,
+		rejectedByBackend: &c.RejectedByBackend,
+		timedOut:          &c.TimedOut,
+		failed:            &c.Failed,
+		dropped:           &c.DroppedSends,
+		unfinished:        &c.Unfinished,
+	}[o]
 }
 
 // summary turns the records and the probe of a run into a Run. records are those
 // whose time came.
-func summary(records []record, p *probe, phases []Phase, capacity float64, length time.Duration) *Run {
+func summary(records []record, p *probe, settings *Settings, capacity float64, length time.Duration) *Run {
 	run := &Run{Seconds: length.Seconds()}
-	for _, phase := range phases {
+	for _, phase := range settings.Phases {
 		c := PhaseCount{Name: phase.Name}
 		in := between(records, seconds(phase.Start), seconds(phase.End))
 		for i := range in {
@@ -114,12 +102,12 @@ func summary(records []record, p *probe, phases []Phase, capacity float64, lengt
 			run.summarizeStep(in, min(phase.End, run.Seconds)-phase.Start, capacity)
 		}
 	}
-	end := seconds(phases[1].End)
+	end := seconds(settings.Phases[1].End)
 	if took, ok := recovery(between(records, end, length), end, length); ok {
 		run.RecoverS = new(took.Seconds())
 	}
 	run.summarizeLateness(records)
-	run.Series = series(records, p, length)
+	run.Series = series(records, p, settings.MaxInFlight, length)
 	return run
 }
 
@@ -144,16 +132,12 @@ func (run *Run) summarizeStep(records []record, length, capacity float64) {
 	run.GoodputRPS = float64(run.Goodput) / length
 	run.GoodputRatio = run.GoodputRPS / capacity
 	var latencies []time.Duration
-	sent := 0
 	for i := range records {
-		if records[i].attempts > 0 {
-			sent++
-		}
 		if records[i].outcome == good {
 			latencies = append(latencies, records[i].latency())
 		}
 	}
-	if sent > 0 {
+	if sent := run.Attempts - run.Retries; sent > 0 {
 		run.AttemptsPerCall = float64(run.Attempts) / float64(sent)
 	}
 	run.Samples = len(latencies)
@@ -183,9 +167,9 @@ func between(records []record, from, to time.Duration) []record {
 	return records[first(from):max(first(from), first(to))]
 }
 
-func series(records []record, p *probe, length time.Duration) Series {
+func series(records []record, p *probe, limit int, length time.Duration) Series {
 	s := Series{StepS: slotLength.Seconds()}
-	var last levels
+	budget := 0.0
 	for i := range p.slots {
 		from := time.Duration(i) * slotLength
 		if from >= length {
@@ -194,12 +178,12 @@ func series(records []record, p *probe, length time.Duration) Series {
 		s.T = append(s.T, from.Seconds())
 		s.addCalls(between(records, from, from+slotLength))
 		s.addSeen(&p.slots[i])
-		if p.slots[i].levels != (levels{}) {
-			last = p.slots[i].levels
+		if p.slots[i].looked {
+			budget = p.slots[i].budget
 		}
 		if p.look != nil {
-			s.Limit = append(s.Limit, last.limit)
-			s.Budget = append(s.Budget, last.budget)
+			s.Limit = append(s.Limit, limit)
+			s.Budget = append(s.Budget, budget)
 		}
 	}
 	return s

@@ -83,7 +83,7 @@ func allOutcomes() ([]record, []Phase) {
 
 func TestSummary(t *testing.T) {
 	records, phases := allOutcomes()
-	run := summary(records, newProbe(nil, 3*time.Second), phases, 500, 3*time.Second)
+	run := summary(records, newProbe(nil, 3*time.Second), &Settings{Phases: phases}, 500, 3*time.Second)
 
 	for _, p := range run.Phases {
 		want := Counts{Offered: 9, Goodput: 1, Late: 1, RejectedLocal: 2, RejectedThrottle: 1, RejectedInflight: 1,
@@ -120,7 +120,7 @@ func TestSummary(t *testing.T) {
 func TestSummaryClaimsNoP99OfFewSamples(t *testing.T) {
 	records, phases := allOutcomes()
 	i := slices.IndexFunc(records, func(r record) bool { return r.at > 1100*ms })
-	run := summary(slices.Delete(records, i, i+1), newProbe(nil, 3*time.Second), phases, 500, 3*time.Second)
+	run := summary(slices.Delete(records, i, i+1), newProbe(nil, 3*time.Second), &Settings{Phases: phases}, 500, 3*time.Second)
 	if run.P99MS != nil || run.P50MS == nil {
 		t.Errorf("with %d samples: p50 %v, p99 %v; want only the former", run.Samples, run.P50MS, run.P99MS)
 	}
@@ -131,7 +131,7 @@ func TestSeriesAddsUp(t *testing.T) {
 	records, phases := allOutcomes()
 	for _, length := range []time.Duration{3 * time.Second, 2*time.Second + 100*ms, 1500 * ms, 100 * ms} {
 		reached := between(records, 0, length)
-		run := summary(reached, newProbe(nil, 3*time.Second), phases, 500, length)
+		run := summary(reached, newProbe(nil, 3*time.Second), &Settings{Phases: phases}, 500, length)
 		var total Counts
 		for _, p := range run.Phases {
 			total.Offered += p.Offered
@@ -160,11 +160,11 @@ func sum(counts []int) (n int) {
 
 func TestSummaryOfARunCutShort(t *testing.T) {
 	records, phases := allOutcomes()
-	half := summary(between(records, 0, 1500*ms), newProbe(nil, 3*time.Second), phases, 500, 1500*ms)
+	half := summary(between(records, 0, 1500*ms), newProbe(nil, 3*time.Second), &Settings{Phases: phases}, 500, 1500*ms)
 	if want := float64(half.Goodput) / 0.5; half.GoodputRPS != want {
 		t.Errorf("goodput in half a step of 1 s is %v/s, want %v/s", half.GoodputRPS, want)
 	}
-	before := summary(between(records, 0, 500*ms), newProbe(nil, 3*time.Second), phases, 500, 500*ms)
+	before := summary(between(records, 0, 500*ms), newProbe(nil, 3*time.Second), &Settings{Phases: phases}, 500, 500*ms)
 	if before.GoodputRPS != 0 || before.P50MS != nil || before.RecoverS != nil {
 		t.Errorf("a run cut short before the step claims %+v", before)
 	}

@@ -83,29 +83,27 @@ func (r *Result) writeRuns(w io.Writer) {
 	step := r.Settings.Phases[1]
 	fmt.Fprintf(tw, "%-40s\twithout\twith\t\n", fmt.Sprintf("during the %s of %s s", r.Settings.StepName(), number(step.End-step.Start)))
 	for _, row := range r.rows() {
-		fmt.Fprintf(tw, "%-40s\t%s\t%s\t\n", row.label, cell(row, r.Without), cell(row, r.With))
+		with := nothing
+		if r.With != nil {
+			with = row.cell(r.With)
+		}
+		fmt.Fprintf(tw, "%-40s\t%s\t%s\t\n", row.label, row.cell(r.Without), with)
 	}
 	_ = tw.Flush() // to a strings.Builder
-}
-
-func cell(row row, run *Run) string {
-	if run == nil {
-		return nothing
-	}
-	return row.cell(run)
 }
 
 func (r *Result) rows() []row {
 	count := func(of func(*Run) int) func(*Run) string {
 		return func(run *Run) string { return strconv.Itoa(of(run)) }
 	}
+	latency := func(ms float64) string { return fmt.Sprintf("%.1f", ms) }
 	rows := []row{
 		{"calls offered", count(func(run *Run) int { return run.Offered })},
 		{"goodput, per second", func(run *Run) string { return fmt.Sprintf("%.1f", run.GoodputRPS) }},
 		{"goodput, share of capacity", func(run *Run) string { return percent(run.GoodputRatio) }},
 		{"answered in time (n)", count(func(run *Run) int { return run.Samples })},
-		{"  p50 of them, ms", func(run *Run) string { return latency(run.P50MS) }},
-		{"  p99 of them, ms", func(run *Run) string { return latency(run.P99MS) }},
+		{"  p50 of them, ms", func(run *Run) string { return optional(run.P50MS, latency) }},
+		{"  p99 of them, ms", func(run *Run) string { return optional(run.P99MS, latency) }},
 		{"answered late", count(func(run *Run) int { return run.Late })},
 		{"timed out", count(func(run *Run) int { return run.TimedOut })},
 		{"failed", count(func(run *Run) int { return run.Failed })},
@@ -114,11 +112,11 @@ func (r *Result) rows() []row {
 		{"dropped sends", count(func(run *Run) int { return run.DroppedSends })},
 		{"unfinished", count(func(run *Run) int { return run.Unfinished })},
 		{"attempts per call", func(run *Run) string { return fmt.Sprintf("%.2f", run.AttemptsPerCall) }},
-		{"time in which something lacked a CPU", func(run *Run) string { return pressure(run.CPUPressure) }},
-		{"recovery after the " + r.Settings.StepName(), func(run *Run) string { return r.recoveryCell(run) }},
+		{"time in which something lacked a CPU", func(run *Run) string { return optional(run.CPUPressure, percent) }},
+		{"recovery after the " + r.Settings.StepName(), r.recoveryCell},
 		{"  in time, second by second", r.secondsCell},
 		{"before the run: closed loop, per second", func(run *Run) string { return fmt.Sprintf("%.0f", run.BackendRPS) }},
-		{"whole run: dropped sends", count(droppedSends)},
+		{"whole run: dropped sends", count(func(run *Run) int { return run.whole().DroppedSends })},
 		{"whole run: send lateness p99, ms", func(run *Run) string { return fmt.Sprintf("%.2f", run.LatenessP99MS) }},
 	}
 	for i, class := range r.Without.Classes {
@@ -135,7 +133,7 @@ func (r *Result) recoveryCell(run *Run) string {
 	switch {
 	case run.RecoverS != nil:
 		return fmt.Sprintf("%.2f s", *run.RecoverS)
-	case r.cut(run):
+	case run.Seconds < r.Settings.Phases[2].End: // the run was cut short
 		return nothing
 	}
 	return "not in " + r.recoveryPhase()
@@ -166,25 +164,19 @@ func (r *Result) secondsCell(run *Run) string {
 	return strings.Join(shares, " ") + " %"
 }
 
-func latency(ms *float64) string {
-	if ms == nil {
+// optional writes a number if it exists.
+func optional(v *float64, write func(float64) string) string {
+	if v == nil {
 		return nothing
 	}
-	return fmt.Sprintf("%.1f", *ms)
+	return write(*v)
 }
 
-func pressure(share *float64) string {
-	if share == nil {
-		return nothing
-	}
-	return percent(*share)
-}
-
-// droppedSends is of the whole run.
-func droppedSends(run *Run) int {
-	n := 0
+// whole returns the offered calls and the dropped sends of the whole run.
+func (run *Run) whole() (all Counts) {
 	for _, p := range run.Phases {
-		n += p.DroppedSends
+		all.Offered += p.Offered
+		all.DroppedSends += p.DroppedSends
 	}
-	return n
+	return all
 }

@@ -2,10 +2,10 @@ package scenario
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"strings"
 )
 
@@ -14,42 +14,29 @@ var builtin embed.FS
 
 // Builtin returns the scenarios that come with the program, by name.
 func Builtin() ([]*Scenario, error) {
-	files, err := fs.Glob(builtin, "builtin/*.yaml")
+	files, err := builtin.ReadDir("builtin")
 	if err != nil {
 		return nil, err
 	}
-	all := make([]*Scenario, 0, len(files))
-	for _, f := range files {
-		s, err := parseBuiltin(f)
-		if err != nil {
+	all := make([]*Scenario, len(files))
+	for i, f := range files {
+		if all[i], err = Open(strings.TrimSuffix(f.Name(), ".yaml")); err != nil {
 			return nil, err
 		}
-		all = append(all, s)
 	}
 	return all, nil
 }
 
-func parseBuiltin(file string) (*Scenario, error) {
-	text, err := builtin.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	return Parse(path.Base(file), text)
-}
-
-// Open reads the scenario in a file, or the built-in one of that name.
+// Open reads the built-in scenario of that name, or the one in a file.
 func Open(name string) (*Scenario, error) {
-	if !strings.ContainsAny(name, `./\`) {
-		s, err := parseBuiltin("builtin/" + name + ".yaml")
-		if err == nil {
-			return s, nil
-		}
-		if _, missing := os.Stat(name); missing != nil {
-			return nil, fmt.Errorf("%s is neither a file nor a built-in scenario: see spillway sim list", name)
-		}
+	if text, err := Text(name); err == nil {
+		return Parse(name+".yaml", text)
 	}
 	text, err := os.ReadFile(name)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(name, `./\`):
+		return nil, fmt.Errorf("%s is neither a file nor a built-in scenario: see spillway sim list", name)
+	case err != nil:
 		return nil, err
 	}
 	return Parse(name, text)

@@ -23,95 +23,80 @@ import (
 // rest.
 func (f *File) config() (sim.Config, error) {
 	c := sim.Config{Seed: cmp.Or(f.Seed, 1), Duration: f.Duration, Step: f.Step}
+	r := reader{err: new(error)}
 	for _, w := range f.Windows {
 		c.Windows = append(c.Windows, sim.Window(w))
 	}
 	for i, fault := range f.Faults {
 		if f.Duration > 0 && fault.At >= f.Duration {
-			return c, &fieldError{fmt.Sprintf("faults[%d].at", i), fmt.Sprintf("is %v, must be before the end (%v)", fault.At, f.Duration)}
+			r.in("faults[%d]", i).failf("at", "is %v, must be before the end (%v)", fault.At, f.Duration)
 		}
 		c.Faults = append(c.Faults, sim.Fault(fault))
 	}
 	for i := range f.Services {
-		s, err := f.Services[i].config(fmt.Sprintf("services[%d]", i))
-		if err != nil {
-			return c, err
-		}
-		c.Services = append(c.Services, s)
+		c.Services = append(c.Services, f.Services[i].config(r.in("services[%d]", i)))
 	}
 	for i := range f.Clients {
-		g, err := f.Clients[i].config(fmt.Sprintf("clients[%d]", i))
-		if err != nil {
-			return c, err
-		}
-		c.Clients = append(c.Clients, g)
+		c.Clients = append(c.Clients, f.Clients[i].config(r.in("clients[%d]", i)))
 	}
-	return c, nil
+	return c, *r.err
 }
 
-func (c *Clients) config(at string) (sim.Clients, error) {
-	call, err := c.Call.config(at + ".call")
+func (c *Clients) config(r reader) sim.Clients {
 	g := sim.Clients{
-		Name: c.Name, Count: c.Count, Rate: c.Rate, Trace: c.Trace, Loop: c.Loop, Think: c.Think,
-		Deadline: c.Deadline, Useful: c.Useful, Classes: c.Classes.Array(), Customer: c.Customer, CPUFactor: c.Factor, Call: call,
+		Name: c.Name, Count: c.Count, Rate: c.Rate, Trace: c.Trace, Loop: c.Loop, Think: c.Think, Deadline: c.Deadline, Useful: c.Useful,
+		Classes: c.Classes.Array(), Customer: c.Customer, CPUFactor: c.Factor, Call: c.Call.config(r.in("call")),
 	}
-	for _, r := range c.Rates {
-		g.Rates = append(g.Rates, sim.Rate(r))
+	for _, rate := range c.Rates {
+		g.Rates = append(g.Rates, sim.Rate(rate))
 	}
-	return g, err
+	return g
 }
 
-func (e *Edge) config(at string) (sim.Edge, error) {
-	p := reader{at: at}
-	p.section("throttle", e.Throttle)
+func (e *Edge) config(r reader) sim.Edge {
+	r.section("throttle", e.Throttle)
 	retries, foreign := e.Retry.Config()
 	if foreign != "" {
-		p.failf("retry."+foreign, "is given, but %s retries have none", cmp.Or(e.Retry.Strategy, sim.Budgeted))
+		r.failf("retry."+foreign, "is given, but %s retries have none", cmp.Or(e.Retry.Strategy, sim.Budgeted))
 	}
-	c := sim.Edge{
+	return sim.Edge{
 		To: e.To,
 		Egress: egress.Config{
 			Throttle:     policyconf.Fill[throttle.Config](e.Throttle),
-			ThrottleMode: p.mode("throttle.mode", e.Throttle.Mode),
+			ThrottleMode: r.mode("throttle.mode", e.Throttle.Mode),
 			MaxRequests:  policyconf.Fill[inflight.Config](e.Inflight).MaxRequests,
-			InflightMode: p.mode("inflight.mode", e.Inflight.Mode),
+			InflightMode: r.mode("inflight.mode", e.Inflight.Mode),
 		},
-		Retry: retries, Kind: p.kind(e.Kind), Timeout: e.Timeout, Connections: e.Connections, Latency: e.Latency, Loss: e.Loss,
+		Retry: retries, Kind: r.kind(e.Kind), Timeout: e.Timeout, Connections: e.Connections, Latency: e.Latency, Loss: e.Loss,
 		Balance: e.Balance, Subset: e.Subset, Retarget: e.Retarget, Leave: e.Leave,
 	}
-	return c, p.err
 }
 
-func (s *Service) config(at string) (sim.Service, error) {
-	p := reader{at: at}
+func (s *Service) config(r reader) sim.Service {
 	c := sim.Service{
 		Name: s.Name, Tasks: s.Tasks, Processors: s.Processors, CPU: s.CPU, Wait: s.Wait, Slots: s.Slots,
 		OnFailure: s.OnFailure, Discipline: s.Discipline, Queue: s.Queue, Rejection: s.Rejection, Connect: s.Connect,
 		Memory: sim.Memory(s.Memory), Hints: s.Hints, AcceptRatio: s.Ratio,
 	}
 	for i := range s.Calls {
-		e, err := s.Calls[i].config(fmt.Sprintf("%s.calls[%d]", at, i))
-		if err != nil {
-			return c, err
-		}
-		c.Calls = append(c.Calls, e)
+		c.Calls = append(c.Calls, s.Calls[i].config(r.in("calls[%d]", i)))
 	}
 	if s.Ingress != nil {
-		c.Ingress, c.Customers = s.Ingress.config(&p)
+		c.Ingress, c.Customers = s.Ingress.config(r.in("ingress"))
 		c.LearnCosts = s.Ingress.LearnCosts
 	}
-	return c, p.err
+	return c
 }
 
-func (g *Ingress) config(p *reader) (*ingress.Config, *quota.LocalConfig) {
-	p.section("ingress.rate_limit", g.RateLimit)
-	p.section("ingress.shed", g.Shed)
+func (g *Ingress) config(r reader) (*ingress.Config, *quota.LocalConfig) {
+	r.section("rate_limit", g.RateLimit)
+	r.section("shed", g.Shed)
 	c := &ingress.Config{
 		RateLimit:     policyconf.Fill[ratelimit.Config](g.RateLimit),
-		RateLimitMode: p.mode("ingress.rate_limit.mode", g.RateLimit.Mode),
+		RateLimitMode: r.mode("rate_limit.mode", g.RateLimit.Mode),
 		Shed:          policyconf.Fill[shed.Config](g.Shed),
 		Concurrency:   policyconf.Fill[concurrency.Config](g.Shed),
-		ShedMode:      p.mode("ingress.shed.mode", g.Shed.Mode),
+		ShedMode:      r.mode("shed.mode", g.Shed.Mode),
 		Attempts:      policyconf.Fill[attempts.Config](g.Attempts),
 		RetryAfter:    g.RetryAfter,
 		Load:          policyconf.Fill[load.Config](g.Shed),
@@ -120,43 +105,48 @@ func (g *Ingress) config(p *reader) (*ingress.Config, *quota.LocalConfig) {
 		return c, nil
 	}
 	c.Quota = policyconf.Fill[quota.Config](*g.Quota)
-	c.QuotaMode = p.mode("ingress.quota.mode", g.Quota.Mode)
+	c.QuotaMode = r.mode("quota.mode", g.Quota.Mode)
 	return c, new(policyconf.Fill[quota.LocalConfig](*g.Quota))
 }
 
-// A reader converts the values of a file, and keeps the first error.
+// A reader converts the values of a part of a file. All readers of a file keep its first error.
 type reader struct {
-	at  string
-	err error
+	at  string // the part: empty, or with a dot at the end
+	err *error
 }
 
-func (p *reader) failf(field, format string, args ...any) {
-	if p.err == nil {
-		p.err = &fieldError{p.at + "." + field, fmt.Sprintf(format, args...)}
+// in returns the reader of a part of this part.
+func (r reader) in(format string, args ...any) reader {
+	return reader{r.at + fmt.Sprintf(format, args...) + ".", r.err}
+}
+
+func (r reader) failf(field, format string, args ...any) {
+	if *r.err == nil {
+		*r.err = wrong(r.at+field, format, args...)
 	}
 }
 
-func (p *reader) mode(field string, m policyconf.Mode) spillway.Mode {
+func (r reader) mode(field string, m policyconf.Mode) spillway.Mode {
 	if err := m.Check(); err != nil {
-		p.failf(field, "%v", err)
+		r.failf(field, "%v", err)
 	}
 	return m.Or(spillway.ModeEnforce)
 }
 
 // section rejects settings that only the proxy has.
-func (p *reader) section(field string, section any) {
+func (r reader) section(field string, section any) {
 	if name := policyconf.ForProxy(section); name != "" {
-		p.failf(field+"."+name, "is given, but only the configuration of the proxy has it")
+		r.failf(field+"."+name, "is given, but only the configuration of the proxy has it")
 	}
 }
 
-func (p *reader) kind(k string) spillway.Kind {
-	switch k {
-	case "", "read":
-		return spillway.KindRead
-	case "write":
-		return spillway.KindWrite
+// kinds are the kinds of calls in files. Calls are reads by default.
+var kinds = map[string]spillway.Kind{"": spillway.KindRead, "read": spillway.KindRead, "write": spillway.KindWrite}
+
+func (r reader) kind(k string) spillway.Kind {
+	kind, ok := kinds[k]
+	if !ok {
+		r.failf("kind", "is %q, must be read or write", k)
 	}
-	p.failf("kind", "is %q, must be read or write", k)
-	return 0
+	return kind
 }

@@ -9,46 +9,35 @@ import (
 	"github.com/seed90641741/spillway/sim"
 )
 
-// Progress receives the progress of run i.
-type Progress func(i int, at time.Duration)
-
 // Execute runs the simulations, one per processor at a time, and returns their results in
-// order. The results do not depend on the number of processors.
-func Execute(ctx context.Context, runs []Run, progress Progress) ([]*sim.Result, error) {
+// order. The results do not depend on the number of processors. If progress is not nil, it
+// receives the progress of each run i, from several goroutines.
+func Execute(ctx context.Context, runs []Run, progress func(i int, at time.Duration)) ([]*sim.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	results := make([]*sim.Result, len(runs))
-	next := make(chan int)
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
 	var workers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(runs)) {
+	for i := range runs {
+		free <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
 		workers.Go(func() {
-			for i := range next {
-				if ctx.Err() != nil {
-					continue
-				}
-				var err error
-				if results[i], err = runs[i].execute(ctx, i, progress); err != nil {
-					cancel(err)
-				}
+			defer func() { <-free }()
+			c := runs[i].Config
+			if progress != nil {
+				c.Progress = func(at time.Duration) { progress(i, at) }
+			}
+			s, err := sim.New(c)
+			if err == nil {
+				results[i], err = s.Run(ctx)
+			}
+			if err != nil {
+				cancel(err)
 			}
 		})
 	}
-	for i := range runs {
-		next <- i
-	}
-	close(next)
 	workers.Wait()
 	return results, context.Cause(ctx)
-}
-
-func (r *Run) execute(ctx context.Context, i int, progress Progress) (*sim.Result, error) {
-	c := r.Config
-	if progress != nil {
-		c.Progress = func(at time.Duration) { progress(i, at) }
-	}
-	s, err := sim.New(c)
-	if err != nil {
-		return nil, err
-	}
-	return s.Run(ctx)
 }

@@ -20,14 +20,6 @@ import (
 // maxSize is the largest size of a file in bytes.
 const maxSize = 64 << 20
 
-// An Error is an error in a file, with its position.
-type Error = strict.Error
-
-// fieldError is an error in a field.
-type fieldError struct{ field, problem string }
-
-func (e *fieldError) Error() string { return e.field + " " + e.problem }
-
 // A Scenario is a valid file.
 type Scenario struct {
 	*File
@@ -36,7 +28,7 @@ type Scenario struct {
 }
 
 // Parse reads a scenario. The name is that of the file, for errors, which are of
-// type [*Error].
+// type [*strict.Error].
 func Parse(name string, text []byte) (*Scenario, error) {
 	s := &Scenario{File: new(File), source: strict.Source{Name: name, Text: text}}
 	if err := s.source.Decode(s.File, maxSize, dist); err != nil {
@@ -57,37 +49,44 @@ var dist = strict.Text(func(s string) (sim.Dist, error) {
 	return d, err
 })
 
+// wrong returns an error in a field.
+func wrong(field, format string, args ...any) error {
+	return &strict.Error{Field: field, Problem: fmt.Sprintf(format, args...)}
+}
+
 // check tries everything in the file.
 func (s *Scenario) check() error {
 	if s.Name == "" {
-		return &fieldError{"name", "is missing"}
+		return wrong("name", "is missing")
 	}
 	for i, v := range s.Variants {
 		at := fmt.Sprintf("variants[%d].name", i)
 		if v.Name == "" {
-			return &fieldError{at, "is missing"}
+			return wrong(at, "is missing")
 		}
 		if slices.ContainsFunc(s.Variants[:i], func(o Variant) bool { return o.Name == v.Name }) {
-			return &fieldError{at, fmt.Sprintf("is %s, must be different from the others", v.Name)}
+			return wrong(at, "is %s, must be different from the others", v.Name)
 		}
 	}
+	var runs []Run
 	for _, quick := range []bool{false, true} {
-		if _, err := s.Runs(Options{Quick: quick}); err != nil {
+		var err error
+		if runs, err = s.Runs(Options{Quick: quick}); err != nil {
 			return err
 		}
 	}
-	return s.checkExpectations()
+	return s.checkExpectations(emptyResult(&runs[0].Config))
 }
 
 // Locate adds the position of the field in the file to err.
 func (s *Scenario) Locate(err error) error {
-	if e, ok := errors.AsType[*fieldError](err); ok {
-		return s.source.At(e.field, e.problem)
+	if e, ok := errors.AsType[*strict.Error](err); ok {
+		return s.source.At(e.Field, e.Problem)
 	}
 	if e, ok := errors.AsType[*spillway.FieldError](err); ok {
 		return s.source.At(spelled(e.Path), e.Problem())
 	}
-	return &Error{File: s.source.Name, Problem: err.Error()}
+	return &strict.Error{File: s.source.Name, Problem: err.Error()}
 }
 
 // spelled returns how files spell a path of sim.Config.

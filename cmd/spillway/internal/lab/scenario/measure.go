@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -62,67 +63,35 @@ func (e *Expectation) holds(v float64) bool {
 	return (e.Least == nil || v >= *e.Least) && (e.Most == nil || v <= *e.Most)
 }
 
-// Judge compares results with expectations. The results are in the order of the runs; with
-// several runs of a variant, it uses their mean. Runs of a sweep are judged only with the
+// judge compares the cases with the expectations. Cases of a sweep are judged only with the
 // expectations of every variant.
-func (s *Scenario) Judge(runs []Run, results []*sim.Result) []Judgement {
-	ran := func(variant string) bool {
-		return slices.ContainsFunc(runs, func(r Run) bool { return r.Variant == variant })
-	}
-	var all []Judgement
+func (s *Scenario) judge(cases []Case) (all []Judgement) {
 	for _, e := range s.Expect {
-		var seen []string
-		for i := range runs {
-			variant := runs[i].Variant
-			if slices.Contains(seen, variant) || e.Variant != "" && e.Variant != variant || e.Over != "" && !ran(e.Over) || e.Above != "" && !ran(e.Above) {
+		other := cmp.Or(e.Over, e.Above)
+		reference := slices.IndexFunc(cases, func(c Case) bool { return c.Name == other })
+		for i := range cases {
+			if e.Variant != "" && e.Variant != cases[i].Name || other != "" && reference < 0 {
 				continue
 			}
-			seen = append(seen, variant)
-			got := mean(runs, results, variant, e.Measure, e.Window)
-			if e.Over != "" {
-				got = quotient(got, mean(runs, results, e.Over, e.Measure, e.Window))
+			got := cases[i].mean(e.Measure, e.Window)
+			if other != "" {
+				got = e.compare(got, cases[reference].mean(e.Measure, e.Window))
 			}
-			if e.Above != "" {
-				got = difference(got, mean(runs, results, e.Above, e.Measure, e.Window))
-			}
-			all = append(all, Judgement{e, variant, got, got != nil && e.holds(*got)})
+			all = append(all, Judgement{e, cases[i].Name, got, got != nil && e.holds(*got)})
 		}
 	}
 	return all
 }
 
-func difference(a, b *float64) *float64 {
-	if a == nil || b == nil {
+// compare returns a over b, or how far a is above b, nil if it is unknown.
+func (e *Expectation) compare(a, b *float64) *float64 {
+	switch {
+	case a == nil || b == nil || e.Over != "" && *b == 0:
 		return nil
+	case e.Over != "":
+		return new(*a / *b)
 	}
 	return new(*a - *b)
-}
-
-func quotient(a, b *float64) *float64 {
-	if a == nil || b == nil || *b == 0 {
-		return nil
-	}
-	return new(*a / *b)
-}
-
-// mean is the mean of a measure over all runs of a variant, nil if a run lacks it.
-func mean(runs []Run, results []*sim.Result, variant, measure, window string) *float64 {
-	sum, n := 0.0, 0
-	for i := range runs {
-		if runs[i].Variant != variant {
-			continue
-		}
-		v, err := Measure(results[i], measure, window)
-		if err != nil || v == nil {
-			return nil
-		}
-		sum += *v
-		n++
-	}
-	if n == 0 {
-		return nil
-	}
-	return new(sum / float64(n))
 }
 
 // Measure returns a number of a result: NAME.FIELD, where NAME is that of clients or
@@ -216,18 +185,12 @@ const wellServed = 0.95
 // recovery returns the time from the begin of a window until all its slots are well
 // served; nil if the last is not.
 func recovery(r *sim.Result, c *sim.ClientsResult, w sim.Span) *float64 {
-	back := -1
 	first, last := slots(r, w, len(c.Series.Good))
-	for i := first; i < last; i++ {
-		well := float64(c.Series.Good[i]) >= wellServed*float64(c.Series.Offered[i])
-		switch {
-		case !well:
-			back = -1
-		case back < 0:
-			back = i
-		}
+	back := last
+	for back > first && float64(c.Series.Good[back-1]) >= wellServed*float64(c.Series.Offered[back-1]) {
+		back--
 	}
-	if back < 0 {
+	if back == last {
 		return nil
 	}
 	return new(max(math.Round((float64(back)*r.StepS-w.From)*1e6)/1e6, 0))
@@ -253,14 +216,8 @@ func peak(r *sim.Result, c *sim.ClientsResult, w sim.Span) *float64 {
 	return new(float64(slices.Max(attempts)) * float64(len(attempts)) / float64(sum))
 }
 
-// checkExpectations reports expectations that can never be measured. It checks them with an
-// empty result.
-func (s *Scenario) checkExpectations() error {
-	runs, err := s.Runs(Options{})
-	if err != nil {
-		return err
-	}
-	empty := emptyResult(&runs[0].Config)
+// checkExpectations reports expectations that can never be measured, by an empty result.
+func (s *Scenario) checkExpectations(empty *sim.Result) error {
 	variants := []string{""}
 	for _, v := range s.Variants {
 		variants = append(variants, v.Name)
@@ -269,19 +226,19 @@ func (s *Scenario) checkExpectations() error {
 		e, at := &s.Expect[i], fmt.Sprintf("expect[%d]", i)
 		switch _, err := Measure(empty, e.Measure, e.Window); {
 		case err != nil:
-			return &fieldError{at + ".measure", "is wrong: " + err.Error()}
+			return wrong(at+".measure", "is wrong: %v", err)
 		case !slices.Contains(variants, e.Variant):
-			return &fieldError{at + ".variant", fmt.Sprintf("is %q, which is no variant", e.Variant)}
+			return wrong(at+".variant", "is %q, which is no variant", e.Variant)
 		case !slices.Contains(variants, e.Over):
-			return &fieldError{at + ".over", fmt.Sprintf("is %q, which is no variant", e.Over)}
+			return wrong(at+".over", "is %q, which is no variant", e.Over)
 		case !slices.Contains(variants, e.Above), e.Above != "" && e.Over != "":
-			return &fieldError{at + ".above", fmt.Sprintf("is %q, must be a variant, and go without over", e.Above)}
+			return wrong(at+".above", "is %q, must be a variant, and go without over", e.Above)
 		case e.Least == nil && e.Most == nil:
-			return &fieldError{at, "has neither a least nor a most"}
+			return wrong(at, "has neither a least nor a most")
 		case !whole(e.Least) || !whole(e.Most):
-			return &fieldError{at, "has a least or a most that is no number"}
+			return wrong(at, "has a least or a most that is no number")
 		case e.Least != nil && e.Most != nil && *e.Least > *e.Most:
-			return &fieldError{at + ".least", fmt.Sprintf("is %v, must not be above most (%v)", *e.Least, *e.Most)}
+			return wrong(at+".least", "is %v, must not be above most (%v)", *e.Least, *e.Most)
 		}
 	}
 	return nil
@@ -292,23 +249,20 @@ func whole(v *float64) bool { return v == nil || !math.IsNaN(*v) && !math.IsInf(
 
 // emptyResult returns a result with all names of c.
 func emptyResult(c *sim.Config) *sim.Result {
-	r := &sim.Result{StepS: 1, Windows: []sim.Span{{Name: "all"}}}
-	if len(c.Windows) > 0 {
-		r.Windows = nil
-	}
+	r := &sim.Result{StepS: 1}
 	for _, w := range c.Windows {
 		r.Windows = append(r.Windows, sim.Span{Name: w.Name})
+	}
+	if len(r.Windows) == 0 {
+		r.Windows = []sim.Span{{Name: "all"}}
 	}
 	classes := []sim.ClassSummary{{Name: "SHEDDABLE"}, {Name: "SHEDDABLE_PLUS"}, {Name: "CRITICAL"}, {Name: "CRITICAL_PLUS"}}
 	for i := range c.Services {
 		r.Services = append(r.Services, sim.ServiceResult{Name: c.Services[i].Name, Windows: make([]sim.LoadSummary, len(r.Windows))})
 	}
 	for i := range c.Clients {
-		g := sim.ClientsResult{Name: c.Clients[i].Name, Windows: make([]sim.CallsSummary, len(r.Windows))}
-		for j := range g.Windows {
-			g.Windows[j].Classes = classes
-		}
-		r.Clients = append(r.Clients, g)
+		windows := slices.Repeat([]sim.CallsSummary{{Classes: classes}}, len(r.Windows))
+		r.Clients = append(r.Clients, sim.ClientsResult{Name: c.Clients[i].Name, Windows: windows})
 	}
 	return r
 }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/seed90641741/spillway/sim"
@@ -40,7 +40,7 @@ type Estimate struct {
 
 // Conclude summarizes the results of runs. Results are in the order of runs.
 func (s *Scenario) Conclude(runs []Run, results []*sim.Result) *Outcome {
-	o := &Outcome{Name: s.Name, About: s.About, Source: s.Source, Claim: s.Claim, Judgements: s.Judge(runs, results)}
+	o := &Outcome{Name: s.Name, About: s.About, Source: s.Source, Claim: s.Claim}
 	for i := range runs {
 		if n := len(o.Cases); n == 0 || o.Cases[n-1].Name != runs[i].Variant {
 			o.Cases = append(o.Cases, Case{Name: runs[i].Variant})
@@ -51,17 +51,13 @@ func (s *Scenario) Conclude(runs []Run, results []*sim.Result) *Outcome {
 	for i := range o.Cases {
 		o.Cases[i].estimate()
 	}
+	o.Judgements = s.judge(o.Cases)
 	return o
 }
 
 // Passed reports whether all expectations were met.
 func (o *Outcome) Passed() bool {
-	for _, j := range o.Judgements {
-		if !j.Pass {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(o.Judgements, func(j Judgement) bool { return !j.Pass })
 }
 
 // What a table shows of clients and of services.
@@ -83,16 +79,36 @@ func (c *Case) estimate() {
 	}
 }
 
+// values returns a measure of all seeds, nil if one lacks it.
+func (c *Case) values(measure, window string) (all []float64) {
+	for _, r := range c.Results {
+		v, err := Measure(r, measure, window)
+		if err != nil || v == nil {
+			return nil
+		}
+		all = append(all, *v)
+	}
+	return all
+}
+
+// mean returns the mean of a measure over all seeds, nil if one lacks it.
+func (c *Case) mean(measure, window string) *float64 {
+	values := c.values(measure, window)
+	if values == nil {
+		return nil
+	}
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return new(sum / float64(len(values)))
+}
+
 // over estimates a measure from all seeds, in the last window.
 func (c *Case) over(measure string) Estimate {
-	e := Estimate{Measure: measure}
-	var values []float64
-	for _, r := range c.Results {
-		v, err := Measure(r, measure, "")
-		if err != nil || v == nil {
-			return e
-		}
-		values = append(values, *v)
+	e, values := Estimate{Measure: measure}, c.values(measure, "")
+	if values == nil {
+		return e
 	}
 	sum := 0.0 // above the first, so that what is the same has no spread
 	for _, v := range values {
@@ -114,10 +130,7 @@ func (c *Case) over(measure string) Estimate {
 
 // rounded returns v with six digits, so that no machine's last bit shows.
 func rounded(v float64) float64 {
-	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
-	if err != nil {
-		return 0
-	}
+	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64) // never an error
 	return r
 }
 
@@ -187,7 +200,7 @@ func (o *Outcome) Window() string {
 func (o *Outcome) Measures() (all []string) {
 	for _, m := range o.Cases[0].Measures {
 		for i := range o.Cases {
-			if e := o.Cases[i].find(m.Measure); e != nil && e.Mean != nil && *e.Mean != 0 {
+			if mean := o.Cases[i].find(m.Measure).Mean; mean != nil && *mean != 0 {
 				all = append(all, m.Measure)
 				break
 			}
@@ -196,24 +209,23 @@ func (o *Outcome) Measures() (all []string) {
 	return all
 }
 
-func (c *Case) find(measure string) *Estimate {
-	for i := range c.Measures {
-		if c.Measures[i].Measure == measure {
-			return &c.Measures[i]
-		}
+// find returns an estimate; the zero Estimate is that of an unknown measure.
+func (c *Case) find(measure string) (e Estimate) {
+	if i := slices.IndexFunc(c.Measures, func(e Estimate) bool { return e.Measure == measure }); i >= 0 {
+		return c.Measures[i]
 	}
-	return nil
+	return e
 }
 
 // Cell writes the estimate of a measure.
 func (c *Case) Cell(measure string) string {
 	e := c.find(measure)
-	if e == nil || e.Mean == nil {
+	if e.Mean == nil {
 		return "-"
 	}
 	s := number(*e.Mean)
 	if e.Error != nil {
-		s += "±" + strings.TrimPrefix(fmt.Sprintf("%.2g", *e.Error), "+")
+		s += fmt.Sprintf("±%.2g", *e.Error)
 	}
 	return s
 }

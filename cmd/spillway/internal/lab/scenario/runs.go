@@ -58,7 +58,7 @@ func (s *Scenario) Runs(o Options) ([]Run, error) {
 	}
 	var all []Run
 	for _, c := range cases {
-		config, err := s.with(c.set)
+		config, err := s.with(c.sets)
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +66,10 @@ func (s *Scenario) Runs(o Options) ([]Run, error) {
 			config.Seed = o.Seed
 		}
 		if err := config.Validate(); err != nil {
-			return nil, c.explain(err)
+			if e, ok := errors.AsType[*spillway.FieldError](err); ok && c.name != "" { // the field has this value only here
+				err = wrong(spelled(e.Path), "%s (in %q)", e.Problem(), c.name)
+			}
+			return nil, err
 		}
 		for i := range seeds {
 			one := config
@@ -77,45 +80,37 @@ func (s *Scenario) Runs(o Options) ([]Run, error) {
 	return all, nil
 }
 
-// A change is a variant with its settings and their positions.
+// A change is a variant with its settings, which are made in this order.
 type change struct {
 	name string
-	set  []located
+	sets []set
 }
 
-// explain says of an error that its field has this value only here.
-func (c *change) explain(err error) error {
-	if e, ok := errors.AsType[*spillway.FieldError](err); ok && c.name != "" {
-		return &fieldError{spelled(e.Path), fmt.Sprintf("%s (in %q)", e.Problem(), c.name)}
-	}
-	return err
-}
-
-type located struct {
-	Setting
-
-	at string
+// A set of settings is a list in the file at a place, or of the command line, which has none.
+type set struct {
+	settings []Setting
+	at       string
 }
 
 // cases returns each variant with each value of the sweeps.
 func (s *Scenario) cases(o Options) []change {
-	var base []located
+	var base []set
 	if o.Quick {
-		base = places(s.Quick, "quick")
+		base = []set{{s.Quick, "quick"}}
 	}
-	all := []change{{set: base}}
+	all := []change{{sets: base}}
 	if len(s.Variants) > 0 {
 		all = nil
 	}
 	for i, v := range s.Variants {
-		all = append(all, change{v.Name, append(slices.Clone(base), places(v.Set, fmt.Sprintf("variants[%d].set", i))...)})
+		all = append(all, change{v.Name, append(slices.Clone(base), set{v.Set, fmt.Sprintf("variants[%d].set", i)})})
 	}
 	for _, sweep := range o.Sweep {
 		var next []change
 		for _, c := range all {
 			for _, value := range sweep.Values {
 				name := strings.TrimPrefix(c.name+", "+sweep.Field+"="+value, ", ")
-				next = append(next, change{name, append(slices.Clone(c.set), located{Setting{sweep.Field, value}, ""})})
+				next = append(next, change{name, append(slices.Clone(c.sets), set{settings: []Setting{{sweep.Field, value}}})})
 			}
 		}
 		all = next
@@ -123,32 +118,25 @@ func (s *Scenario) cases(o Options) []change {
 	return all
 }
 
-func places(set []Setting, at string) (all []located) {
-	for i, s := range set {
-		all = append(all, located{s, fmt.Sprintf("%s[%d]", at, i)})
-	}
-	return all
-}
-
 // with returns the system after some changes, which are made to a fresh copy.
-func (s *Scenario) with(set []located) (sim.Config, error) {
+func (s *Scenario) with(sets []set) (sim.Config, error) {
 	f := &Scenario{File: new(File), source: s.source}
 	if err := f.source.Decode(f.File, maxSize, dist); err != nil {
 		return sim.Config{}, err
 	}
-	for _, l := range set {
-		n, err := f.apply(l.Setting)
-		switch {
-		case err != nil:
-		case n == 0:
-			err = fmt.Errorf("%q names no field of this scenario", l.Field)
-		default:
-			continue
+	for _, set := range sets {
+		for i, setting := range set.settings {
+			n, err := f.apply(setting)
+			if err == nil && n == 0 {
+				err = fmt.Errorf("%q names no field of this scenario", setting.Field)
+			}
+			if err != nil && set.at != "" {
+				err = wrong(fmt.Sprintf("%s[%d]", set.at, i), "is wrong: %v", err)
+			}
+			if err != nil {
+				return sim.Config{}, err
+			}
 		}
-		if l.at == "" {
-			return sim.Config{}, err
-		}
-		return sim.Config{}, &fieldError{l.at, "is wrong: " + err.Error()}
 	}
 	return f.config()
 }

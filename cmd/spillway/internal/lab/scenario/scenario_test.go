@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 	"github.com/seed90641741/spillway/sim"
 )
 
@@ -85,7 +86,7 @@ func TestErrorsNameTheLineAndTheField(t *testing.T) {
 			if err == nil || !strings.HasPrefix(err.Error(), row.want) {
 				t.Errorf("got  %v\nwant %s", err, row.want)
 			}
-			if _, ok := errors.AsType[*Error](err); err != nil && !ok {
+			if _, ok := errors.AsType[*strict.Error](err); err != nil && !ok {
 				t.Errorf("the error is a %T", err)
 			}
 		})

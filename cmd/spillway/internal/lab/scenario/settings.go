@@ -19,15 +19,15 @@ func (f *File) apply(s Setting) (n int, err error) {
 			return
 		}
 		n++
-		if bad := set(v, s.Value); bad != nil {
+		if bad := give(v, s.Value); bad != nil {
 			err = fmt.Errorf("%s cannot be %q", strings.Join(path, "."), s.Value)
 		}
 	})
 	return n, err
 }
 
-// set gives v the value that a text represents.
-func set(v reflect.Value, text string) error {
+// give gives v the value that a text represents.
+func give(v reflect.Value, text string) error {
 	if v.Kind() == reflect.Pointer {
 		fresh := reflect.New(v.Type().Elem())
 		v.Set(fresh)
@@ -53,13 +53,7 @@ func matches(path, name []string) bool {
 			return false
 		}
 	}
-	if endsWith(have, name) {
-		return true
-	}
-	if len(name) < 2 || !endsWith(have, name[1:]) {
-		return false
-	}
-	return slices.Contains(have[:len(have)-len(name)+1], name[0])
+	return endsWith(have, name) || len(name) > 1 && endsWith(have, name[1:]) && slices.Contains(have[:len(have)-len(name)+1], name[0])
 }
 
 func endsWith(path, end []string) bool {
@@ -83,12 +77,12 @@ func walk(v reflect.Value, path []string, visit func(path []string, v reflect.Va
 			visit(path, v)
 			return
 		}
-		for i := range v.NumField() {
-			name := v.Type().Field(i).Tag.Get("yaml")
+		for field, value := range v.Fields() {
+			name := field.Tag.Get("yaml")
 			if len(path) == 0 && slices.Contains([]string{"variants", "quick", "expect"}, name) {
 				continue
 			}
-			walk(v.Field(i), append(slices.Clone(path), name), visit)
+			walk(value, append(slices.Clone(path), name), visit)
 		}
 	case reflect.Map:
 	default:
