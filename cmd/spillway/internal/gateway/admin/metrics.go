@@ -49,13 +49,13 @@ func (exporter) Describe(to chan<- *prometheus.Desc) {
 func (x exporter) Collect(to chan<- prometheus.Metric) {
 	st := x.sampler.state.Load()
 	m := metrics{to}
-	for cluster, events := range st.Totals.Details.Events {
+	for cluster, events := range st.Details.Events {
 		events.Each(func(mode spillway.Mode, k telemetry.Kind, c spillway.Criticality, n uint64) {
 			m.count(telemetry.Decisions, n, k.Policy(), c.String(), k.Outcome(), k.Reason(), mode.String(), cluster)
 		})
 	}
-	for i := range st.Totals.Details.Places {
-		m.place(&st.Totals.Details.Places[i])
+	for i := range st.Details.Places {
+		m.place(&st.Details.Places[i])
 	}
 	m.count(telemetry.Retries, st.Totals.Retries)
 	for role := range st.Totals.Latency {
@@ -183,7 +183,7 @@ func (m metrics) gate(g *Gate) {
 	}
 }
 
-func (m metrics) cluster(x *ClusterFigure) {
+func (m metrics) cluster(x *Cluster) {
 	most := 0.0
 	for _, p := range x.Throttle {
 		most = max(most, p)

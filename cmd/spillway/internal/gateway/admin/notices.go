@@ -85,8 +85,8 @@ func (s *sampler) notices(st *State, l *Levels, now time.Time) []Notice {
 			all = append(all, n)
 		}
 	}
-	for i := range st.Totals.Details.Places {
-		p := &st.Totals.Details.Places[i]
+	for i := range st.Details.Places {
+		p := &st.Details.Places[i]
 		s.slow.See(now, slow.Route(p.Place), &p.Latency)
 	}
 	found := s.slow.Found()
@@ -129,7 +129,7 @@ func resetNotices(then, now *Levels, seconds float64) (all []Notice) {
 }
 
 // endpointsDown returns a notice for a cluster with some, but not all, endpoints down.
-func endpointsDown(x *ClusterFigure) (n Notice, some bool) {
+func endpointsDown(x *Cluster) (n Notice, some bool) {
 	var down []string
 	for _, e := range x.down() {
 		down = append(down, e.Address+" ("+e.Down+")")
