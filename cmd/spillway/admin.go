@@ -18,7 +18,6 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/access"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
@@ -151,9 +150,8 @@ func (o *operators) serve(socket net.Listener) {
 }
 
 // access returns the configured access rules. A host name in the address is an allowed host.
-func (o *operators) access() access.Config {
-	c := o.config.Load().Admin
-	a := access.Config{Hosts: c.Hosts, TokenFile: c.TokenFile, ReadTokenFile: c.ReadToken}
+func (o *operators) access() config.Admin {
+	a := o.config.Load().Admin
 	if host, _, err := net.SplitHostPort(o.address); err == nil {
 		a.Hosts = append(slices.Clone(a.Hosts), host)
 	}

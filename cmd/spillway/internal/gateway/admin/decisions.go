@@ -22,7 +22,7 @@ func (s *sampler) explain(st *State) {
 		r := &st.Reasons[i]
 		last, known := s.decided.Last(r.Policy, r.Reason, r.Mode)
 		if !known {
-			last = decisions.Decision{Policy: r.Policy, Reason: r.Reason, Customer: someCustomer}
+			last = decisions.Decision{Policy: r.Policy, Reason: r.Reason, Customer: "?"} // there may be one
 		}
 		e := last.Entry()
 		r.Do, r.Link = e.Do, e.Link()
@@ -30,9 +30,6 @@ func (s *sampler) explain(st *State) {
 		r.Measured = measured(r, st, &last)
 	}
 }
-
-// someCustomer is the customer of a reason without a sample: there may be one.
-const someCustomer = "?"
 
 // measured returns what was measured for a reason, nil if nothing was. Last is its latest rejection.
 func measured(r *Reason, st *State, last *decisions.Decision) *Measured {
@@ -97,10 +94,8 @@ func fieldsOf(patterns, places []string, settings []Setting) (all []Field) {
 		all = append(all, set...)
 	}
 	if len(all) == 0 && len(patterns) > 0 {
-		all = []Field{{Name: patterns[0]}}
-		if i := slices.IndexFunc(settings, func(x Setting) bool { return x.Field == patterns[0] }); i >= 0 {
-			all[0].Value = settings[i].Value
-		}
+		whole := find(settings, func(x Setting) bool { return x.Field == patterns[0] })
+		all = []Field{{patterns[0], whole.Value}}
 	}
 	return all[:min(len(all), mostFields)]
 }

@@ -142,11 +142,6 @@ type Gate struct {
 	Keys []limits.Key `json:"keys,omitempty"` // those with a limit, the busiest first
 }
 
-// gateKey identifies a gate by its listener and cluster.
-type gateKey struct{ listener, cluster string }
-
-func (g *Gate) key() gateKey { return gateKey{g.Listener, g.Cluster} }
-
 // Waits counts the waits that have ended, and their total time.
 type Waits struct {
 	Count uint64        `json:"count"`

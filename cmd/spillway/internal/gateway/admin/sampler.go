@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/pulse"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/finite"
@@ -38,7 +36,7 @@ type sampler struct {
 	started   time.Time
 	state     atomic.Pointer[State]
 	wall      func(time.Time) time.Time
-	pulse     pulse.Pulse
+	pulse     pulse
 	incidents *incidents.Log
 	slow      *slow.Watch
 	samples   []*sample // of the last minute, the oldest first; used by tick alone, as steps
@@ -52,9 +50,11 @@ type sampler struct {
 func newSampler(c *Config, now time.Time) *sampler {
 	s := &sampler{
 		collector: c.Collector, decided: cmp.Or(c.Decisions, decisions.New(nil)), proxy: c.Proxy, version: c.Version,
-		started: now, streams: make(map[chan []byte]string), incidents: incidents.New(cmp.Or(c.Logger, slog.New(slog.DiscardHandler))), slow: slow.New(),
+		started: now, streams: make(map[chan []byte]string), incidents: incidents.New(c.Logger), slow: slow.New(), wall: c.Wall,
 	}
-	s.wall = func(t time.Time) time.Time { return t.Round(0) }
+	if s.wall == nil {
+		s.wall = func(t time.Time) time.Time { return t.Round(0) }
+	}
 	totals, details := c.Collector.Read()
 	s.samples = []*sample{{at: now, wall: now.Round(0), totals: totals, levels: c.Proxy.Levels(now)}}
 	s.state.Store(s.summarize(details))
@@ -67,7 +67,7 @@ func (s *sampler) ago(n int) *sample { return s.samples[max(0, len(s.samples)-1-
 // tick takes a sample and sends its State to all streams.
 func (s *sampler) tick(now time.Time) {
 	totals, details := s.collector.Read()
-	x := &sample{at: now, wall: s.wall(now), totals: totals, levels: s.proxy.Levels(now), stalled: s.pulse.Read()}
+	x := &sample{at: now, wall: s.wall(now), totals: totals, levels: s.proxy.Levels(now), stalled: s.pulse.read()}
 	finite.All(&x.levels) // they are shown as JSON
 	s.watchClock(x)
 	for _, g := range x.levels.Gates {
@@ -116,15 +116,17 @@ func (s *sampler) summarize(details collector.Details) *State {
 
 // peaks returns the gates of the last sample, each with its peak of all samples.
 func peaks(all []*sample) []Gate {
-	most := make(map[gateKey]int)
+	type key struct{ listener, cluster string }
+	most := make(map[key]int)
 	for _, x := range all {
 		for _, g := range x.levels.Gates {
-			most[g.key()] = max(most[g.key()], g.Peak, g.InFlight)
+			k := key{g.Listener, g.Cluster}
+			most[k] = max(most[k], g.Peak, g.InFlight)
 		}
 	}
 	gates := append([]Gate{}, all[len(all)-1].levels.Gates...) // not null, in JSON
 	for i := range gates {
-		gates[i].Peak = most[gates[i].key()]
+		gates[i].Peak = most[key{gates[i].Listener, gates[i].Cluster}]
 	}
 	return gates
 }

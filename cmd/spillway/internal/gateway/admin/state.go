@@ -7,7 +7,6 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/kinds"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/limits"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
@@ -200,14 +199,12 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 // levels sets the figures that are levels and not counts.
 func (f *Figures) levels(now *sample) {
 	limit := 0.0
-	for i := range now.levels.Gates {
-		g := &now.levels.Gates[i]
+	for _, g := range now.levels.Gates {
 		f.InFlight += g.InFlight
 		f.Waiting += g.Waiting
 		limit += g.Limit
 	}
-	for i := range now.levels.Clusters {
-		x := &now.levels.Clusters[i]
+	for _, x := range now.levels.Clusters {
 		if x.Queue != nil {
 			f.Waiting += x.Queue.Waiting
 			f.InFlight = max(0, f.InFlight-x.Queue.Waiting)
@@ -236,8 +233,8 @@ func reasons(then, now *collector.Totals, d *collector.Details) []Reason {
 	all := []Reason{}
 	for mode := range now.Events {
 		for k := range telemetry.Kind(telemetry.Kinds) {
-			r := Reason{Policy: k.Policy(), Outcome: k.Outcome(), Reason: k.Reason(), Mode: spillway.Mode(mode).String(), Words: kinds.Words(k)}
-			if !kinds.Shown(k) || !r.count(then.Events[mode][k], now.Events[mode][k]) {
+			r := Reason{Policy: k.Policy(), Outcome: k.Outcome(), Reason: k.Reason(), Mode: spillway.Mode(mode).String(), Words: wordsOf(k)}
+			if !shown(k) || !r.count(then.Events[mode][k], now.Events[mode][k]) {
 				continue
 			}
 			for cluster, events := range d.Events {
@@ -270,7 +267,7 @@ var goneAccounts = [...]accounts.Account{accounts.GoneWaiting, accounts.GoneSent
 // have no events. Their rejections have no class, and count as CRITICAL.
 func ownReasons(then, now *collector.Totals, places []accounts.PlaceTotal) (all []Reason) {
 	add := func(outcome, reason string, then, now classCounts, at func(*accounts.PlaceTotal) uint64) {
-		r := Reason{Policy: decisions.ByProxy, Outcome: outcome, Reason: reason, Mode: spillway.ModeEnforce.String(), Words: kinds.OfReason(reason)}
+		r := Reason{Policy: decisions.ByProxy, Outcome: outcome, Reason: reason, Mode: spillway.ModeEnforce.String(), Words: reasonWords[reason]}
 		if !r.count(then, now) {
 			return
 		}
