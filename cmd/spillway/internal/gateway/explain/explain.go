@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -210,7 +211,7 @@ func (e *explaining) request() *http.Request {
 	}
 	r.Body = http.NoBody
 	if r.ContentLength != 0 {
-		r.Body = &zeros{r.ContentLength}
+		r.Body = io.NopCloser(io.LimitReader(zeros{}, r.ContentLength))
 	}
 	return r
 }
@@ -231,12 +232,13 @@ func certificateOf(name string) *x509.Certificate {
 }
 
 func (e *explaining) listenerFacts() ListenerFacts {
-	f := ListenerFacts{Name: e.listener.Name, Address: e.listener.Address, Boundary: "edge", Client: e.question.Client}
-	f.Trust = "untrusted: clients may only lower their class or shorten their deadline"
+	f := ListenerFacts{
+		Name: e.listener.Name, Address: e.listener.Address, Boundary: "edge", Client: e.question.Client,
+		Trust: "untrusted: clients may only lower their class or shorten their deadline",
+	}
 	if e.inside() {
 		f.Boundary = "internal"
-		f.Trust = fmt.Sprintf("trusted: class up to %v, the highest that %s may use; attempt number and deadline",
-			e.highest(), e.who())
+		f.Trust = fmt.Sprintf("trusted: class up to %v, the highest that %s may use; attempt number and deadline", e.highest(), e.who())
 	}
 	return f
 }
@@ -261,7 +263,7 @@ func (e *explaining) who() string {
 func (e *explaining) target() *TargetFacts {
 	c := e.cluster()
 	f := &TargetFacts{Cluster: c.Name, Endpoints: c.Endpoints, TLS: c.TLS != nil, Sent: []string{}}
-	sent := e.rehearsal.stage.sent
+	sent := e.rehearsal.stage.sent.Load()
 	if sent == nil {
 		f.Protocol = "nothing is sent"
 		return f
