@@ -121,8 +121,7 @@ func Explain(c *config.Config, q Question) (*Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := explaining{config: d, listener: l, question: q, rehearsal: x}
-	return e.explain()
+	return (&explaining{config: d, listener: l, question: q, rehearsal: x}).explain()
 }
 
 // explaining is the state of one call of Explain.
