@@ -15,7 +15,6 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/access"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
@@ -123,9 +122,8 @@ func (s *supervisor) serve(socket net.Listener) {
 }
 
 // access returns the configured access rules. A host name in the address is an allowed host.
-func (s *supervisor) access() access.Config {
-	c := s.config.Load().Admin
-	a := access.Config{Hosts: c.Hosts, TokenFile: c.TokenFile, ReadTokenFile: c.ReadToken}
+func (s *supervisor) access() config.Admin {
+	a := s.config.Load().Admin
 	if host, _, err := net.SplitHostPort(s.address); err == nil {
 		a.Hosts = append(slices.Clone(a.Hosts), host)
 	}

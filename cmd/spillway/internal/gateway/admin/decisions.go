@@ -5,10 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
-	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
 // topRows is the number of rows of each top list on the page.
@@ -20,22 +17,19 @@ func (s *sampler) explain(st *State) {
 	if len(st.Reasons) == 0 {
 		return
 	}
-	settings, places := s.proxy.Settings(), placesOf(st)
+	settings := s.proxy.Settings()
 	for i := range st.Reasons {
 		r := &st.Reasons[i]
 		last, known := s.decided.Last(r.Policy, r.Reason, r.Mode)
 		if !known {
-			last = decisions.Decision{Policy: r.Policy, Reason: r.Reason, Customer: someCustomer}
+			last = decisions.Decision{Policy: r.Policy, Reason: r.Reason, Customer: "?"} // there may be one
 		}
 		e := last.Entry()
 		r.Do, r.Link = e.Do, e.Link()
-		r.Settings = fieldsOf(e.Settings, places[r.key()], settings)
+		r.Settings = fieldsOf(e.Settings, r.names(), settings)
 		r.Measured = measured(r, st, &last)
 	}
 }
-
-// someCustomer is the customer of a reason without a sample: there may be one.
-const someCustomer = "?"
 
 // measured returns what was measured for a reason, nil if nothing was. Last is its latest rejection.
 func measured(r *Reason, st *State, last *decisions.Decision) *Measured {
@@ -54,9 +48,9 @@ func measured(r *Reason, st *State, last *decisions.Decision) *Measured {
 }
 
 // emptiest returns the tokens of the emptiest retry budget.
-func emptiest(clusters []ClusterFigure, now time.Time) (m *Measured) {
-	for i := range clusters {
-		if b := clusters[i].Budget; b != nil && b.Capacity > 0 && (m == nil || b.Left/b.Capacity < m.Value/m.Limit) {
+func emptiest(clusters []Cluster, now time.Time) (m *Measured) {
+	for _, x := range clusters {
+		if b := x.Budget; b != nil && b.Capacity > 0 && (m == nil || b.Left/b.Capacity < m.Value/m.Limit) {
 			m = &Measured{now, b.Left, b.Capacity, "tokens of the retry budget"}
 		}
 	}
@@ -66,48 +60,15 @@ func emptiest(clusters []ClusterFigure, now time.Time) (m *Measured) {
 // MongoSuffix follows the name of a MongoDB listener where a cluster has the same name.
 const MongoSuffix = " (mongodb)"
 
-// reasonKey identifies a reason.
-type reasonKey struct{ policy, outcome, reason, mode string }
-
-func (r *Reason) key() reasonKey { return reasonKey{r.Policy, r.Outcome, r.Reason, r.Mode} }
-
-// placesOf returns the names of the clusters and listeners that had each reason since the start,
-// in order.
-func placesOf(st *State) map[reasonKey][]string {
-	all := make(map[reasonKey][]string)
-	add := func(key reasonKey, names ...string) {
-		for _, name := range names {
-			name = strings.TrimSuffix(name, MongoSuffix)
-			if name != "" && !slices.Contains(all[key], name) {
-				all[key] = append(all[key], name)
-			}
+// names returns the places of a reason as the configuration names them, in order.
+func (r *Reason) names() (all []string) {
+	for _, place := range r.places {
+		if place != "" {
+			all = append(all, strings.TrimSuffix(place, MongoSuffix))
 		}
 	}
-	for cluster, events := range st.Totals.Details.Events {
-		events.Each(func(mode spillway.Mode, k telemetry.Kind, _ spillway.Criticality, n uint64) {
-			if n > 0 {
-				add(reasonKey{k.Policy(), k.Outcome(), k.Reason(), mode.String()}, cluster)
-			}
-		})
-	}
-	enforce := spillway.ModeEnforce.String()
-	for i := range st.Totals.Details.Places {
-		p := &st.Totals.Details.Places[i]
-		for _, a := range goneAccounts {
-			if p.Ended[a] > 0 {
-				add(reasonKey{ownPolicy, outcomeGone, a.String(), enforce}, p.Cluster, p.Listener)
-			}
-		}
-		for reason := accounts.MaxRequests; int(reason) < accounts.Reasons; reason++ {
-			if p.Rejected[reason] > 0 {
-				add(reasonKey{ownPolicy, "rejected", reason.String(), enforce}, p.Cluster, p.Listener)
-			}
-		}
-	}
-	for key := range all {
-		slices.Sort(all[key])
-	}
-	return all
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // mostFields is how many fields a reason shows at most.
@@ -133,10 +94,8 @@ func fieldsOf(patterns, places []string, settings []Setting) (all []Field) {
 		all = append(all, set...)
 	}
 	if len(all) == 0 && len(patterns) > 0 {
-		all = []Field{{Name: patterns[0]}}
-		if i := slices.IndexFunc(settings, func(x Setting) bool { return x.Field == patterns[0] }); i >= 0 {
-			all[0].Value = settings[i].Value
-		}
+		whole := find(settings, func(x Setting) bool { return x.Field == patterns[0] })
+		all = []Field{{patterns[0], whole.Value}}
 	}
 	return all[:min(len(all), mostFields)]
 }
@@ -148,24 +107,21 @@ func namesOf(pattern, place string, settings []Setting) (all []string) {
 	if !ok {
 		return nil
 	}
-	for i := range settings {
-		x := &settings[i]
-		entry, key := x.Field, ".name"
-		if section == "routes" {
-			key = ".cluster"
+	key := "].name"
+	if section == "routes" {
+		key = "].cluster"
+	}
+	for _, x := range settings {
+		if entry, ok := strings.CutSuffix(x.Field, key); ok && x.Value == place && strings.HasPrefix(entry, section+"[") {
+			all = append(all, entry+"]"+field)
 		}
-		if x.Value != place || !strings.HasPrefix(entry, section+"[") || !strings.HasSuffix(entry, "]"+key) {
-			continue
-		}
-		all = append(all, strings.TrimSuffix(entry, key)+field)
 	}
 	return all
 }
 
 // valuesOf returns a field with its value, or the first ones of a section.
 func valuesOf(name string, settings []Setting) (all []Field) {
-	for i := range settings {
-		x := &settings[i]
+	for _, x := range settings {
 		rest, ok := strings.CutPrefix(x.Field, name)
 		switch {
 		case !ok:

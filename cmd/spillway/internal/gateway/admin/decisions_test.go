@@ -9,6 +9,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/internal/telemetry"
 	"github.com/seed90641741/spillway/retry"
 )
@@ -133,7 +134,7 @@ func TestEachReasonSaysWhatToDo(t *testing.T) {
 					if r.Measured != nil {
 						t.Errorf("%s: measured %+v", name, r.Measured)
 					}
-				} else if r.Outcome == "rejected" && r.Policy != ownPolicy && (r.Measured == nil || r.Measured.Value != 3 || r.Measured.Limit != limit) {
+				} else if r.Outcome == "rejected" && r.Policy != decisions.ByProxy && (r.Measured == nil || r.Measured.Value != 3 || r.Measured.Limit != limit) {
 					t.Errorf("%s: measured %+v", name, r.Measured)
 				}
 			}

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -141,11 +142,6 @@ type Gate struct {
 	Keys []limits.Key `json:"keys,omitempty"` // those with a limit, the busiest first
 }
 
-// gateKey identifies a gate by its listener and cluster.
-type gateKey struct{ listener, cluster string }
-
-func (g *Gate) key() gateKey { return gateKey{g.Listener, g.Cluster} }
-
 // Waits counts the waits that have ended, and their total time.
 type Waits struct {
 	Count uint64        `json:"count"`
@@ -167,6 +163,13 @@ type Cluster struct {
 	Queue     *Queue           `json:"queue"`           // of a batch cluster
 	Costs     []customers.Cost `json:"costs,omitempty"` // of requests, as learned
 	Endpoints []Endpoint       `json:"endpoints"`
+
+	Rejected float64 `json:"rejected"` // requests for it that were rejected here, per second; set in a State
+}
+
+// down returns the endpoints that get no requests.
+func (x *Cluster) down() []Endpoint {
+	return slices.DeleteFunc(slices.Clone(x.Endpoints), func(e Endpoint) bool { return e.Down == "" })
 }
 
 // A Budget is a retry budget, in retries.
@@ -192,6 +195,11 @@ type Endpoint struct {
 	Answers  uint64        `json:"-"`        // of them, those with an answer
 	Took     time.Duration `json:"-"`        // all answers
 	Down     string        `json:"down"`     // why it gets no requests; empty: it does
+
+	// A State sets these.
+	Rate    float64 `json:"rate"`       // attempts per second
+	Failing float64 `json:"errors"`     // failed ones per second
+	Latency float64 `json:"latency_ms"` // mean time to the head of an answer; 0: there was none
 }
 
 // A Tuned is a limit that tune moves.

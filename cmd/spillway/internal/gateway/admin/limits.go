@@ -5,11 +5,10 @@ import "github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/lim
 // limitsOf returns the limits that move by themselves. Names are unique.
 func limitsOf(l *Levels) (all []limits.Limit) {
 	several := make(map[string]int)
-	for i := range l.Gates {
-		several[l.Gates[i].Cluster]++
+	for _, g := range l.Gates {
+		several[g.Cluster]++
 	}
-	for i := range l.Gates {
-		g := &l.Gates[i]
+	for _, g := range l.Gates {
 		if !g.Adaptive {
 			continue
 		}
@@ -19,8 +18,7 @@ func limitsOf(l *Levels) (all []limits.Limit) {
 		}
 		all = append(all, limits.Limit{Name: name, Value: g.Limit, Least: g.Least, Most: g.Most})
 	}
-	for i := range l.Tuned {
-		t := &l.Tuned[i]
+	for _, t := range l.Tuned {
 		all = append(all, limits.Limit{Name: t.Name, Value: t.Value, Least: t.Least, Most: t.Most})
 	}
 	return all[:min(len(all), limits.Most)]
@@ -32,8 +30,8 @@ func (s *sampler) limits(l *Levels) []limits.Limit {
 	all := limitsOf(l)
 	for i := range all {
 		var values []float64
-		for j := range s.rows[:max(0, len(s.rows)-meanTicks)] {
-			values = append(values, s.rows[j].Limits[all[i].Name])
+		for _, row := range s.rows[:max(0, len(s.rows)-meanTicks)] {
+			values = append(values, row.Limits[all[i].Name])
 		}
 		all[i].Compare(values)
 	}

@@ -49,39 +49,34 @@ func (exporter) Describe(to chan<- *prometheus.Desc) {
 func (x exporter) Collect(to chan<- prometheus.Metric) {
 	st := x.sampler.state.Load()
 	m := metrics{to}
-	for cluster, events := range st.Totals.Details.Events {
+	for cluster, events := range st.Details.Events {
 		events.Each(func(mode spillway.Mode, k telemetry.Kind, c spillway.Criticality, n uint64) {
 			m.count(telemetry.Decisions, n, k.Policy(), c.String(), k.Outcome(), k.Reason(), mode.String(), cluster)
 		})
 	}
-	for i := range st.Totals.Details.Places {
-		m.place(&st.Totals.Details.Places[i])
-	}
+	each(st.Details.Places, m.place)
 	m.count(telemetry.Retries, st.Totals.Retries)
 	for role := range st.Totals.Latency {
 		m.latency(&st.Totals.Latency[role], telemetry.Roles[role])
 	}
-	m.level(telemetry.Overrides, b2f(st.Override != nil))
-	m.level(telemetry.Ready, b2f(st.Ready))
+	m.level(telemetry.Overrides, oneIf[st.Override != nil])
+	m.level(telemetry.Ready, oneIf[st.Ready])
 	m.notices(st)
-	for i := range st.Gates {
-		m.gate(&st.Gates[i])
-	}
-	for i := range st.Clusters {
-		m.cluster(&st.Clusters[i])
-	}
+	each(st.Gates, m.gate)
+	each(st.Clusters, m.cluster)
 	m.listeners(st.Listeners)
-	for i := range st.Mongo {
-		m.mongo(&st.Mongo[i])
-	}
-	for i := range st.Customers {
-		m.unlisted(&st.Customers[i])
-	}
-	for i := range st.Quotas {
-		m.quota(&st.Quotas[i])
-	}
+	each(st.Mongo, m.mongo)
+	each(st.Customers, m.unlisted)
+	each(st.Quotas, m.quota)
 	for _, l := range st.Tuned {
 		m.level(telemetry.TunedLimit, l.Value, l.Name)
+	}
+}
+
+// each calls send for each element.
+func each[T any](all []T, send func(*T)) {
+	for i := range all {
+		send(&all[i])
 	}
 }
 
@@ -123,8 +118,8 @@ func (m metrics) place(t *accounts.PlaceTotal) {
 // notices sends the number of notices of each kind, and the lines that logs have lost.
 func (m metrics) notices(st *State) {
 	n := map[string]int{telemetry.NoticeMongoDB: len(st.MongoAway)}
-	for i := range st.Notices {
-		n[st.Notices[i].Kind]++
+	for _, x := range st.Notices {
+		n[x.Kind]++
 	}
 	for _, kind := range telemetry.Notices {
 		m.level(telemetry.Notice, float64(n[kind]), kind)
@@ -183,12 +178,8 @@ func (m metrics) gate(g *Gate) {
 	}
 }
 
-func (m metrics) cluster(x *ClusterFigure) {
-	most := 0.0
-	for _, p := range x.Throttle {
-		most = max(most, p)
-	}
-	m.level(telemetry.Throttle, most, x.Name)
+func (m metrics) cluster(x *Cluster) {
+	m.level(telemetry.Throttle, slices.Max(x.Throttle[:]), x.Name)
 	if b := x.Budget; b != nil && b.Capacity > 0 {
 		m.level(telemetry.Budget, b.Left/b.Capacity, x.Name)
 	}
@@ -201,7 +192,7 @@ func (m metrics) cluster(x *ClusterFigure) {
 	for _, c := range x.Costs {
 		m.level(telemetry.Cost, c.Cost.Seconds(), "", c.Key, x.Name)
 		m.level(telemetry.CostError, c.Error.Seconds(), "", c.Key, x.Name)
-		m.level(telemetry.CostUsed, b2f(c.Used), "", c.Key, x.Name)
+		m.level(telemetry.CostUsed, oneIf[c.Used], "", c.Key, x.Name)
 	}
 	m.level(telemetry.Endpoints, float64(len(x.Endpoints)-down), x.Name, "up")
 	m.level(telemetry.Endpoints, float64(down), x.Name, "down")
@@ -211,9 +202,9 @@ func (m metrics) quota(q *Quota) {
 	m.count(telemetry.QuotaSyncs, q.Syncs, q.Name, "ok")
 	m.count(telemetry.QuotaSyncs, q.Errors, q.Name, "error")
 	m.count(telemetry.QuotaSyncs, q.Fenced, q.Name, "fenced")
-	m.level(telemetry.QuotaLeader, b2f(q.Leader), q.Name)
+	m.level(telemetry.QuotaLeader, oneIf[q.Leader], q.Name)
 	m.level(telemetry.QuotaTasks, float64(q.Tasks), q.Name)
-	m.level(telemetry.QuotaConflict, b2f(q.Conflict), q.Name)
+	m.level(telemetry.QuotaConflict, oneIf[q.Conflict], q.Name)
 	if q.Age >= 0 {
 		m.level(telemetry.QuotaAge, q.Age.Seconds(), q.Name)
 	}
@@ -233,9 +224,5 @@ func (m metrics) unlisted(c *customers.Customer) {
 	}
 }
 
-func b2f(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
-}
+// oneIf is the value of a metric that says whether something is so.
+var oneIf = map[bool]float64{true: 1}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/human"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/slow"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
@@ -85,22 +84,22 @@ func (s *sampler) notices(st *State, l *Levels, now time.Time) []Notice {
 			all = append(all, n)
 		}
 	}
-	for i := range st.Totals.Details.Places {
-		p := &st.Totals.Details.Places[i]
+	for i := range st.Details.Places {
+		p := &st.Details.Places[i]
 		s.slow.See(now, slow.Route(p.Place), &p.Latency)
 	}
 	found := s.slow.Found()
 	for _, x := range found[:min(mostSlow, len(found))] {
 		headline, text := x.Notice()
-		all = append(all, Notice{telemetry.NoticeSlow, x.Subject(), headline, text})
+		all = append(all, Notice{telemetry.NoticeSlow, x.Cluster, headline, text})
 	}
 	all = append(all, resetNotices(&s.ago(meanTicks).levels, l, st.Mean.Seconds)...)
 	all = append(all, l.Notices...)
 	all = append(all, quotaNotices(&s.ago(meanTicks).levels, l)...)
-	for i := range st.Limits {
-		if x := &st.Limits[i]; x.Odd {
-			headline, text := x.Notice(human.Grouped)
-			all = append(all, Notice{Kind: telemetry.NoticeLimit, Subject: x.Name, Headline: headline, Text: text})
+	for _, x := range st.Limits {
+		if x.Odd {
+			headline, text := x.Notice()
+			all = append(all, Notice{telemetry.NoticeLimit, x.Name, headline, text})
 		}
 	}
 	if n := len(s.steps); n > 0 && now.Sub(s.steps[n-1].At) < noticeClock {
@@ -114,14 +113,19 @@ func (s *sampler) notices(st *State, l *Levels, now time.Time) []Notice {
 	return all
 }
 
+// find returns the first element with a property, and a zero one if none has it.
+func find[T any](all []T, is func(T) bool) (x T) {
+	if i := slices.IndexFunc(all, is); i >= 0 {
+		x = all[i]
+	}
+	return x
+}
+
 // resetNotices returns a notice for each listener that resets many connections, between two samples.
 func resetNotices(then, now *Levels, seconds float64) (all []Notice) {
-	for i := range now.Listeners {
-		x, before := &now.Listeners[i], resets.Counts{}
-		if j := slices.IndexFunc(then.Listeners, func(y Listener) bool { return y.Name == x.Name && y.Mongo == x.Mongo }); j >= 0 {
-			before = then.Listeners[j].RejectedBy
-		}
-		if headline, text, ok := x.RejectedBy.Minus(before).Notice(x.Name, x.Mongo, seconds); ok {
+	for _, x := range now.Listeners {
+		before := find(then.Listeners, func(y Listener) bool { return y.Name == x.Name && y.Mongo == x.Mongo })
+		if headline, text, ok := x.RejectedBy.Minus(before.RejectedBy).Notice(x.Name, x.Mongo, seconds); ok {
 			all = append(all, Notice{telemetry.NoticeResets, x.Name, headline, text})
 		}
 	}
@@ -129,7 +133,7 @@ func resetNotices(then, now *Levels, seconds float64) (all []Notice) {
 }
 
 // endpointsDown returns a notice for a cluster with some, but not all, endpoints down.
-func endpointsDown(x *ClusterFigure) (n Notice, some bool) {
+func endpointsDown(x *Cluster) (n Notice, some bool) {
 	var down []string
 	for _, e := range x.down() {
 		down = append(down, e.Address+" ("+e.Down+")")
@@ -156,13 +160,8 @@ func mongoAway(then, now *Levels) (names []string) {
 		if !away || slices.Contains(names, x.Listener) {
 			continue
 		}
-		before := 0.0
-		for _, b := range then.Mongo {
-			if b.Listener == x.Listener && b.Name == x.Name {
-				before = b.Value
-			}
-		}
-		if x.Value > before {
+		before := find(then.Mongo, func(y Count) bool { return y.Listener == x.Listener && y.Name == x.Name })
+		if x.Value > before.Value {
 			names = append(names, x.Listener)
 		}
 	}

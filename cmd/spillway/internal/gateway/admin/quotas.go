@@ -2,7 +2,6 @@ package admin
 
 import (
 	"io"
-	"slices"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
 	"github.com/seed90641741/spillway/internal/telemetry"
@@ -10,12 +9,8 @@ import (
 
 // quotaNotices returns what is wrong with shared quotas between two samples.
 func quotaNotices(then, now *Levels) (all []Notice) {
-	for i := range now.Quotas {
-		q := &now.Quotas[i]
-		was := new(Quota)
-		if j := slices.IndexFunc(then.Quotas, func(x Quota) bool { return x.Name == q.Name }); j >= 0 {
-			was = &then.Quotas[j]
-		}
+	for _, q := range now.Quotas {
+		was := find(then.Quotas, func(x Quota) bool { return x.Name == q.Name })
 		switch {
 		case q.Errors > was.Errors && q.Syncs <= was.Syncs:
 			all = append(all, Notice{telemetry.NoticeQuotaAway, q.Name, "The servers of quota " + q.Name + " do not answer.",
@@ -36,7 +31,7 @@ func quotaNotices(then, now *Levels) (all []Notice) {
 // writeQuotas writes what customers make of quotas, and what their requests cost.
 func writeQuotas(w io.Writer, st *State) {
 	customers.Write(w, st.Customers)
-	for i := range st.Clusters {
-		customers.WriteCosts(w, i == 0, st.Clusters[i].Name, st.Clusters[i].Costs)
+	for i, x := range st.Clusters {
+		customers.WriteCosts(w, i == 0, x.Name, x.Costs)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/access"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
 // TestWhoMayRead asks for all there is, from here and from elsewhere, with and without
@@ -42,9 +42,9 @@ func TestWhoMayRead(t *testing.T) {
 		{true, true, there, "Basic " + readToken, 401, 401},
 	} {
 		s := newScene(spillway.ModeObserve)
-		a := access.Config{}
+		a := config.Admin{}
 		if row.read {
-			a.ReadTokenFile = tokenFile(t, readToken)
+			a.ReadToken = tokenFile(t, readToken)
 		}
 		if row.change {
 			a.TokenFile = tokenFile(t, goodToken)
@@ -70,7 +70,7 @@ func TestWhoMayRead(t *testing.T) {
 func TestReadersCannotChange(t *testing.T) {
 	const readToken = "fedcba9876543210"
 	s := newScene(spillway.ModeObserve)
-	s.Allow(access.Config{TokenFile: tokenFile(t, goodToken), ReadTokenFile: tokenFile(t, readToken)})
+	s.Allow(config.Admin{TokenFile: tokenFile(t, goodToken), ReadToken: tokenFile(t, readToken)})
 	if w := ask(t, s.Handler(), http.MethodPost, "/api/v1/mode", "off", "Authorization", "Bearer "+readToken); w.Code != http.StatusUnauthorized {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

@@ -1,17 +1,15 @@
 package admin
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
-	"log/slog"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/pulse"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/finite"
@@ -38,7 +36,7 @@ type sampler struct {
 	started   time.Time
 	state     atomic.Pointer[State]
 	wall      func(time.Time) time.Time
-	pulse     pulse.Pulse
+	pulse     pulse
 	incidents *incidents.Log
 	slow      *slow.Watch
 	samples   []*sample // of the last minute, the oldest first; used by tick alone, as steps
@@ -47,17 +45,19 @@ type sampler struct {
 	mu      sync.Mutex
 	rows    []Figures              // the oldest first
 	streams map[chan []byte]string // the address of each
-	missed  atomic.Uint64          // ticks that streams were too slow for
 }
 
 func newSampler(c *Config, now time.Time) *sampler {
 	s := &sampler{
 		collector: c.Collector, decided: cmp.Or(c.Decisions, decisions.New(nil)), proxy: c.Proxy, version: c.Version,
-		started: now, streams: make(map[chan []byte]string), incidents: incidents.New(cmp.Or(c.Logger, slog.New(slog.DiscardHandler))), slow: slow.New(),
+		started: now, streams: make(map[chan []byte]string), incidents: incidents.New(c.Logger), slow: slow.New(), wall: c.Wall,
 	}
-	s.wall = func(t time.Time) time.Time { return t.Round(0) }
-	s.samples = []*sample{{at: now, wall: now.Round(0), totals: c.Collector.Read(), levels: c.Proxy.Levels(now)}}
-	s.state.Store(s.summarize())
+	if s.wall == nil {
+		s.wall = func(t time.Time) time.Time { return t.Round(0) }
+	}
+	totals, details := c.Collector.Read()
+	s.samples = []*sample{{at: now, wall: now.Round(0), totals: totals, levels: c.Proxy.Levels(now)}}
+	s.state.Store(s.summarize(details))
 	return s
 }
 
@@ -66,35 +66,34 @@ func (s *sampler) ago(n int) *sample { return s.samples[max(0, len(s.samples)-1-
 
 // tick takes a sample and sends its State to all streams.
 func (s *sampler) tick(now time.Time) {
-	x := &sample{at: now, wall: s.wall(now), totals: s.collector.Read(), levels: s.proxy.Levels(now), stalled: s.pulse.Read()}
+	totals, details := s.collector.Read()
+	x := &sample{at: now, wall: s.wall(now), totals: totals, levels: s.proxy.Levels(now), stalled: s.pulse.read()}
 	finite.All(&x.levels) // they are shown as JSON
 	s.watchClock(x)
-	for i := range x.levels.Gates {
-		x.peak += x.levels.Gates[i].Peak
+	for _, g := range x.levels.Gates {
+		x.peak += g.Peak
 	}
 	s.samples = append(s.samples, x)
 	if len(s.samples) > minuteTicks+1 {
 		s.samples = slices.Delete(s.samples, 0, 1)
 	}
-	st := s.summarize()
+	st := s.summarize(details)
 	s.state.Store(st)
 	s.incidents.Tell(now, conditionsOf(st))
 	s.tell(st)
 }
 
-// summarize makes the State of the last sample.
-func (s *sampler) summarize() *State {
+// summarize makes the State of the last sample, and of the details that were read with it.
+func (s *sampler) summarize(details collector.Details) *State {
 	now, then, mean, minute := s.ago(0), s.ago(1), s.ago(meanTicks), s.ago(minuteTicks)
 	l := &now.levels
 	st := &State{
 		Time: now.wall, Started: s.started, Version: s.version,
 		Mode: l.Mode, Override: l.Override, Draining: l.Draining, Ready: s.proxy.Ready() == nil,
-		Last: figures(then, now, mean), Mean: figures(mean, now, mean), Reasons: reasons(minute.totals, now.totals),
-		Listeners: l.Listeners, Clusters: clusterFigures(mean, now), Tuned: l.Tuned, Mongo: l.Mongo, Quotas: l.Quotas, Customers: l.Customers,
+		Last: figures(then, now, mean), Mean: figures(mean, now, mean), Reasons: reasons(minute.totals, now.totals, &details),
+		Listeners: l.Listeners, Clusters: clusters(mean, now), Tuned: l.Tuned, Mongo: l.Mongo, Quotas: l.Quotas, Customers: l.Customers,
 		Changes: s.changes(l), MongoAway: mongoAway(&mean.levels, l),
-		Totals: Totals{Accounts: now.totals.Accounts, Details: s.collector.Details(), Retries: now.totals.Retries, Latency: now.totals.Latency},
-		Logs:   l.Logs,
-		Top:    s.decided.Top(now.at, topRows),
+		Logs: l.Logs, Top: s.decided.Top(now.at, topRows), Totals: now.totals, Details: details,
 	}
 	st.Last.Time, st.Mean.Time = s.axis(now.at), s.axis(now.at)
 	for i := range meanTicks {
@@ -106,8 +105,8 @@ func (s *sampler) summarize() *State {
 	s.explain(st)
 	st.Limits = s.limits(l)
 	st.Last.Limits = make(map[string]float64, len(st.Limits))
-	for i := range st.Limits {
-		st.Last.Limits[st.Limits[i].Name] = st.Limits[i].Value
+	for _, x := range st.Limits {
+		st.Last.Limits[x.Name] = x.Value
 	}
 	st.Notices = s.notices(st, l, now.at)
 	st.Verdict = judge(st, now.totals.Accounts.Sum() > 0 || st.Mean.InFlight > 0)
@@ -117,16 +116,17 @@ func (s *sampler) summarize() *State {
 
 // peaks returns the gates of the last sample, each with its peak of all samples.
 func peaks(all []*sample) []Gate {
-	most := make(map[gateKey]int)
+	type key struct{ listener, cluster string }
+	most := make(map[key]int)
 	for _, x := range all {
-		for i := range x.levels.Gates {
-			g := &x.levels.Gates[i]
-			most[g.key()] = max(most[g.key()], g.Peak, g.InFlight)
+		for _, g := range x.levels.Gates {
+			k := key{g.Listener, g.Cluster}
+			most[k] = max(most[k], g.Peak, g.InFlight)
 		}
 	}
 	gates := append([]Gate{}, all[len(all)-1].levels.Gates...) // not null, in JSON
 	for i := range gates {
-		gates[i].Peak = most[gates[i].key()]
+		gates[i].Peak = most[key{gates[i].Listener, gates[i].Cluster}]
 	}
 	return gates
 }
@@ -148,7 +148,6 @@ func (s *sampler) tell(st *State) {
 		select {
 		case to <- text:
 		default:
-			s.missed.Add(1)
 		}
 	}
 }
@@ -186,13 +185,9 @@ func (s *sampler) leave(ticks chan []byte) {
 
 // message returns an event of a stream.
 func message(event string, data any) []byte {
-	var b bytes.Buffer
-	b.WriteString("event: " + event + "\ndata: ")
 	text, err := json.Marshal(data)
 	if err != nil { // a number is none
 		text = []byte("null")
 	}
-	b.Write(text)
-	b.WriteString("\n\n")
-	return b.Bytes()
+	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", event, text)
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -15,8 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/access"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/pulse"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/textpage"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/page"
@@ -28,7 +29,7 @@ type Config struct {
 	// Decisions is the log of rejections. Nil means that none are shown.
 	Decisions *decisions.Log
 	Proxy     Proxy
-	Access    access.Config
+	Access    config.Admin
 	// Version is the version of the program, for display.
 	Version string
 	// Logger receives changes. Nil discards them.
@@ -78,24 +79,18 @@ func New(c Config) *Server {
 
 // newServer returns a Server that does not tick yet.
 func newServer(c Config, now time.Time) *Server {
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{
 		sampler:  newSampler(&c, now),
 		registry: prometheus.NewRegistry(),
-		proxy:    c.Proxy, logger: c.Logger, stopped: make(chan struct{}),
-	}
-	if c.Wall != nil {
-		s.sampler.wall = c.Wall
+		proxy:    c.Proxy, logger: c.Logger, stopped: make(chan struct{}), access: access.New(c.Access, c.Logger),
 	}
 	s.registry.MustRegister(exporter{s.sampler})
-	if s.logger == nil {
-		s.logger = slog.New(slog.DiscardHandler)
-	}
-	s.access = access.New(c.Access, s.logger)
 	return s
 }
 
 // Allow replaces the access rules.
-func (s *Server) Allow(c access.Config) { s.access.Set(c) }
+func (s *Server) Allow(c config.Admin) { s.access.Set(c) }
 
 // Serve serves until the server is closed; then it returns nil.
 func (s *Server) Serve(l net.Listener) error {
@@ -116,7 +111,7 @@ func (s *Server) Close() error {
 // run ticks until ctx ends, and then once more, so that metrics are complete after Close.
 func (s *Server) run(ctx context.Context) {
 	defer close(s.stopped)
-	ticks, beats := time.NewTicker(interval), time.NewTicker(pulse.Beat)
+	ticks, beats := time.NewTicker(interval), time.NewTicker(beat)
 	defer ticks.Stop()
 	defer beats.Stop()
 	last := time.Now()
@@ -127,7 +122,7 @@ func (s *Server) run(ctx context.Context) {
 			return
 		case <-beats.C:
 			now := time.Now()
-			s.sampler.pulse.Beaten(now.Sub(last))
+			s.sampler.pulse.beaten(now.Sub(last))
 			last = now
 		case now := <-ticks.C:
 			s.sampler.tick(now)

@@ -7,12 +7,10 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/kinds"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/limits"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/histogram"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
@@ -39,7 +37,7 @@ type State struct {
 
 	Listeners []Listener           `json:"listeners"`
 	Gates     []Gate               `json:"gates"`
-	Clusters  []ClusterFigure      `json:"clusters"`
+	Clusters  []Cluster            `json:"clusters"`
 	Tuned     []Tuned              `json:"tuned,omitempty"`
 	Limits    []limits.Limit       `json:"limits"`
 	Mongo     []Count              `json:"mongo,omitempty"`
@@ -48,7 +46,8 @@ type State struct {
 	Customers []customers.Customer `json:"customers,omitempty"` // of quotas, with most use or rejections
 	Logs      []Log                `json:"logs,omitempty"`
 
-	Totals Totals `json:"-"` // for the metrics
+	Totals  *collector.Totals `json:"-"` // since the start
+	Details collector.Details `json:"-"` // likewise
 }
 
 // Classes has a value for each criticality, from SHEDDABLE to CRITICAL_PLUS.
@@ -102,28 +101,6 @@ func (f *Figures) lost() float64 { return f.Late + f.Failed + f.RejectedUpstream
 // gone is the rate of requests that clients gave up.
 func (f *Figures) gone() float64 { return f.GoneSent + f.GoneWaiting }
 
-// A ClusterFigure is a cluster and the requests sent to it.
-type ClusterFigure struct {
-	Cluster
-
-	Endpoints []EndpointFigure `json:"endpoints"`
-	Rejected  float64          `json:"rejected"` // requests for it that were rejected here, per second
-}
-
-// down returns the endpoints that get no requests.
-func (x *ClusterFigure) down() []EndpointFigure {
-	return slices.DeleteFunc(slices.Clone(x.Endpoints), func(e EndpointFigure) bool { return e.Down == "" })
-}
-
-// An EndpointFigure is an endpoint and the requests sent to it.
-type EndpointFigure struct {
-	Endpoint
-
-	Rate    float64 `json:"rate"`       // attempts per second
-	Failing float64 `json:"errors"`     // failed ones per second
-	Latency float64 `json:"latency_ms"` // mean time to the head of an answer; 0: there was none
-}
-
 // A Reason is a reason for which requests were rejected or lost.
 type Reason struct {
 	Policy  string  `json:"policy"`
@@ -141,6 +118,8 @@ type Reason struct {
 	// its limit. For late answers it is the p99 and the usual deadline, and for the reason
 	// budget the tokens of the emptiest budget. It is nil for a reason without a measured value.
 	Measured *Measured `json:"measured,omitempty"`
+
+	places []string // the clusters and listeners that had it since the start
 }
 
 // A Field is a field of the configuration.
@@ -155,14 +134,6 @@ type Measured struct {
 	Value float64   `json:"value"`
 	Limit float64   `json:"limit"`
 	Unit  string    `json:"unit"`
-}
-
-// Totals are counts since the start.
-type Totals struct {
-	Accounts accounts.Totals
-	Details  collector.Details
-	Retries  uint64
-	Latency  [len(telemetry.Roles)]histogram.Counts
 }
 
 // A sample has the totals and levels that were read at one time.
@@ -228,14 +199,12 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 // levels sets the figures that are levels and not counts.
 func (f *Figures) levels(now *sample) {
 	limit := 0.0
-	for i := range now.levels.Gates {
-		g := &now.levels.Gates[i]
+	for _, g := range now.levels.Gates {
 		f.InFlight += g.InFlight
 		f.Waiting += g.Waiting
 		limit += g.Limit
 	}
-	for i := range now.levels.Clusters {
-		x := &now.levels.Clusters[i]
+	for _, x := range now.levels.Clusters {
 		if x.Queue != nil {
 			f.Waiting += x.Queue.Waiting
 			f.InFlight = max(0, f.InFlight-x.Queue.Waiting)
@@ -260,93 +229,100 @@ func (f *Figures) levels(now *sample) {
 // reasons returns why requests were rejected or lost, the most frequent of the last
 // minute first. Only the retry policy reports the outcome of a request that all gates
 // admitted, except for a request whose deadline expired while it waited.
-func reasons(then, now *collector.Totals) []Reason {
+func reasons(then, now *collector.Totals, d *collector.Details) []Reason {
 	all := []Reason{}
 	for mode := range now.Events {
 		for k := range telemetry.Kind(telemetry.Kinds) {
-			if !kinds.Shown(k) {
+			r := Reason{Policy: k.Policy(), Outcome: k.Outcome(), Reason: k.Reason(), Mode: spillway.Mode(mode).String(), Words: wordsOf(k)}
+			if !shown(k) || !r.count(then.Events[mode][k], now.Events[mode][k]) {
 				continue
 			}
-			r := Reason{Policy: k.Policy(), Outcome: k.Outcome(), Reason: k.Reason(), Mode: spillway.Mode(mode).String(), Words: kinds.Words(k)}
-			for class := range r.Total {
-				r.Total[class] = float64(now.Events[mode][k][class])
-				r.Minute[class] = r.Total[class] - float64(then.Events[mode][k][class])
+			for cluster, events := range d.Events {
+				if events[mode][k] != (classCounts{}) {
+					r.places = append(r.places, cluster)
+				}
 			}
-			if r.Total.sum() > 0 {
-				all = append(all, r)
-			}
+			all = append(all, r)
 		}
 	}
-	all = append(all, ownReasons(then, now)...)
+	all = append(all, ownReasons(then, now, d.Places)...)
 	slices.SortStableFunc(all, func(a, b Reason) int { return cmp.Compare(b.Minute.sum(), a.Minute.sum()) })
 	return all
 }
 
-// The policy and an outcome for reasons without events.
-const (
-	ownPolicy   = "proxy"
-	outcomeGone = "client gone"
-)
+// classCounts are counts of each criticality.
+type classCounts = [spillway.Criticalities]uint64
+
+// count sets the counts of a reason, and reports whether it has occurred.
+func (r *Reason) count(then, now classCounts) bool {
+	for class, n := range now {
+		r.Total[class], r.Minute[class] = float64(n), float64(n-then[class])
+	}
+	return r.Total.sum() > 0
+}
 
 var goneAccounts = [...]accounts.Account{accounts.GoneWaiting, accounts.GoneSent}
 
 // ownReasons returns the clients that have left, and rejections that no policy made: they
 // have no events. Their rejections have no class, and count as CRITICAL.
-func ownReasons(then, now *collector.Totals) (all []Reason) {
-	add := func(r Reason) {
-		if r.Total.sum() > 0 {
-			r.Policy, r.Mode, r.Words = ownPolicy, spillway.ModeEnforce.String(), kinds.OfReason(r.Reason)
-			all = append(all, r)
+func ownReasons(then, now *collector.Totals, places []accounts.PlaceTotal) (all []Reason) {
+	add := func(outcome, reason string, then, now classCounts, at func(*accounts.PlaceTotal) uint64) {
+		r := Reason{Policy: decisions.ByProxy, Outcome: outcome, Reason: reason, Mode: spillway.ModeEnforce.String(), Words: reasonWords[reason]}
+		if !r.count(then, now) {
+			return
 		}
+		for i := range places {
+			if p := &places[i]; at(p) > 0 {
+				r.places = append(r.places, p.Cluster, p.Listener)
+			}
+		}
+		all = append(all, r)
 	}
 	for _, a := range goneAccounts {
-		r := Reason{Outcome: outcomeGone, Reason: a.String()}
-		for class, n := range now.Accounts.Ended[a] {
-			r.Total[class], r.Minute[class] = float64(n), float64(n-then.Accounts.Ended[a][class])
-		}
-		add(r)
+		add("client gone", a.String(), then.Accounts.Ended[a], now.Accounts.Ended[a], func(p *accounts.PlaceTotal) uint64 { return p.Ended[a] })
+	}
+	critical := func(n uint64) (c classCounts) {
+		c[spillway.Critical.Index()] = n
+		return c
 	}
 	for reason := accounts.MaxRequests; int(reason) < accounts.Reasons; reason++ {
-		n, class := now.Accounts.Rejected[reason], spillway.Critical.Index()
-		r := Reason{Outcome: "rejected", Reason: reason.String()}
-		r.Total[class], r.Minute[class] = float64(n), float64(n-then.Accounts.Rejected[reason])
-		add(r)
+		add("rejected", reason.String(), critical(then.Accounts.Rejected[reason]), critical(now.Accounts.Rejected[reason]),
+			func(p *accounts.PlaceTotal) uint64 { return p.Rejected[reason] })
 	}
 	return all
 }
 
-// clusterFigures returns the clusters with the requests sent to each endpoint between two
-// samples.
-func clusterFigures(then, now *sample) []ClusterFigure {
+// clusters returns the clusters of the sample now, with the rates since the sample then.
+func clusters(then, now *sample) []Cluster {
 	type key struct{ cluster, address string }
-	before := make(map[key]*Endpoint)
-	for i := range then.levels.Clusters {
-		x := &then.levels.Clusters[i]
-		for j := range x.Endpoints {
-			before[key{x.Name, x.Endpoints[j].Address}] = &x.Endpoints[j]
+	before := make(map[key]Endpoint)
+	for _, x := range then.levels.Clusters {
+		for _, e := range x.Endpoints {
+			before[key{x.Name, e.Address}] = e
 		}
 	}
 	seconds := max(now.at.Sub(then.at).Seconds(), 1e-3)
-	all := make([]ClusterFigure, 0, len(now.levels.Clusters))
-	for _, x := range now.levels.Clusters {
-		c := ClusterFigure{Cluster: x, Endpoints: []EndpointFigure{}}
-		c.Rejected = float64(now.totals.Rejected[x.Name]-then.totals.Rejected[x.Name]) / seconds
-		for _, e := range x.Endpoints {
-			was := before[key{x.Name, e.Address}]
-			if was == nil || was.Attempts > e.Attempts { // another one with that address
-				was = new(Endpoint)
-			}
-			c.Endpoints = append(c.Endpoints, endpointFigure(was, e, seconds))
+	all := append([]Cluster{}, now.levels.Clusters...) // not null, in JSON
+	for i := range all {
+		x := &all[i]
+		x.Rejected = float64(now.totals.Rejected[x.Name]-then.totals.Rejected[x.Name]) / seconds
+		x.Endpoints = append([]Endpoint{}, x.Endpoints...)
+		for j := range x.Endpoints {
+			e := &x.Endpoints[j]
+			e.compare(before[key{x.Name, e.Address}], seconds)
 		}
-		all = append(all, c)
 	}
 	return all
 }
 
-func endpointFigure(was *Endpoint, e Endpoint, seconds float64) EndpointFigure {
-	f := EndpointFigure{Endpoint: e, Rate: float64(e.Attempts-was.Attempts) / seconds, Failing: float64(e.Errors-was.Errors) / seconds}
-	if n := e.Answers - was.Answers; n > 0 {
-		f.Latency = milliseconds(e.Took-was.Took) / float64(n)
+// compare sets the rates of an endpoint since some seconds ago. An earlier one with more attempts
+// was another endpoint with that address.
+func (e *Endpoint) compare(before Endpoint, seconds float64) {
+	if before.Attempts > e.Attempts {
+		before = Endpoint{}
 	}
-	return f
+	e.Rate, e.Failing = float64(e.Attempts-before.Attempts)/seconds, float64(e.Errors-before.Errors)/seconds
+	if n := e.Answers - before.Answers; n > 0 {
+		e.Latency = milliseconds(e.Took-before.Took) / float64(n)
+	}
 }

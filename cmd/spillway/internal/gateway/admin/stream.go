@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/textpage"
 )
 
@@ -18,12 +19,7 @@ func addressOf(r *http.Request) string {
 	if err != nil {
 		return r.RemoteAddr
 	}
-	addr := a.Addr().Unmap().WithZone("")
-	if addr.Is6() {
-		p, _ := addr.Prefix(64) // of an address: cannot fail
-		return p.String()
-	}
-	return addr.String()
+	return decisions.Network(a.Addr())
 }
 
 // serveStream sends the history, and then each tick, as server-sent events.

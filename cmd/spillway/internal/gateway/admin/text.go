@@ -27,8 +27,7 @@ const limitsExplained = "KEY: routes that share one have one limit. SHARED: one 
 
 func writeLimits(w io.Writer, st *State) {
 	textpage.Row(w, "LISTENER", "CLUSTER", "KEY", "IN FLIGHT", "MOST", "LIMIT", "BOUND", "BASELINE", "BUSY", "REJECTED S/S+/C/C+")
-	for i := range st.Gates {
-		g := &st.Gates[i]
+	for _, g := range st.Gates {
 		textpage.Row(w, g.Listener, g.Cluster, "all", g.InFlight, g.Peak, orDash(g.Limit), g.Bound, g.Baseline.Round(time.Microsecond), human.Percent(g.Busy),
 			shares(g.RejectedRatio))
 		for _, k := range g.Keys {
@@ -41,8 +40,7 @@ func writeLimits(w io.Writer, st *State) {
 	}
 	fmt.Fprint(w, limitsExplained)
 	textpage.Row(w, "CLUSTER", "ATTEMPTS", "MAX", "THROTTLE S/S+/C/C+", "RETRIES", "BUDGET", "OF")
-	for i := range st.Clusters {
-		x := &st.Clusters[i]
+	for _, x := range st.Clusters {
 		left, of := unknown, unknown
 		if x.Budget != nil {
 			left, of = strconv.FormatFloat(x.Budget.Left, 'f', 1, 64), strconv.FormatFloat(x.Budget.Capacity, 'f', 0, 64)
@@ -51,13 +49,13 @@ func writeLimits(w io.Writer, st *State) {
 	}
 	fmt.Fprintln(w)
 	textpage.Row(w, "CLUSTER", "ENDPOINT", "IN FLIGHT", "PER SECOND", "ATTEMPTS", "STATE")
-	for i := range st.Clusters {
-		for _, e := range st.Clusters[i].Endpoints {
+	for _, x := range st.Clusters {
+		for _, e := range x.Endpoints {
 			state := "up"
 			if e.Down != "" {
 				state = "down: " + e.Down
 			}
-			textpage.Row(w, st.Clusters[i].Name, e.Address, e.InFlight, e.Rate, e.Attempts, state)
+			textpage.Row(w, x.Name, e.Address, e.InFlight, e.Rate, e.Attempts, state)
 		}
 	}
 	for i, t := range st.Tuned {
@@ -75,13 +73,12 @@ func writeLimits(w io.Writer, st *State) {
 
 func writeQueues(w io.Writer, st *State) {
 	textpage.Row(w, "CLUSTER", "LISTENER", "WAIT FOR", "WAITING", "WAITED", "ON AVERAGE")
-	for i := range st.Gates {
-		g := &st.Gates[i]
+	for _, g := range st.Gates {
 		textpage.Row(w, g.Cluster, g.Listener, "place or token", g.Waiting, g.Waits.Count, g.Waits.mean())
 	}
-	for i := range st.Clusters {
-		if q := st.Clusters[i].Queue; q != nil {
-			textpage.Row(w, st.Clusters[i].Name, "all", fmt.Sprintf("turn, %d of %d in flight", q.Busy, q.Places), q.Waiting, q.Waits.Count, q.Waits.mean())
+	for _, x := range st.Clusters {
+		if q := x.Queue; q != nil {
+			textpage.Row(w, x.Name, "all", fmt.Sprintf("turn, %d of %d in flight", q.Busy, q.Places), q.Waiting, q.Waits.Count, q.Waits.mean())
 		}
 	}
 }
@@ -102,14 +99,11 @@ func orDash(v float64) any {
 
 // shares writes a share of each class, the lowest first.
 func shares(c [spillway.Criticalities]float64) string {
-	var b strings.Builder
-	for i, v := range c {
-		if i > 0 {
-			b.WriteByte('/')
-		}
-		b.WriteString(strings.ReplaceAll(human.Percent(v), " ", ""))
+	var all []string
+	for _, v := range c {
+		all = append(all, strings.ReplaceAll(human.Percent(v), " ", ""))
 	}
-	return b.String()
+	return strings.Join(all, "/")
 }
 
 func (s *Server) serveConfig(w http.ResponseWriter, _ *http.Request) {

@@ -22,13 +22,34 @@ const unknown = "–"
 func tiles(s *State) []Tile {
 	f := &s.Mean
 	return []Tile{
-		{ID: "offered", Name: "Offered", Value: &f.Offered, Text: human.PerSecond(f.Offered), Note: "without retries"},
-		goodputTile(f), rejectedTile(s), lostTile(f), goneTile(f), latencyTile(f), flightTile(f), retryTile(f), throttleTile(f),
+		rateTile("offered", "Offered", f.Offered, "without retries"),
+		goodputTile(f),
+		rejectedTile(s),
+		rateTile("lost", "Late or failed", f.lost(), "of what was sent").
+			ofLosses(f, human.PerSecond(f.Late)+" late, "+human.PerSecond(f.Failed+f.RejectedUpstream)+" failed"),
+		rateTile("gone", "Client gone", f.gone(), "clients that gave up").
+			ofLosses(f, human.PerSecond(f.GoneWaiting)+" waiting here, "+human.PerSecond(f.GoneSent)+" sent"),
+		latencyTile(f), flightTile(f), retryTile(f), throttleTile(f),
 	}
 }
 
+func rateTile(id, name string, rate float64, note string) Tile {
+	return Tile{ID: id, Name: name, Value: &rate, Text: human.PerSecond(rate), Note: note}
+}
+
+// ofLosses adds the note and the level of lost requests to a tile, if there are any.
+func (t Tile) ofLosses(f *Figures, note string) Tile {
+	if *t.Value > 0 {
+		t.Note = note
+	}
+	if f.matters(*t.Value, lostShare) {
+		t.Level = "bad"
+	}
+	return t
+}
+
 func goodputTile(f *Figures) Tile {
-	t := Tile{ID: "goodput", Name: "Goodput", Value: &f.Goodput, Text: human.PerSecond(f.Goodput), Note: "answered in time"}
+	t := rateTile("goodput", "Goodput", f.Goodput, "answered in time")
 	if f.Offered > 0 {
 		t.Note = human.Percent(min(1, f.Goodput/f.Offered)) + " of offered"
 	}
@@ -39,14 +60,11 @@ func goodputTile(f *Figures) Tile {
 // rejected.
 func rejectedTile(s *State) Tile {
 	f := &s.Mean
-	rate, t := f.Rejected.sum(), Tile{ID: "rejected", Name: "Rejected", Note: "nothing"}
-	if would := f.Would.sum(); rate == 0 && would > 0 {
-		rate, t.ID, t.Name = would, "would-reject", "Would be rejected"
-	}
-	t.Value, t.Text = &rate, human.PerSecond(rate)
+	rate, would := f.Rejected.sum(), f.Would.sum()
+	t := rateTile("rejected", "Rejected", rate, "nothing")
 	switch {
-	case t.ID == "would-reject":
-		t.Note = "nothing is: gates observe"
+	case rate == 0 && would > 0:
+		t = rateTile("would-reject", "Would be rejected", would, "nothing is: gates observe")
 	case rate > 0 && f.Offered > 0:
 		t.Note = human.Percent(min(1, rate/f.Offered)) + " of offered"
 	case s.Mode == spillway.ModeObserve:
@@ -54,33 +72,8 @@ func rejectedTile(s *State) Tile {
 	case s.Mode == spillway.ModeOff:
 		t.Note = "mode off rejects nothing"
 	}
-	if f.matters(rate, rejectedShare) {
+	if f.matters(*t.Value, rejectedShare) {
 		t.Level = "warn"
-	}
-	return t
-}
-
-func lostTile(f *Figures) Tile {
-	rate := f.lost()
-	t := Tile{ID: "lost", Name: "Late or failed", Value: &rate, Text: human.PerSecond(rate), Note: "of what was sent"}
-	if rate > 0 {
-		t.Note = human.PerSecond(f.Late) + " late, " + human.PerSecond(f.Failed+f.RejectedUpstream) + " failed"
-	}
-	if f.matters(rate, lostShare) {
-		t.Level = "bad"
-	}
-	return t
-}
-
-// goneTile shows the requests whose client has left.
-func goneTile(f *Figures) Tile {
-	rate := f.gone()
-	t := Tile{ID: "gone", Name: "Client gone", Value: &rate, Text: human.PerSecond(rate), Note: "clients that gave up"}
-	if rate > 0 {
-		t.Note = human.PerSecond(f.GoneWaiting) + " waiting here, " + human.PerSecond(f.GoneSent) + " sent"
-	}
-	if f.matters(rate, lostShare) {
-		t.Level = "bad"
 	}
 	return t
 }

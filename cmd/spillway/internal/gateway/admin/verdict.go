@@ -93,7 +93,7 @@ func headline(s *State) (level, kind, text string) {
 	upstream := max(f.Late, f.Failed, f.RejectedUpstream) + held
 	switch {
 	case len(down) > 0 && failed >= max(f.Late, f.gone()):
-		return "bad", runbook.Unreachable, "No endpoint of " + human.Listed(down) + " is up" + commonTrouble(s, down) + "."
+		return "bad", runbook.Unreachable, "No endpoint of " + listed(down) + " is up" + commonTrouble(down) + "."
 	case f.Stalled >= starvedShare:
 		return "bad", "", s.Notices[0].Headline
 	case s.retried() && f.RejectedUpstream+rejected >= max(f.Late, f.gone(), f.Failed):
@@ -118,12 +118,8 @@ func headline(s *State) (level, kind, text string) {
 // rejected, failed or was late before.
 func (s *State) heldShare() float64 {
 	held, all := 0.0, 0.0
-	for i := range s.Reasons {
-		r := &s.Reasons[i]
-		if r.Outcome != "rejected" || r.Mode != spillway.ModeEnforce.String() {
-			continue
-		}
-		n := r.Minute.sum()
+	for _, r := range s.Reasons {
+		n := r.rejections(spillway.ModeEnforce)
 		if all += n; r.Policy == "throttle" || r.Reason == spillway.ReasonDeadline.String() {
 			held += n
 		}
@@ -134,18 +130,12 @@ func (s *State) heldShare() float64 {
 // retriesHeadline is the headline while gates ask clients to stop retrying.
 const retriesHeadline = "Clients retry what is rejected."
 
-// commonTrouble returns why endpoints are down, if the reason is the same for all.
-func commonTrouble(s *State, clusters []string) string {
-	trouble := ""
-	for i := range s.Clusters {
-		for _, e := range s.Clusters[i].Endpoints {
-			switch {
-			case !slices.Contains(clusters, s.Clusters[i].Name):
-			case trouble != "" && e.Down != trouble:
-				return ""
-			default:
-				trouble = e.Down
-			}
+// commonTrouble returns why the endpoints of clusters are down, if the reason is the same for all.
+func commonTrouble(down []Cluster) string {
+	trouble := down[0].Endpoints[0].Down
+	for _, x := range down {
+		if slices.ContainsFunc(x.Endpoints, func(e Endpoint) bool { return e.Down != trouble }) {
+			return ""
 		}
 	}
 	return ": " + trouble
@@ -154,17 +144,21 @@ func commonTrouble(s *State, clusters []string) string {
 // overQuota reports whether most rejections by the upstream in the last minute were for
 // quota.
 func (s *State) overQuota() bool {
-	quota, overload := 0.0, 0.0
-	for i := range s.Reasons {
-		switch r := &s.Reasons[i]; {
-		case r.Policy != "retry":
-		case r.Reason == "over_quota":
-			quota += r.Minute.sum()
-		case r.Reason == "overloaded":
-			overload += r.Minute.sum()
+	minute := make(map[string]float64)
+	for _, r := range s.Reasons {
+		if r.Policy == "retry" {
+			minute[r.Reason] += r.Minute.sum()
 		}
 	}
-	return quota > overload
+	return minute["over_quota"] > minute["overloaded"]
+}
+
+// rejections returns how many requests gates in a mode have rejected for a reason in the last minute.
+func (r *Reason) rejections(mode spillway.Mode) float64 {
+	if r.Outcome != "rejected" || r.Mode != mode.String() {
+		return 0
+	}
+	return r.Minute.sum()
 }
 
 // retried reports whether a gate sees so many retries of clients that it asks them to stop.
@@ -216,26 +210,20 @@ var limitNames = map[string]string{
 // limitOf returns the limit that made most rejections of the last minute; empty if policies that
 // depend on load made half of them or more.
 func (s *State) limitOf(mode spillway.Mode) string {
-	by, all, most := make(map[string]float64), 0.0, ""
-	for i := range s.Reasons {
-		r := &s.Reasons[i]
-		if r.Outcome != "rejected" || r.Mode != mode.String() {
-			continue
-		}
-		n := r.Minute.sum()
+	by, most := make(map[string]float64), ""
+	limits, all := 0.0, 0.0
+	for _, r := range s.Reasons {
+		n := r.rejections(mode)
 		all += n
 		if name := cmp.Or(limitNames[r.Policy+" "+r.Reason], limitNames[r.Policy]); name != "" {
+			limits += n
 			by[name] += n
-			if most == "" || by[name] > by[most] {
+			if by[name] > by[most] {
 				most = name
 			}
 		}
 	}
-	sum := 0.0
-	for _, n := range by {
-		sum += n
-	}
-	if sum <= all/2 {
+	if limits <= all/2 {
 		return ""
 	}
 	return most
@@ -308,28 +296,32 @@ func latencies(f *Figures) string {
 	}
 }
 
-// clustersDown returns the clusters with no endpoint that gets requests.
-func clustersDown(s *State) (names []string) {
-	for i := range s.Clusters {
-		if x := &s.Clusters[i]; len(x.Endpoints) > 0 && len(x.down()) == len(x.Endpoints) {
-			names = append(names, x.Name)
+// clustersDown returns the clusters with endpoints of which none gets requests.
+func clustersDown(s *State) (down []Cluster) {
+	for _, x := range s.Clusters {
+		if len(x.Endpoints) > 0 && len(x.down()) == len(x.Endpoints) {
+			down = append(down, x)
 		}
 	}
-	return names
+	return down
+}
+
+func listed(clusters []Cluster) string {
+	var names []string
+	for _, x := range clusters {
+		names = append(names, x.Name)
+	}
+	return human.Listed(names)
 }
 
 // unreachable names the clusters that are down, with the error of the first endpoint.
 func unreachable(s *State) string {
-	names := clustersDown(s)
-	if len(names) == 0 {
+	down := clustersDown(s)
+	if len(down) == 0 {
 		return ""
 	}
-	for i := range s.Clusters {
-		if x := &s.Clusters[i]; x.Name == names[0] {
-			return " All endpoints of " + human.Listed(names) + " are down; " + x.Endpoints[0].Address + ": " + x.Endpoints[0].Down + "."
-		}
-	}
-	return ""
+	first := down[0].Endpoints[0]
+	return " All endpoints of " + listed(down) + " are down; " + first.Address + ": " + first.Down + "."
 }
 
 func addresses(s *State) string {

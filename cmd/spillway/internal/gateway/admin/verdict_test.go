@@ -80,7 +80,7 @@ func TestVerdict(t *testing.T) {
 		"unreachable": {
 			state: State{
 				Mean:     Figures{Seconds: 10, Offered: 100, Failed: 100, Ended: Classes{100}},
-				Clusters: []ClusterFigure{{Cluster: Cluster{Name: "web"}, Endpoints: []EndpointFigure{{Endpoint: Endpoint{Address: "10.0.0.1:80", Down: "cannot be connected to"}}}}},
+				Clusters: []Cluster{{Name: "web", Endpoints: []Endpoint{{Address: "10.0.0.1:80", Down: "cannot be connected to"}}}},
 			},
 			level: "bad", headline: "No endpoint of web is up: cannot be connected to.", says: []string{"All endpoints of web are down; 10.0.0.1:80: cannot be connected to."},
 		},

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
@@ -16,30 +15,15 @@ const maxClusters = 50
 // otherClusters is the name of the clusters beyond maxClusters.
 const otherClusters = "other"
 
-// A cluster counts the events of one cluster.
-type cluster struct {
-	events   telemetry.Counts
-	rejected atomic.Uint64
-}
-
-// A clusterCounter counts events by cluster. The zero value is ready for use. It is safe for
-// concurrent use, and allocates for the first event of a cluster only.
-type clusterCounter struct {
-	mu  sync.Mutex                          // of those who add a name
-	all atomic.Pointer[map[string]*cluster] // is replaced, and not changed
-}
-
-// add counts an event and returns its kind.
-func (c *clusterCounter) add(name string, e *spillway.Event) telemetry.Kind {
-	x := c.of(name)
-	if e.Rejected && e.Mode == spillway.ModeEnforce {
-		x.rejected.Add(1)
-	}
-	return x.events.Add(e)
+// clusters counts events by cluster. The zero value is ready for use. It is safe for concurrent
+// use, and allocates for the first event of a cluster only.
+type clusters struct {
+	mu  sync.Mutex                                   // of those who add a name
+	all atomic.Pointer[map[string]*telemetry.Counts] // is replaced, and not changed
 }
 
 // of returns the counts of a cluster.
-func (c *clusterCounter) of(name string) *cluster {
+func (c *clusters) of(name string) *telemetry.Counts {
 	if all := c.all.Load(); all != nil {
 		if x := (*all)[name]; x != nil {
 			return x
@@ -47,7 +31,7 @@ func (c *clusterCounter) of(name string) *cluster {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	more := make(map[string]*cluster)
+	more := make(map[string]*telemetry.Counts)
 	if all := c.all.Load(); all != nil {
 		maps.Copy(more, *all)
 	}
@@ -55,17 +39,20 @@ func (c *clusterCounter) of(name string) *cluster {
 		name = otherClusters
 	}
 	if more[name] == nil {
-		more[name] = new(cluster)
+		more[name] = new(telemetry.Counts)
 		c.all.Store(&more)
 	}
 	return more[name]
 }
 
-// each calls f for each cluster.
-func (c *clusterCounter) each(f func(name string, x *cluster)) {
+// read returns the events of each cluster.
+func (c *clusters) read() map[string]*telemetry.Totals {
+	events := make(map[string]*telemetry.Totals)
 	if all := c.all.Load(); all != nil {
 		for name, x := range *all {
-			f(name, x)
+			events[name] = new(telemetry.Totals)
+			x.Read(events[name])
 		}
 	}
+	return events
 }

@@ -17,7 +17,7 @@ import (
 // for concurrent use, takes no lock but to count a rejection, and allocates nothing.
 type Collector struct {
 	accounts  accounts.Book
-	clusters  clusterCounter                                    // events by cluster
+	clusters  clusters                                          // events by cluster
 	would     [len(sides)][spillway.Criticalities]atomic.Uint64 // rejections by gates that observe
 	retries   atomic.Uint64
 	latency   [len(telemetry.Roles)]histogram.Histogram // of requests that were served or late
@@ -48,7 +48,7 @@ func (c *Collector) Accounts() *accounts.Book { return &c.accounts }
 // Observe implements [spillway.Observer].
 func (c *Collector) Observe(e spillway.Event) {
 	cluster, _, _ := strings.Cut(e.Call.Key, config.KeySeparator)
-	kind := c.clusters.add(cluster, &e)
+	kind := c.clusters.of(cluster).Add(&e)
 	if role := kind.Role(); role >= 0 && e.Latency > 0 {
 		c.latency[role].Add(e.Latency)
 	}
@@ -101,16 +101,21 @@ type Totals struct {
 	Slowest   time.Duration // since the last time that totals were read
 }
 
+// Details are the counts of each cluster and route.
+type Details struct {
+	Events map[string]*telemetry.Totals // by cluster
+	Places []accounts.PlaceTotal
+}
+
 // Read returns what was counted so far. Counting goes on meanwhile, so sums may be off by the
 // requests of that moment.
-func (c *Collector) Read() *Totals {
+func (c *Collector) Read() (*Totals, Details) {
+	d := Details{Events: c.clusters.read(), Places: c.accounts.Places()}
 	t := &Totals{Accounts: c.accounts.Read(), Rejected: make(map[string]uint64), Retries: c.retries.Load(), Slowest: time.Duration(c.slowest.Swap(0))}
-	c.clusters.each(func(name string, x *cluster) {
-		t.Rejected[name] = x.rejected.Load()
-		var events telemetry.Totals
-		x.events.Read(&events)
-		t.Events.Add(&events)
-	})
+	for name, events := range d.Events {
+		t.Rejected[name] = rejections(events)
+		t.Events.Add(events)
+	}
 	for side := range c.would {
 		for class := range c.would[side] {
 			t.Would[side][class] = c.would[side][class].Load()
@@ -120,22 +125,17 @@ func (c *Collector) Read() *Totals {
 		c.latency[role].Read(&t.Latency[role])
 	}
 	c.deadlines.Read(&t.Deadlines)
-	return t
+	return t, d
 }
 
-// Details are the counts that are kept for metrics only: there is one for each cluster and route.
-type Details struct {
-	Events map[string]*telemetry.Totals // by cluster
-	Places []accounts.PlaceTotal
-}
-
-// Details returns what was counted so far, as Read does.
-func (c *Collector) Details() (d Details) {
-	d.Events = make(map[string]*telemetry.Totals)
-	c.clusters.each(func(name string, x *cluster) {
-		d.Events[name] = new(telemetry.Totals)
-		x.events.Read(d.Events[name])
-	})
-	d.Places = c.accounts.Places()
-	return d
+// rejections returns how many requests the gates that enforce have rejected.
+func rejections(events *telemetry.Totals) (n uint64) {
+	for k, classes := range events[spillway.ModeEnforce] {
+		if telemetry.Kind(k).Outcome() == "rejected" {
+			for _, of := range classes {
+				n += of
+			}
+		}
+	}
+	return n
 }

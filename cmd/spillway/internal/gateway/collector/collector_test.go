@@ -72,7 +72,7 @@ func TestKinds(t *testing.T) {
 		c := New()
 		row.event.Call.Criticality = spillway.SheddablePlus
 		c.Observe(row.event)
-		all := c.Read()
+		all, _ := c.Read()
 		mode := min(int(row.event.Mode), 1)
 		for m := range all.Events {
 			for i, classes := range all.Events[m] {
@@ -115,7 +115,7 @@ func TestByEnd(t *testing.T) {
 		say(served, key, 1)
 		say(spillway.Event{Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: crowded}, key, 1)
 	}
-	all := c.Read()
+	all, _ := c.Read()
 	if got := all.Would[0][2]; got != 4 {
 		t.Errorf("%d would be rejected, want 4", got)
 	}
@@ -128,7 +128,7 @@ func TestByEnd(t *testing.T) {
 func TestNoLatency(t *testing.T) {
 	c := New()
 	c.Observe(spillway.Event{Policy: "retry", Outcome: spillway.OutcomeServed})
-	if all := c.Read(); all.Latency[0].Total() != 0 {
+	if all, _ := c.Read(); all.Latency[0].Total() != 0 {
 		t.Errorf("%d latencies", all.Latency[0].Total())
 	}
 }
@@ -170,7 +170,7 @@ func TestCollectorAgainstModel(t *testing.T) {
 		})
 	}
 	all.Wait()
-	got := c.Read()
+	got, _ := c.Read()
 	sum := uint64(0)
 	for mode := range got.Events {
 		for k := range got.Events[mode] {

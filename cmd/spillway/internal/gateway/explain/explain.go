@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -120,8 +121,7 @@ func Explain(c *config.Config, q Question) (*Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := explaining{config: d, listener: l, question: q, rehearsal: x}
-	return e.explain()
+	return (&explaining{config: d, listener: l, question: q, rehearsal: x}).explain()
 }
 
 // explaining is the state of one call of Explain.
@@ -210,7 +210,7 @@ func (e *explaining) request() *http.Request {
 	}
 	r.Body = http.NoBody
 	if r.ContentLength != 0 {
-		r.Body = &zeros{r.ContentLength}
+		r.Body = io.NopCloser(io.LimitReader(zeros{}, r.ContentLength))
 	}
 	return r
 }
@@ -231,12 +231,13 @@ func certificateOf(name string) *x509.Certificate {
 }
 
 func (e *explaining) listenerFacts() ListenerFacts {
-	f := ListenerFacts{Name: e.listener.Name, Address: e.listener.Address, Boundary: "edge", Client: e.question.Client}
-	f.Trust = "untrusted: clients may only lower their class or shorten their deadline"
+	f := ListenerFacts{
+		Name: e.listener.Name, Address: e.listener.Address, Boundary: "edge", Client: e.question.Client,
+		Trust: "untrusted: clients may only lower their class or shorten their deadline",
+	}
 	if e.inside() {
 		f.Boundary = "internal"
-		f.Trust = fmt.Sprintf("trusted: class up to %v, the highest that %s may use; attempt number and deadline",
-			e.highest(), e.who())
+		f.Trust = fmt.Sprintf("trusted: class up to %v, the highest that %s may use; attempt number and deadline", e.highest(), e.who())
 	}
 	return f
 }
@@ -261,7 +262,7 @@ func (e *explaining) who() string {
 func (e *explaining) target() *TargetFacts {
 	c := e.cluster()
 	f := &TargetFacts{Cluster: c.Name, Endpoints: c.Endpoints, TLS: c.TLS != nil, Sent: []string{}}
-	sent := e.rehearsal.stage.sent
+	sent := e.rehearsal.stage.sent.Load()
 	if sent == nil {
 		f.Protocol = "nothing is sent"
 		return f

@@ -3,6 +3,7 @@ package explain
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -136,7 +137,7 @@ func requestOf(t *testing.T, address, method, url, header string, body int64) *h
 	}
 	r.Host = host
 	if body > 0 {
-		r.Body, r.ContentLength = &zeros{body}, body
+		r.Body, r.ContentLength = io.NopCloser(io.LimitReader(zeros{}, body)), body
 	}
 	for line := range strings.Lines(header) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")

@@ -34,7 +34,7 @@ func (e *explaining) gates(exempt bool) []GateFacts {
 	l := e.listener
 	all := []GateFacts{{
 		Gate: "connections", Mode: "enforce",
-		Limits: given("max_connections", l.MaxConnections, "connection_rate", &l.ConnectionRate),
+		Limits: listed(append(config.Given("max_connections", l.MaxConnections), config.Given("connection_rate", &l.ConnectionRate)...)),
 		Does:   "accepts its connection", Rejects: "above max_connections or connection_rate, or in an overload by connections, a connection is reset",
 	}}
 	if e.route == nil {
@@ -43,16 +43,16 @@ func (e *explaining) gates(exempt bool) []GateFacts {
 	x := e.cluster()
 	c := e.config.Ingress(l, x)
 	all = append(all,
-		e.gate("ratelimit", exempt, c.RateLimitMode, x.RateLimit.Rate > 0, given("", &x.RateLimit)+tuned(x, config.TuneRate), "above the rate: "+says503),
-		e.gate("quota", exempt, c.QuotaMode, x.Quota != nil, given("", e.quota(x.Quota))+learned(x),
+		e.gate("ratelimit", exempt, c.RateLimitMode, x.RateLimit.Rate > 0, given(&x.RateLimit)+tuned(x, config.TuneRate), "above the rate: "+says503),
+		e.gate("quota", exempt, c.QuotaMode, x.Quota != nil, given(e.quota(x.Quota))+learned(x),
 			"when the customer is over its limit, lower classes first: "+says429),
-		e.gate("shed", exempt, c.ShedMode, true, given("", &x.Shed), "when the cluster is overloaded, "+e.before()+": "+says503))
+		e.gate("shed", exempt, c.ShedMode, true, given(&x.Shed), "when the cluster is overloaded, "+e.before()+": "+says503))
 	if b := x.Batch; b != nil {
 		f := GateFacts{
-			Gate: "batch", Mode: "enforce", Limits: given("", b), Does: "lets it through: all slots are free",
+			Gate: "batch", Mode: "enforce", Limits: given(b), Does: "lets it through: all slots are free",
 			Rejects: "when the queue is full, or the request has waited for max_wait: " + says503,
 		}
-		if e.answer.status == http.StatusServiceUnavailable && e.rehearsal.stage.sent == nil {
+		if e.answer.status == http.StatusServiceUnavailable && e.rehearsal.stage.sent.Load() == nil {
 			f.Does = "not reached: an earlier gate rejects the request"
 		}
 		all = append(all, f)
@@ -62,9 +62,9 @@ func (e *explaining) gates(exempt bool) []GateFacts {
 		return all
 	}
 	return append(all,
-		e.gate("throttle", false, out.ThrottleMode, true, given("", &x.Throttle),
+		e.gate("throttle", false, out.ThrottleMode, true, given(&x.Throttle),
 			"while the cluster rejects most calls of this class, the excess: "+says503),
-		e.gate("inflight", false, out.InflightMode, true, given("", &x.Inflight)+tuned(x, config.TuneInFlight)+controlled(x),
+		e.gate("inflight", false, out.InflightMode, true, given(&x.Inflight)+tuned(x, config.TuneInFlight)+controlled(x),
 			"while max_requests attempts are in flight: "+says503))
 }
 
@@ -147,17 +147,11 @@ func reason(err error) string {
 	return fmt.Sprint(err)
 }
 
-// given lists the settings of a gate: names and values.
-func given(namesAndValues ...any) string {
-	var all []string
-	for i := 0; i < len(namesAndValues); i += 2 {
-		all = append(all, config.Given(namesAndValues[i].(string), namesAndValues[i+1])...)
-	}
-	if len(all) == 0 {
-		return "the defaults"
-	}
-	return strings.Join(all, ", ")
-}
+// given lists the settings of a gate.
+func given(settings any) string { return listed(config.Given("", settings)) }
+
+// listed lists settings with their values.
+func listed(settings []string) string { return cmp.Or(strings.Join(settings, ", "), "the defaults") }
 
 // caps returns the caps of the listener, and of the cluster of the request, that are lower than configured.
 func (e *explaining) caps() (all []CapFacts) {

@@ -2,7 +2,6 @@ package explain
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -26,15 +25,20 @@ type HeaderFacts struct {
 	Sent string `json:"sent,omitempty"`
 }
 
-// claiming are the headers with claims about the request.
-var claiming = []struct{ name, about string }{
-	{"X-Request-Criticality", "class"},
-	{"Baggage", "class"},
-	{"X-Envoy-Attempt-Count", "attempt"},
-	{"Grpc-Previous-Rpc-Attempts", "attempt"},
-	{"Amz-Sdk-Request", "attempt"},
-	{"X-Envoy-Expected-Rq-Timeout-Ms", "deadline"},
-	{"Grpc-Timeout", "deadline"},
+// A claimingHeader has a claim about the request.
+type claimingHeader struct {
+	name    string
+	explain func(e *explaining, f *HeaderFacts, alone ingress.Claims)
+}
+
+var claiming = []claimingHeader{
+	{"X-Request-Criticality", (*explaining).class},
+	{"Baggage", (*explaining).class},
+	{"X-Envoy-Attempt-Count", (*explaining).attempt},
+	{"Grpc-Previous-Rpc-Attempts", (*explaining).attempt},
+	{"Amz-Sdk-Request", (*explaining).attempt},
+	{"X-Envoy-Expected-Rq-Timeout-Ms", (*explaining).deadline},
+	{"Grpc-Timeout", (*explaining).deadline},
 }
 
 // headers explains how the headers of the request are used.
@@ -43,15 +47,7 @@ func (e *explaining) headers() []HeaderFacts {
 	for _, c := range claiming {
 		if values := e.question.Request.Header[c.name]; len(values) > 0 {
 			f := HeaderFacts{Name: c.name, Sent: e.sent(c.name)}
-			alone := e.alone(c.name, values)
-			switch c.about {
-			case "class":
-				e.class(&f, alone)
-			case "attempt":
-				e.attempt(&f, alone)
-			case "deadline":
-				e.deadline(&f, alone)
-			}
+			c.explain(e, &f, e.alone(c.name, values))
 			all = append(all, f)
 		}
 	}
@@ -64,7 +60,7 @@ func (e *explaining) headers() []HeaderFacts {
 // sent returns the value of a header that the endpoint gets. Timeouts are shown in words,
 // because they shrink meanwhile.
 func (e *explaining) sent(name string) string {
-	s := e.rehearsal.stage.sent
+	s := e.rehearsal.stage.sent.Load()
 	switch {
 	case s == nil || len(s.Header[name]) == 0:
 		return ""
@@ -182,12 +178,12 @@ func (e *explaining) customer(name string) HeaderFacts {
 
 // forwarded describes the other headers that are not forwarded unchanged.
 func (e *explaining) forwarded() (all []HeaderFacts) {
-	sent := e.rehearsal.stage.sent
+	sent := e.rehearsal.stage.sent.Load()
 	if sent == nil {
 		return nil
 	}
 	for _, name := range sortedKeys(e.question.Request.Header) {
-		known := slices.ContainsFunc(claiming, func(c struct{ name, about string }) bool { return c.name == name })
+		known := slices.ContainsFunc(claiming, func(c claimingHeader) bool { return c.name == name })
 		came, goes := e.question.Request.Header[name], sent.Header[name]
 		if known || name == e.route.Header || ofTransport[name] || slices.Equal(came, goes) {
 			continue
@@ -209,19 +205,11 @@ func (e *explaining) forwarded() (all []HeaderFacts) {
 // sortedKeys returns the keys of m, sorted.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// zeros is a body of zero bytes; left is their number.
-type zeros struct{ left int64 }
+// zeros reads zero bytes without end.
+type zeros struct{}
 
 // Read implements [io.Reader].
-func (z *zeros) Read(p []byte) (int, error) {
-	if z.left <= 0 {
-		return 0, io.EOF
-	}
-	n := int(min(int64(len(p)), z.left))
-	clear(p[:n])
-	z.left -= int64(n)
-	return n, nil
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
 }
-
-// Close implements [io.Closer].
-func (z *zeros) Close() error { return nil }

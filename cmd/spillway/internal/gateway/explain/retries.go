@@ -1,8 +1,10 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
@@ -66,17 +68,15 @@ func grpcFailure(code, pushback string) failure {
 // retries tries each failure.
 func (e *explaining) retries() (*RetryFacts, error) {
 	x := e.cluster()
-	f := &RetryFacts{Mode: spillway.ModeEnforce.String(), Limits: given("", &x.Retry)}
-	f.Why = "attempts limits the retries of one request; ratio limits retries as a share of all requests"
-	const always = "; in every mode, a request on a connection that the endpoint had already closed is sent again on another connection"
+	f := &RetryFacts{
+		Mode: spillway.ModeEnforce.String(), Limits: given(&x.Retry),
+		Why: "attempts limits the retries of one request; ratio limits retries as a share of all requests",
+	}
 	if !e.config.Retries(x) {
-		f.Mode = string(x.Retry.Mode)
-		if f.Mode == "" {
-			f.Mode = string(e.config.Mode)
-		}
+		f.Mode = string(cmp.Or(x.Retry.Mode, e.config.Mode))
 		f.Why = "mode " + f.Mode + ": no retries; the list shows what mode enforce would retry"
 	}
-	f.Why += always
+	f.Why += "; in every mode, a request on a connection that the endpoint had already closed is sent again on another connection"
 	cases := retryCases
 	if media.IsGRPC(e.question.Request) {
 		cases = retryCasesOfGRPC
@@ -97,7 +97,7 @@ func (e *explaining) retries() (*RetryFacts, error) {
 func (e *explaining) again(f failure) (bool, error) {
 	c := *e.config
 	c.Mode = config.Mode(spillway.ModeOff.String())
-	c.Clusters = append([]config.Cluster(nil), c.Clusters...)
+	c.Clusters = slices.Clone(c.Clusters)
 	for i := range c.Clusters {
 		x := &c.Clusters[i]
 		x.RateLimit.Mode, x.Shed.Mode, x.Throttle.Mode, x.Inflight.Mode = "", "", "", ""
@@ -110,6 +110,5 @@ func (e *explaining) again(f failure) (bool, error) {
 	}
 	x.stage.failure = f
 	x.play(e.request())
-	attempts := x.stage.attempts.Load()
-	return attempts > 1, x.close()
+	return x.stage.attempts.Load() > 1, x.close()
 }

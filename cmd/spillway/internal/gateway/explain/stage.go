@@ -53,29 +53,17 @@ func (x *rehearsal) close() error {
 	return x.Close()
 }
 
-// witness keeps the events of the gates.
-type witness struct {
-	mu     sync.Mutex
-	events []spillway.Event
-}
+// witness keeps the first event of each policy's gate, by policy.
+type witness struct{ events sync.Map }
 
 // Observe implements [spillway.Observer].
-func (w *witness) Observe(e spillway.Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.events = append(w.events, e)
-}
+func (w *witness) Observe(e spillway.Event) { w.events.LoadOrStore(e.Policy, e) }
 
 // of returns the event of a policy's gate.
-func (w *witness) of(policy string) (spillway.Event, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, e := range w.events {
-		if e.Policy == policy {
-			return e, true
-		}
-	}
-	return spillway.Event{}, false
+func (w *witness) of(policy string) (e spillway.Event, ok bool) {
+	v, _ := w.events.Load(policy)
+	e, ok = v.(spillway.Event)
+	return e, ok
 }
 
 // answered records the response. It is an [http.ResponseWriter].
@@ -117,8 +105,7 @@ type stage struct {
 	serving sync.WaitGroup
 
 	attempts atomic.Int32
-	mu       sync.Mutex
-	sent     *http.Request // the head of the first one
+	sent     atomic.Pointer[http.Request] // the head of the first one
 }
 
 func newStage() *stage {
@@ -174,11 +161,7 @@ func (s *stage) Addr() net.Addr { return &net.TCPAddr{} }
 // ServeHTTP implements [http.Handler].
 func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body) // as far as it comes
-	s.mu.Lock()
-	if s.sent == nil {
-		s.sent = r
-	}
-	s.mu.Unlock()
+	s.sent.CompareAndSwap(nil, r)
 	f := s.failure
 	if !f.refused && s.attempts.Add(1) > 1 {
 		f = failure{}

@@ -100,15 +100,10 @@ func (c *Counts) AddCells(cells []Cell) {
 }
 
 // Total returns how many were counted.
-func (c *Counts) Total() uint64 { return c.Above(0) }
+func (c *Counts) Total() uint64 { return sum(c.buckets[:]) }
 
 // Sum returns the sum of all.
-func (c *Counts) Sum() (d time.Duration) {
-	for _, v := range c.sums {
-		d += v
-	}
-	return d
-}
+func (c *Counts) Sum() time.Duration { return sum(c.sums[:]) }
 
 // Typical returns the mean of the bucket of the median: it is exact if all values are equal.
 func (c *Counts) Typical() time.Duration {
@@ -123,16 +118,13 @@ func (c *Counts) Typical() time.Duration {
 }
 
 // Below returns the number of values below the bound of an octave.
-func (c *Counts) Below(octave int) (n uint64) {
-	for _, v := range c.buckets[:1+(octave-lowestOctave)*perOctave] {
-		n += v
-	}
-	return n
-}
+func (c *Counts) Below(octave int) uint64 { return sum(c.buckets[:1+(octave-lowestOctave)*perOctave]) }
 
 // Above returns the number of values in the bucket of d or above it.
-func (c *Counts) Above(d time.Duration) (n uint64) {
-	for _, v := range c.buckets[bucketOf(d):] {
+func (c *Counts) Above(d time.Duration) uint64 { return sum(c.buckets[bucketOf(d):]) }
+
+func sum[N uint64 | time.Duration](values []N) (n N) {
+	for _, v := range values {
 		n += v
 	}
 	return n

@@ -25,20 +25,16 @@ const NoCustomer = "no_customer"
 // Of returns the entry of a reason. Some reasons mean something else for one policy, or for one of
 // its settings; empty is none. The entry of an unknown reason says how to find the cause.
 func Of(policy, reason, setting string) Entry {
-	if e, ok := bySetting[reason+" "+setting]; ok {
-		return e
-	}
-	if e, ok := entries[policy+" "+reason]; ok {
-		return e
-	}
-	if e, ok := entries[reason]; ok {
-		return e
+	for _, key := range []string{reason + " " + setting, policy + " " + reason, reason} {
+		if e, ok := entries[key]; ok {
+			return e
+		}
 	}
 	return entries["other"]
 }
 
-// bySetting has the entries of rejections for a limit that customers share, and of each limit of a wait.
-var bySetting = map[string]Entry{
+// entries has the entries by reason and setting, by policy and reason, or by reason alone.
+var entries = map[string]Entry{
 	"max_wait " + shed.ByDeadline: {
 		"Requests waited until their deadline allowed no more: add capacity, or allow more time by the timeout of the route or the client.",
 		[]string{"routes[].timeout"}, "max_wait",
@@ -69,9 +65,6 @@ var bySetting = map[string]Entry{
 		"Requests without a customer share one default_limit: set routes[].customer, or have the clients send what it asks for.",
 		[]string{"routes[].customer", "clusters[].quota.default_limit", "mongo[].quota.default_limit"}, "quota",
 	},
-}
-
-var entries = map[string]Entry{
 	"rate_limit": {
 		"Find out who sends more than usual; raise the limit only if the service can do more.",
 		[]string{"clusters[].rate_limit.rate", "mongo[].parameters.ingressRequestAdmissionRatePerSec"}, "rate_limit",

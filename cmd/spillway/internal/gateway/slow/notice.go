@@ -8,9 +8,6 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/human"
 )
 
-// Subject names the cluster of a notice.
-func (s *Slow) Subject() string { return s.Cluster }
-
 // Notice returns a sentence about the route, and where its requests wait and what to do.
 func (s *Slow) Notice() (headline, text string) {
 	where := fmt.Sprintf("They wait %s of it for the upstream: look at its log, its processors and the services that it calls.", human.Percent(1-s.Waited))

@@ -68,8 +68,8 @@ func TestBecomesSlow(t *testing.T) {
 		}
 		headline, text := found.Notice()
 		if !strings.HasPrefix(headline, "Requests are slow: route /report of web: 1") || strings.Contains(text, "/debug/queues") != row.here ||
-			strings.Contains(text, "for the upstream") == row.here || found.Subject() != "web" {
-			t.Errorf("%s: %q %q %q", name, headline, text, found.Subject())
+			strings.Contains(text, "for the upstream") == row.here || found.Cluster != "web" {
+			t.Errorf("%s: %q %q %q", name, headline, text, found.Cluster)
 		}
 		if n := w.run(60, 20, ms, always(20*ms)); n > 10 {
 			t.Errorf("%s: slow for %d s after the end", name, n)

@@ -122,9 +122,7 @@ func (h *history) typical() (time.Duration, bool) {
 	if len(h.usual) < fewBlocks {
 		return 0, false
 	}
-	sorted := slices.Clone(h.usual)
-	slices.Sort(sorted)
-	return sorted[len(sorted)/2], true
+	return slices.Sorted(slices.Values(h.usual))[len(h.usual)/2], true
 }
 
 // end takes in a block.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/textpage"
 )
 
@@ -20,7 +21,7 @@ func (g *Gate) Guard(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
-		if !g.config.Load().knows(r.Host) {
+		if !knows(g.config.Load(), r.Host) {
 			textpage.Serve(w, http.StatusForbidden, "this host is not known here: use an address, localhost, or a name of admin.hosts in the configuration\n")
 			return
 		}
@@ -50,7 +51,7 @@ func foreign(r *http.Request) bool {
 
 // knows reports whether the Host of a request is allowed. Other names could belong to an
 // attacker, whose DNS makes them point to this server.
-func (c *Config) knows(host string) bool {
+func knows(c *config.Admin, host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}

@@ -3,6 +3,8 @@ package access
 import (
 	"strings"
 	"testing"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
 // FuzzHosts holds that a host which is known is an address, or one of the names.
@@ -11,13 +13,13 @@ func FuzzHosts(f *testing.F) {
 		f.Add(host)
 	}
 	f.Fuzz(func(t *testing.T, host string) {
-		a := Config{Hosts: []string{"proxy.example.com"}}
+		a := config.Admin{Hosts: []string{"proxy.example.com"}}
 		name := strings.ToLower(host)
 		if i := strings.LastIndexByte(name, ':'); i > 0 && (strings.Count(name, ":") == 1 || name[i-1] == ']') {
 			name = name[:i]
 		}
 		address := strings.Trim(name, "[]0123456789abcdef.:") == "" && strings.ContainsAny(name, ".:")
-		if a.knows(host) && !address && name != "localhost" && name != "proxy.example.com" && name != "[localhost]" && name != "[proxy.example.com]" {
+		if knows(&a, host) && !address && name != "localhost" && name != "proxy.example.com" && name != "[localhost]" && name != "[proxy.example.com]" {
 			t.Errorf("%q is known", host)
 		}
 	})

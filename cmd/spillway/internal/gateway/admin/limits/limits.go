@@ -4,6 +4,8 @@ package limits
 import (
 	"fmt"
 	"slices"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/human"
 )
 
 // A Limit is a limit that moves by itself: the in-flight limit of a gate, or one that is tuned.
@@ -48,12 +50,13 @@ func (x *Limit) Compare(values []float64) {
 	x.Usual, x.Odd = u, x.Value > 0 && (x.Value > oddFactor*u.High || x.Value < u.Low/oddFactor)
 }
 
-// Notice describes a limit that is odd, with numbers as text writes them.
-func (x *Limit) Notice(text func(float64) string) (headline, explained string) {
+// Notice describes a limit that is odd.
+func (x *Limit) Notice() (headline, text string) {
 	far, look := "above", "Its load or its service has changed: look for what happened when the chart of the limit rose."
 	if x.Value < x.Usual.Low {
 		far, look = "below", "It admits much less: look for what became slow when the chart of the limit fell. A least value in the configuration keeps it higher."
 	}
 	return fmt.Sprintf("The limit %s is far %s its usual range.", x.Name, far),
-		fmt.Sprintf("It is %s, and was mostly %s to %s in the last 15 minutes. %s", text(x.Value), text(x.Usual.Low), text(x.Usual.High), look)
+		fmt.Sprintf("It is %s, and was mostly %s to %s in the last 15 minutes. %s",
+			human.Grouped(x.Value), human.Grouped(x.Usual.Low), human.Grouped(x.Usual.High), look)
 }

@@ -1,12 +1,9 @@
-// Package kinds says in words why requests were rejected or lost.
-package kinds
+package admin
 
-import (
-	"github.com/seed90641741/spillway/internal/telemetry"
-)
+import "github.com/seed90641741/spillway/internal/telemetry"
 
-// words are the page's descriptions of reasons, by policy and reason, or by reason alone.
-var words = map[string]string{
+// reasonWords are the page's descriptions of reasons, by policy and reason, or by reason alone.
+var reasonWords = map[string]string{
 	"rate_limit":          "the request rate was above the limit",
 	"quota":               "the customer has used up its quota",
 	"queue_full":          "the queue was full",
@@ -39,23 +36,20 @@ var words = map[string]string{
 	"":                    "admitted, and answered",
 }
 
-// Words returns the description of a kind.
-func Words(k telemetry.Kind) string {
+// wordsOf returns the description of a kind.
+func wordsOf(k telemetry.Kind) string {
 	if k.Reason() == "deadline" && k.Code() > telemetry.Rejected {
 		return "the deadline was closer than the fastest recent response"
 	}
-	if text, ok := words[k.Policy()+" "+k.Reason()]; ok {
+	if text, ok := reasonWords[k.Policy()+" "+k.Reason()]; ok {
 		return text
 	}
-	return words[k.Reason()]
+	return reasonWords[k.Reason()]
 }
 
-// OfReason returns the description of a reason for every policy; empty if it is unknown.
-func OfReason(reason string) string { return words[reason] }
-
-// Shown reports whether the page lists a kind among the reasons: the end of a request that
+// shown reports whether the page lists a kind among the reasons: the end of a request that
 // all gates admitted is reported by the retry policy, or by the queue of a batch cluster.
-func Shown(k telemetry.Kind) bool {
+func shown(k telemetry.Kind) bool {
 	switch c := k.Code(); {
 	case c == telemetry.Admitted, c == telemetry.Gone, c == telemetry.Elsewhere:
 		return false

@@ -1,4 +1,4 @@
-package kinds
+package admin
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 // TestReasonWords: each kind that the page shows has words.
 func TestReasonWords(t *testing.T) {
 	for k := range telemetry.Kind(telemetry.Kinds) {
-		if Shown(k) && Words(k) == "" {
+		if shown(k) && wordsOf(k) == "" {
 			t.Errorf("%s %s has no words", k.Policy(), k.Reason())
 		}
 	}
