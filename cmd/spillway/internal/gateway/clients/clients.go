@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,8 +38,8 @@ type Set struct {
 
 	idleTimeout time.Duration // of connections; not above zero: no limit
 
-	evicted  uint64
 	rejected uint64
+	evicted  atomic.Uint64
 }
 
 // An address is a client address; for IPv6 a /64 network, as one host may have all of it.
@@ -54,11 +55,10 @@ type clientConn struct {
 	conn      net.Conn
 	wire      *conn // nil: it is another one
 	address   *address
-	idle      int64     // since when it is idle, or sends the head of a request
-	announced int64     // since when its end is announced; 0: it is not
-	due       bool      // the last look found it idle for too long
-	exchanges *Exchange // the latest
-	requests  int
+	idle      int64 // since when it is idle, or sends the head of a request
+	announced int64 // since when its end is announced; 0: it is not
+	due       bool  // the last look found it idle for too long
+	exchanges []*Exchange
 	second    bool // its latest exchange was one of HTTP/2
 	asked     bool // it has had an exchange
 	closing   bool
@@ -146,7 +146,7 @@ func (s *Set) State(conn net.Conn, state http.ConnState) {
 		s.forget(c)
 	case http.StateHijacked: // gone when the exchange is that has it
 		c.closing = true
-		if c.requests == 0 {
+		if len(c.exchanges) == 0 {
 			s.forget(c)
 		}
 	case http.StateNew:
@@ -193,7 +193,7 @@ func (s *Set) Begin(x *Exchange) bool {
 	}
 	if victim != nil {
 		s.remove(victim) // its handler may take a moment to end
-		s.evicted++
+		s.evicted.Add(1)
 	}
 	s.mu.Unlock()
 	if victim != nil {
@@ -205,36 +205,24 @@ func (s *Set) Begin(x *Exchange) bool {
 func (s *Set) add(x *Exchange) {
 	c := x.client
 	s.rest(c, s.clock.now())
-	x.counted, c.asked = true, true
+	c.asked = true
+	c.exchanges = append(c.exchanges, x)
 	s.requests++
-	c.requests++
 	c.address.requests++
-	if x.next = c.exchanges; x.next != nil {
-		x.next.previous = x
-	}
-	c.exchanges = x
 }
 
+// remove removes an exchange, unless that was done before.
 func (s *Set) remove(x *Exchange) {
-	if !x.counted {
+	c := x.client
+	i := slices.Index(c.exchanges, x)
+	if i < 0 {
 		return
 	}
-	x.counted = false
-	c := x.client
+	c.exchanges = slices.Delete(c.exchanges, i, i+1)
 	s.requests--
-	c.requests--
 	c.address.requests--
-	if x.previous != nil {
-		x.previous.next = x.next
-	} else {
-		c.exchanges = x.next
-	}
-	if x.next != nil {
-		x.next.previous = x.previous
-	}
-	x.previous, x.next = nil, nil
 	c.idle = s.clock.now()
-	if c.closing && c.requests == 0 {
+	if c.closing && len(c.exchanges) == 0 {
 		s.forget(c)
 	}
 	s.release(c.address)
@@ -254,8 +242,6 @@ func (s *Set) End(x *Exchange) {
 func (s *Set) Watch(ctx context.Context, every func() time.Duration) {
 	timer := time.NewTimer(every())
 	defer timer.Stop()
-	var late []*Exchange
-	var idle []ending
 	var announcing sync.WaitGroup
 	defer announcing.Wait()
 	for {
@@ -264,25 +250,22 @@ func (s *Set) Watch(ctx context.Context, every func() time.Duration) {
 			return
 		case <-timer.C:
 		}
-		late = s.stalled(s.late(late[:0]))
-		for _, x := range late {
+		for _, x := range slices.Concat(s.late(), s.stalled()) {
 			x.abort(errSlow)
 		}
-		clear(late)
-		idle = s.idle(idle[:0])
-		end(idle, &announcing)
-		clear(idle)
+		end(s.idle(), &announcing)
 		timer.Reset(every())
 	}
 }
 
-func (s *Set) late(all []*Exchange) []*Exchange {
+// late returns the exchanges whose client exceeds its bounds.
+func (s *Set) late() (all []*Exchange) {
 	now := s.clock.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.conns {
-		for x := c.exchanges; x != nil; x = x.next {
-			if x.overdue(now) != nil {
+		for _, x := range c.exchanges {
+			if x.overdue(now) {
 				all = append(all, x)
 			}
 		}
@@ -309,9 +292,9 @@ func (s *Set) Requests() int {
 func (s *Set) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := Stats{Requests: s.requests, Evicted: s.evicted, Rejected: s.rejected}
+	all := Stats{Requests: s.requests, Evicted: s.evicted.Load(), Rejected: s.rejected}
 	for _, c := range s.conns {
-		for x := c.exchanges; x != nil; x = x.next {
+		for _, x := range c.exchanges {
 			if x.waits() {
 				all.Waiting++
 			}

@@ -39,7 +39,7 @@ func (s *Set) closeIdle(head time.Duration) (open int) {
 			continue // the server ends it, or who has taken it over
 		}
 		open++
-		if c.requests > 0 {
+		if len(c.exchanges) > 0 {
 			continue
 		}
 		heard, most := c.heard(), Grace

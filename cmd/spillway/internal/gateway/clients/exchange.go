@@ -47,10 +47,6 @@ type Exchange struct {
 	ended    bool
 	aborted  bool
 	hijacked net.Conn // nil: the connection is the server's
-
-	// Of the client; guarded by the lock of all clients.
-	previous, next *Exchange
-	counted        bool
 }
 
 // Under returns the exchange that a writer belongs to, or an unused one.
@@ -229,23 +225,19 @@ func (e *clientError) Timeout() bool { return true }
 // Temporary is that of [net.Error].
 func (e *clientError) Temporary() bool { return false }
 
-// overdue returns why the exchange must end, or nil.
-func (x *Exchange) overdue(now int64) error {
+// overdue reports whether the exchange must end.
+func (x *Exchange) overdue(now int64) bool {
 	b := x.bounds.Load()
 	exceeded := func(d, bound time.Duration) bool { return bound > 0 && d > bound }
-	var late bool
 	switch {
 	case !x.waits():
+		return false
 	case x.stream.Load() || x.resting.Load():
-		late = (x.taken.Load() || !x.done.Load()) && exceeded(time.Duration(now-x.moved.Load()), b.idle)
+		return (x.taken.Load() || !x.done.Load()) && exceeded(time.Duration(now-x.moved.Load()), b.idle)
 	default:
-		late = x.reads.waits() && (exceeded(x.reads.overdrawn(now), b.body) || exceeded(x.reads.waited(now), b.total)) ||
+		return x.reads.waits() && (exceeded(x.reads.overdrawn(now), b.body) || exceeded(x.reads.waited(now), b.total)) ||
 			x.writes.waits() && exceeded(x.writes.overdrawn(now), b.answer)
 	}
-	if late {
-		return errSlow
-	}
-	return nil
 }
 
 // waits reports whether the exchange waits for its client, or is an idle stream. An upgraded
