@@ -25,7 +25,6 @@ import (
 // be evicted while it waits for its client. The one that has waited longest goes first,
 // weighted by the number that its address holds: silent clients cannot block active ones.
 type Set struct {
-	clock clock
 	costs atomic.Pointer[costs] // nil: connections cost nothing
 
 	draining atomic.Int64 // since when; 0: it does not
@@ -53,7 +52,7 @@ type address struct {
 type clientConn struct {
 	owner     *Set
 	conn      net.Conn
-	wire      *conn // nil: it is another one
+	wire      *conn // below TLS
 	address   *address
 	idle      int64 // since when it is idle, or sends the head of a request
 	announced int64 // since when its end is announced; 0: it is not
@@ -87,10 +86,7 @@ func share(most, of int) int { return max(1, most/of) }
 // New returns a Set with a maximum number of requests and an idle timeout for connections;
 // zero or less is no limit.
 func New(most int, idleTimeout time.Duration) *Set {
-	return &Set{
-		clock: clock{time.Now()}, most: most, idleTimeout: idleTimeout,
-		conns: make(map[net.Conn]*clientConn), addresses: make(map[netip.Prefix]*address),
-	}
+	return &Set{most: most, idleTimeout: idleTimeout, conns: make(map[net.Conn]*clientConn), addresses: make(map[netip.Prefix]*address)}
 }
 
 // Limit changes the maximum number of requests.
@@ -120,7 +116,7 @@ func (s *Set) Open(ctx context.Context, conn net.Conn) context.Context {
 	if costs := s.costs.Load(); costs != nil {
 		c.bill.due = costs.handshake
 	}
-	c.idle = s.clock.now()
+	c.idle = monotonic()
 	prefix := prefixOf(conn.RemoteAddr())
 	if c.address = s.addresses[prefix]; c.address == nil {
 		c.address = &address{prefix: prefix, clients: make(map[*clientConn]struct{})}
@@ -141,7 +137,7 @@ func (s *Set) State(conn net.Conn, state http.ConnState) {
 	}
 	switch state {
 	case http.StateActive, http.StateIdle:
-		s.rest(c, s.clock.now())
+		s.rest(c, monotonic())
 	case http.StateClosed:
 		s.forget(c)
 	case http.StateHijacked: // gone when the exchange is that has it
@@ -155,7 +151,7 @@ func (s *Set) State(conn net.Conn, state http.ConnState) {
 
 // forget removes a connection. Its exchanges count until they end.
 func (s *Set) forget(c *clientConn) {
-	s.rest(c, s.clock.now())
+	s.rest(c, monotonic())
 	c.bill.settle()
 	delete(s.conns, c.conn)
 	delete(c.address.clients, c)
@@ -167,14 +163,6 @@ func (s *Set) release(a *address) {
 	if len(a.clients) == 0 && a.requests == 0 {
 		delete(s.addresses, a.prefix)
 	}
-}
-
-// time returns the time of the clock that measures waits for clients.
-func (s *Set) time() clock {
-	if s == nil { // an explanation has no connections
-		return clock{time.Now()}
-	}
-	return s.clock
 }
 
 // Begin counts an exchange, and reports whether it is admitted. If so, End must be called.
@@ -204,7 +192,7 @@ func (s *Set) Begin(x *Exchange) bool {
 
 func (s *Set) add(x *Exchange) {
 	c := x.client
-	s.rest(c, s.clock.now())
+	s.rest(c, monotonic())
 	c.asked = true
 	c.exchanges = append(c.exchanges, x)
 	s.requests++
@@ -221,7 +209,7 @@ func (s *Set) remove(x *Exchange) {
 	c.exchanges = slices.Delete(c.exchanges, i, i+1)
 	s.requests--
 	c.address.requests--
-	c.idle = s.clock.now()
+	c.idle = monotonic()
 	if c.closing && len(c.exchanges) == 0 {
 		s.forget(c)
 	}
@@ -260,7 +248,7 @@ func (s *Set) Watch(ctx context.Context, every func() time.Duration) {
 
 // late returns the exchanges whose client exceeds its bounds.
 func (s *Set) late() (all []*Exchange) {
-	now := s.clock.now()
+	now := monotonic()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.conns {

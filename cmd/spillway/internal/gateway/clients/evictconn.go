@@ -25,7 +25,7 @@ func (s *Set) Admit(conn net.Conn, open, most int) bool {
 // makeRoom reports whether an address may have one more connection, and which connection to
 // close for it, which is then forgotten; nil if none.
 func (s *Set) makeRoom(prefix netip.Prefix, open, most int) (victim *clientConn, ok bool) {
-	now := s.clock.now()
+	now := monotonic()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var rank ranking

@@ -11,7 +11,7 @@ import (
 // place reports whether a connection may have one more exchange, and which exchange to
 // evict for it; nil if none.
 func (s *Set) place(c *clientConn) (victim *Exchange, ok bool) {
-	now := s.clock.now()
+	now := monotonic()
 	var rank ranking
 	switch {
 	case !scarce(s.requests, s.most):
@@ -31,7 +31,7 @@ func (s *Set) place(c *clientConn) (victim *Exchange, ok bool) {
 // stalled returns the exchanges to evict for clusters that run out of connections or places:
 // the ones that have waited longest for their clients.
 func (s *Set) stalled() (all []*Exchange) {
-	now := s.clock.now()
+	now := monotonic()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	type target struct {
@@ -70,7 +70,7 @@ const leastStall = time.Second
 // evictFrom evicts the exchange of a full cluster that has waited longest for its client, if
 // any does.
 func (s *Set) evictFrom(full *Pool) {
-	now := s.clock.now()
+	now := monotonic()
 	rank := ranking{of: full}
 	s.mu.Lock()
 	rank.exchanges(maps.Values(s.conns), now)

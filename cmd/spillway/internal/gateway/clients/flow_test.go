@@ -76,12 +76,12 @@ func (h house) connect(address string) *clientConn {
 func (h house) ask(c *clientConn, waits time.Duration) *Exchange {
 	h.t.Helper()
 	r := httptest.NewRequestWithContext(context.WithValue(h.t.Context(), clientKey{}, c), http.MethodGet, "/", nil)
-	x, _ := NewExchange(httptest.NewRecorder(), r, h.Set, &Bounds{})
+	x, _ := NewExchange(httptest.NewRecorder(), r, &Bounds{})
 	if !h.Begin(x) {
 		return nil
 	}
 	if waits > 0 {
-		x.writes.begin(h.clock.now() - int64(waits))
+		x.writes.begin(monotonic() - int64(waits))
 	}
 	return x
 }

@@ -28,7 +28,7 @@ type ending struct {
 
 // idle returns the connections to close.
 func (s *Set) idle() (all []ending) {
-	now := s.clock.now()
+	now := monotonic()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.idleTimeout <= 0 {
