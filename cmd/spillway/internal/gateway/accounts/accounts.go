@@ -97,7 +97,7 @@ type End struct {
 type Book struct {
 	offered  atomic.Uint64
 	unplaced Counts                            // of requests without a place
-	mu       sync.Mutex                        // of those who add a place
+	mu       sync.Mutex                        // held while a place is added
 	places   atomic.Pointer[map[Place]*Counts] // is replaced, and not changed
 }
 

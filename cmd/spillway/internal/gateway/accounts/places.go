@@ -107,8 +107,8 @@ type PlaceTotal struct {
 	Latency  slow.Totals     // of Ended[Served]
 }
 
-// Places returns the accounts of each place, in a fixed order. Those of requests without a place
-// come first, if there are any.
+// Places returns the accounts of each place, in a fixed order. Requests without a place come
+// first, if there are any.
 func (b *Book) Places() (all []PlaceTotal) {
 	for _, c := range b.counts() {
 		var t Totals

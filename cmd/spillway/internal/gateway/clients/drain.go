@@ -62,8 +62,8 @@ func (c *clientConn) arriving(heard int64) bool {
 	return heard > c.idle && (c.asked || !secured)
 }
 
-// wireOf returns the connection underneath that notes when bytes arrive. A connection of another
-// listener has none: then nothing is known of its bytes.
+// wireOf returns the connection underneath that notes when bytes arrive. Without one it returns
+// a new one, which knows of no bytes.
 func wireOf(c net.Conn) *conn {
 	for under := c; ; {
 		if wire, ok := under.(*conn); ok {

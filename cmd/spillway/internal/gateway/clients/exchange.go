@@ -68,7 +68,7 @@ func NewExchange(w http.ResponseWriter, r *http.Request, b *Bounds) (*Exchange, 
 	x := &Exchange{ResponseWriter: w, client: clientOf(r), control: http.NewResponseController(w)}
 	x.stream.Store(media.IsGRPC(r))
 	x.first = r.ProtoMajor == 1
-	// RFC 9112, section 6.1: after a chunked request with a Content-Length the connection must end, as who
+	// RFC 9112, section 6.1: after a chunked request with a Content-Length the connection must end, as the client that
 	// sent it may have taken what follows its length for another request.
 	x.last = x.first && len(r.TransferEncoding) > 0 && x.client != nil && x.client.wire.lengths.Load()
 	x.bounds.Store(b)

@@ -1,4 +1,4 @@
-// Package customers says what customers make of their quotas, and what their requests cost.
+// Package customers shows how customers use their quotas, and what their requests cost.
 package customers
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/seed90641741/spillway/quota"
 )
 
-// A Customer is what a customer makes of a quota at one gate.
+// A Customer is the use that a customer makes of a quota at one gate.
 type Customer struct {
 	Listener string  `json:"listener"`
 	Cluster  string  `json:"cluster"`
@@ -75,7 +75,7 @@ func Top(all []Customer) []Customer {
 	return top.all()
 }
 
-// A selection has the customers that [Top] chooses from those that were added.
+// A selection chooses customers for [Top].
 type selection struct {
 	totals         []Customer
 	listed, others leaders

@@ -172,15 +172,15 @@ func (c *conn) refuse(f message.Frame, cmd *message.Command, no ingress.Rejectio
 		c.listener.counts.dropped.Add(1)
 		return nil
 	}
-	return c.reply(f, cmd, c.settings.refusals.of(no))
+	return c.reply(cmd.Legacy, 0, f.RequestID, 0, c.settings.refusals.of(no))
 }
 
-// reply answers a command with a document of the proxy.
-func (c *conn) reply(f message.Frame, cmd *message.Command, doc []byte) error {
-	if cmd.Legacy {
-		return c.down.Write(mongowire.AppendReply(nil, 0, f.RequestID, doc))
+// reply answers the message to with a document. The answer to an OP_QUERY, which is legacy, has no flags.
+func (c *conn) reply(legacy bool, id, to int32, flags uint32, doc []byte) error {
+	if legacy {
+		return c.down.Write(mongowire.AppendReply(nil, id, to, doc))
 	}
-	return c.down.Write(mongowire.AppendMsg(nil, 0, f.RequestID, 0, doc))
+	return c.down.Write(mongowire.AppendMsg(nil, id, to, flags, doc))
 }
 
 // identify looks the client up in the configuration, whenever more is known about the client

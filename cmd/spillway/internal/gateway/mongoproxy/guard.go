@@ -155,7 +155,7 @@ var borrowed = func() []byte {
 // proxy.
 func (c *conn) rejectProof(f message.Frame, cmd *message.Command) error {
 	c.down.Pass(f)
-	return c.reply(f, cmd, borrowed)
+	return c.reply(cmd.Legacy, 0, f.RequestID, 0, borrowed)
 }
 
 // first reads the complete first message within the handshake timeout. Until then the

@@ -46,11 +46,6 @@ func (c *conn) greetBack(r message.Frame, m message.Mask, speculative bool) (mor
 	}
 	seen := m.Apply(doc)
 	c.up.Pass(r)
-	if r.OpCode == mongowire.OpReply {
-		err = c.down.Write(mongowire.AppendReply(nil, r.RequestID, r.ResponseTo, seen))
-	} else {
-		flags &^= mongowire.ChecksumPresent
-		err = c.down.Write(mongowire.AppendMsg(nil, r.RequestID, r.ResponseTo, flags, seen))
-	}
+	err = c.reply(r.OpCode == mongowire.OpReply, r.RequestID, r.ResponseTo, flags&^mongowire.ChecksumPresent, seen)
 	return flags&mongowire.MoreToCome != 0, err
 }

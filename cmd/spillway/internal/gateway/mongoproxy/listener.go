@@ -38,7 +38,7 @@ type settings struct {
 	strategy         *retry.MongoDB    // nil: nothing is sent again
 	budget           *budget.Endpoints // of the strategy; nil: without a limit
 	refusals         refusals
-	byDatabase       bool // commands are told apart
+	byDatabase       bool // a class or a customer depends on the database
 }
 
 func newSettings(all *config.Config, m *config.Mongo, old *settings) (*settings, error) {
@@ -139,7 +139,7 @@ func (l *listener) ingress(s *settings) ingress.Config {
 // discard undoes newListener.
 func (l *listener) discard() {
 	l.cancel()
-	_ = l.socket.Close() // nobody used it
+	_ = l.socket.Close() // it was not used
 	_ = l.gate.Close()   // as above
 }
 
@@ -178,7 +178,7 @@ func (l *listener) loop() {
 		l.mu.Lock()
 		l.conns[c] = struct{}{}
 		l.mu.Unlock()
-		if l.draining.Load() { // then nobody may look for it any more
+		if l.draining.Load() { // drain may have looked for it before
 			c.kill(&end{Drained, nil})
 		}
 		l.running.Go(func() { l.over(c, c.serve()) })

@@ -50,7 +50,7 @@ func (t *trial) attempt(f message.Frame, now time.Time) (a answered, no ingress.
 		p.Done(spillway.OutcomeAbandoned)
 		return a, no, because(Left, c.ctx.Err())
 	case no.Rejected():
-		a.Verdict = message.Verdict{Failed: true, Overloaded: true, Retryable: c.settings.refusals.retries && !no.DontRetry}
+		a.Verdict = message.Verdict{Failed: true, Overloaded: true, Retryable: c.settings.config.AllowsRetries() && !no.DontRetry}
 		return a, no, nil
 	}
 	t.admitted()

@@ -94,5 +94,5 @@ func (t *tuning) Read(_ context.Context, now time.Time, values []float64) (used 
 	if exempted == 0 {
 		return served
 	}
-	return served * admitted / (admitted + exempted) // whoever is exempt uses nothing of the limit
+	return served * admitted / (admitted + exempted) // exempt commands use nothing of the limit
 }

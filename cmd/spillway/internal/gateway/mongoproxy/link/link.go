@@ -59,7 +59,7 @@ type Link struct {
 
 // New returns one side of a connection. The stall timeout bounds a pause in the middle of a
 // message; zero or less is no limit. blame makes the errors of reads from and writes to this
-// side, except those of [Link.Wait].
+// side, but not of [Link.Wait].
 func New(c net.Conn, stall time.Duration, blame func(error) error) *Link {
 	l := &Link{Conn: c, stall: stall, blame: blame, raw: rawOf(c)}
 	l.try = l.tryRead
