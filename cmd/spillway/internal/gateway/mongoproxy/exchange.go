@@ -60,7 +60,7 @@ func (c *conn) exchange(f message.Frame, cmd *message.Command, p *ingress.Passag
 	if timed {
 		by.begin()
 	} else {
-		p.Done(spillway.OutcomeAbandoned) // no work, or nobody hears of it
+		p.Done(spillway.OutcomeAbandoned) // it does no work, or expects no answer
 	}
 	x, began := c.place, time.Now()
 	x.Begin()
@@ -111,7 +111,7 @@ func (c *conn) blame(err error) spillway.Outcome {
 
 // answer reads the beginning of the answer to the message id, or of the next streamed answer.
 func (c *conn) answer(id int32, next bool) (f message.Frame, err error) {
-	if next { // nobody asks, so nothing is cut off where it ends
+	if next { // no command is in flight, so nothing is cut off where it ends
 		c.streams.Store(true)
 		defer c.streams.Store(false)
 	}
