@@ -54,9 +54,11 @@ func (s *setup) update() {
 	if err := s.config.Check(); err != nil {
 		s.Fatal(err)
 	}
-	if err := s.proxy.Update(s.config.Defaulted()); err != nil {
+	change, err := s.proxy.Prepare(s.config.Defaulted())
+	if err != nil {
 		s.Fatal(err)
 	}
+	change.Commit()
 }
 
 func (s *setup) addr() string { return s.proxy.Addr("m").String() }

@@ -4,6 +4,8 @@
 package accounts
 
 import (
+	"cmp"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -90,30 +92,20 @@ type End struct {
 	Waited, Sent time.Duration
 }
 
-// A Book has the accounts of a proxy. The zero Book is ready for use. It is safe for concurrent
-// use, takes no lock and allocates nothing.
+// A Book has the accounts of a proxy, of each place and in total. The zero Book is ready for use.
+// It is safe for concurrent use; counting takes no lock and allocates nothing.
 type Book struct {
 	offered  atomic.Uint64
-	ended    [Count][spillway.Criticalities]atomic.Uint64
-	rejected [Reasons]atomic.Uint64
-	retried  [Count]atomic.Uint64
-	places   places
+	unplaced Counts                            // of requests without a place
+	mu       sync.Mutex                        // held while a place is added
+	places   atomic.Pointer[map[Place]*Counts] // is replaced, and not changed
 }
 
 // Begin counts a request that is offered. [Book.End] must be called exactly once for it.
 func (b *Book) Begin() { b.offered.Add(1) }
 
 // End counts the end of a request.
-func (b *Book) End(e End) {
-	b.ended[e.Account][e.Criticality.Index()].Add(1)
-	if e.Account == Rejected {
-		b.rejected[e.Reason].Add(1)
-	}
-	if e.Retried {
-		b.retried[e.Account].Add(1)
-	}
-	b.places.end(&e)
-}
+func (b *Book) End(e End) { cmp.Or(e.At, &b.unplaced).end(&e) }
 
 // Totals are the accounts at one time.
 type Totals struct {
@@ -126,14 +118,8 @@ type Totals struct {
 // Read returns the accounts. Requests go on meanwhile: what has ended is read first, so that it
 // is never more than what was offered.
 func (b *Book) Read() (t Totals) {
-	for a := range b.ended {
-		t.Retried[a] = b.retried[a].Load()
-		for class := range b.ended[a] {
-			t.Ended[a][class] = b.ended[a][class].Load()
-		}
-	}
-	for reason := range b.rejected {
-		t.Rejected[reason] = b.rejected[reason].Load()
+	for _, c := range b.counts() {
+		c.addTo(&t)
 	}
 	t.Offered = b.offered.Load()
 	return t

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/slow"
 )
 
@@ -24,29 +24,21 @@ var Elsewhere = Place{"other", "other", "other"}
 // Counts are the accounts of one place. They are safe for concurrent use.
 type Counts struct {
 	place    Place
-	ended    [Count]atomic.Uint64
+	ended    [Count][spillway.Criticalities]atomic.Uint64
+	retried  [Count]atomic.Uint64
 	rejected [Reasons]atomic.Uint64
 	latency  slow.Counts // of those that were served
 }
 
-// places are the counts of each place.
-type places struct {
-	mu       sync.Mutex                        // of those who add a place
-	all      atomic.Pointer[map[Place]*Counts] // is replaced, and not changed
-	unplaced Counts                            // of requests without a place
-}
-
 // At returns the counts of a place. It allocates for the first call of a place only.
-func (b *Book) At(p Place) *Counts { return b.places.at(p) }
-
-func (b *places) at(p Place) *Counts {
+func (b *Book) At(p Place) *Counts {
 	if c := b.known(p); c != nil {
 		return c
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	more := make(map[Place]*Counts)
-	if all := b.all.Load(); all != nil {
+	if all := b.places.Load(); all != nil {
 		maps.Copy(more, *all)
 	}
 	if _, ok := more[p]; !ok && len(more) >= MaxPlaces {
@@ -54,14 +46,14 @@ func (b *places) at(p Place) *Counts {
 	}
 	if more[p] == nil {
 		more[p] = &Counts{place: p}
-		b.all.Store(&more)
+		b.places.Store(&more)
 	}
 	return more[p]
 }
 
 // known returns the counts of a place that was asked for before, nil for another.
-func (b *places) known(p Place) *Counts {
-	all := b.all.Load()
+func (b *Book) known(p Place) *Counts {
+	all := b.places.Load()
 	if all == nil {
 		return nil
 	}
@@ -71,16 +63,39 @@ func (b *places) known(p Place) *Counts {
 	return (*all)[Elsewhere]
 }
 
+// counts returns the counts of requests without a place, and of each place.
+func (b *Book) counts() []*Counts {
+	all := []*Counts{&b.unplaced}
+	if places := b.places.Load(); places != nil {
+		all = slices.AppendSeq(all, maps.Values(*places))
+	}
+	return all
+}
+
 // end counts the end of a request.
-func (b *places) end(e *End) {
-	c := cmp.Or(e.At, &b.unplaced)
+func (c *Counts) end(e *End) {
 	if e.Account == Served && e.Sent > 0 {
 		c.latency.Add(e.Waited, e.Sent)
 	}
 	if e.Account == Rejected {
 		c.rejected[e.Reason].Add(1)
 	}
-	c.ended[e.Account].Add(1)
+	c.ended[e.Account][e.Criticality.Index()].Add(1)
+	if e.Retried {
+		c.retried[e.Account].Add(1)
+	}
+}
+
+func (c *Counts) addTo(t *Totals) {
+	for a := range c.ended {
+		t.Retried[a] += c.retried[a].Load()
+		for class := range c.ended[a] {
+			t.Ended[a][class] += c.ended[a][class].Load()
+		}
+	}
+	for reason := range c.rejected {
+		t.Rejected[reason] += c.rejected[reason].Load()
+	}
 }
 
 // A PlaceTotal has the accounts of a place at one time.
@@ -92,39 +107,22 @@ type PlaceTotal struct {
 	Latency  slow.Totals     // of Ended[Served]
 }
 
-// Places returns the accounts of each place, in a fixed order.
+// Places returns the accounts of each place, in a fixed order. Requests without a place come
+// first, if there are any.
 func (b *Book) Places() (all []PlaceTotal) {
-	if c := &b.places.unplaced; c.used() {
-		all = append(all, c.read())
-	}
-	if known := b.places.all.Load(); known != nil {
-		for _, c := range *known {
-			all = append(all, c.read())
+	for _, c := range b.counts() {
+		var t Totals
+		c.addTo(&t)
+		place := PlaceTotal{Place: c.place, Rejected: t.Rejected, Latency: c.latency.Read()} // whatever has ended is in Latency
+		for a := range place.Ended {
+			place.Ended[a] = t.Of(Account(a))
+		}
+		if c != &b.unplaced || t.Sum() > 0 {
+			all = append(all, place)
 		}
 	}
 	slices.SortFunc(all, func(x, y PlaceTotal) int {
 		return cmp.Or(cmp.Compare(x.Listener, y.Listener), cmp.Compare(x.Cluster, y.Cluster), cmp.Compare(x.Route, y.Route))
 	})
 	return all
-}
-
-func (c *Counts) used() bool {
-	for a := range c.ended {
-		if c.ended[a].Load() > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-func (c *Counts) read() (t PlaceTotal) {
-	t.Place = c.place
-	for a := range c.ended {
-		t.Ended[a] = c.ended[a].Load()
-	}
-	t.Latency = c.latency.Read() // whatever has ended is in it
-	for reason := range c.rejected {
-		t.Rejected[reason] = c.rejected[reason].Load()
-	}
-	return t
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,7 +25,6 @@ import (
 // be evicted while it waits for its client. The one that has waited longest goes first,
 // weighted by the number that its address holds: silent clients cannot block active ones.
 type Set struct {
-	clock clock
 	costs atomic.Pointer[costs] // nil: connections cost nothing
 
 	draining atomic.Int64 // since when; 0: it does not
@@ -37,8 +37,8 @@ type Set struct {
 
 	idleTimeout time.Duration // of connections; not above zero: no limit
 
-	evicted  uint64
 	rejected uint64
+	evicted  atomic.Uint64
 }
 
 // An address is a client address; for IPv6 a /64 network, as one host may have all of it.
@@ -52,13 +52,12 @@ type address struct {
 type clientConn struct {
 	owner     *Set
 	conn      net.Conn
-	wire      *conn // nil: it is another one
+	wire      *conn // below TLS
 	address   *address
-	idle      int64     // since when it is idle, or sends the head of a request
-	announced int64     // since when its end is announced; 0: it is not
-	due       bool      // the last look found it idle for too long
-	exchanges *Exchange // the latest
-	requests  int
+	idle      int64 // since when it is idle, or sends the head of a request
+	announced int64 // since when its end is announced; 0: it is not
+	due       bool  // the last look found it idle for too long
+	exchanges []*Exchange
 	second    bool // its latest exchange was one of HTTP/2
 	asked     bool // it has had an exchange
 	closing   bool
@@ -87,10 +86,7 @@ func share(most, of int) int { return max(1, most/of) }
 // New returns a Set with a maximum number of requests and an idle timeout for connections;
 // zero or less is no limit.
 func New(most int, idleTimeout time.Duration) *Set {
-	return &Set{
-		clock: clock{time.Now()}, most: most, idleTimeout: idleTimeout,
-		conns: make(map[net.Conn]*clientConn), addresses: make(map[netip.Prefix]*address),
-	}
+	return &Set{most: most, idleTimeout: idleTimeout, conns: make(map[net.Conn]*clientConn), addresses: make(map[netip.Prefix]*address)}
 }
 
 // Limit changes the maximum number of requests.
@@ -120,7 +116,7 @@ func (s *Set) Open(ctx context.Context, conn net.Conn) context.Context {
 	if costs := s.costs.Load(); costs != nil {
 		c.bill.due = costs.handshake
 	}
-	c.idle = s.clock.now()
+	c.idle = monotonic()
 	prefix := prefixOf(conn.RemoteAddr())
 	if c.address = s.addresses[prefix]; c.address == nil {
 		c.address = &address{prefix: prefix, clients: make(map[*clientConn]struct{})}
@@ -141,12 +137,12 @@ func (s *Set) State(conn net.Conn, state http.ConnState) {
 	}
 	switch state {
 	case http.StateActive, http.StateIdle:
-		s.rest(c, s.clock.now())
+		s.rest(c, monotonic())
 	case http.StateClosed:
 		s.forget(c)
 	case http.StateHijacked: // gone when the exchange is that has it
 		c.closing = true
-		if c.requests == 0 {
+		if len(c.exchanges) == 0 {
 			s.forget(c)
 		}
 	case http.StateNew:
@@ -155,7 +151,7 @@ func (s *Set) State(conn net.Conn, state http.ConnState) {
 
 // forget removes a connection. Its exchanges count until they end.
 func (s *Set) forget(c *clientConn) {
-	s.rest(c, s.clock.now())
+	s.rest(c, monotonic())
 	c.bill.settle()
 	delete(s.conns, c.conn)
 	delete(c.address.clients, c)
@@ -167,14 +163,6 @@ func (s *Set) release(a *address) {
 	if len(a.clients) == 0 && a.requests == 0 {
 		delete(s.addresses, a.prefix)
 	}
-}
-
-// time returns the time of the clock that measures waits for clients.
-func (s *Set) time() clock {
-	if s == nil { // an explanation has no connections
-		return clock{time.Now()}
-	}
-	return s.clock
 }
 
 // Begin counts an exchange, and reports whether it is admitted. If so, End must be called.
@@ -193,7 +181,7 @@ func (s *Set) Begin(x *Exchange) bool {
 	}
 	if victim != nil {
 		s.remove(victim) // its handler may take a moment to end
-		s.evicted++
+		s.evicted.Add(1)
 	}
 	s.mu.Unlock()
 	if victim != nil {
@@ -204,37 +192,25 @@ func (s *Set) Begin(x *Exchange) bool {
 
 func (s *Set) add(x *Exchange) {
 	c := x.client
-	s.rest(c, s.clock.now())
-	x.counted, c.asked = true, true
+	s.rest(c, monotonic())
+	c.asked = true
+	c.exchanges = append(c.exchanges, x)
 	s.requests++
-	c.requests++
 	c.address.requests++
-	if x.next = c.exchanges; x.next != nil {
-		x.next.previous = x
-	}
-	c.exchanges = x
 }
 
+// remove removes an exchange, unless that was done before.
 func (s *Set) remove(x *Exchange) {
-	if !x.counted {
+	c := x.client
+	i := slices.Index(c.exchanges, x)
+	if i < 0 {
 		return
 	}
-	x.counted = false
-	c := x.client
+	c.exchanges = slices.Delete(c.exchanges, i, i+1)
 	s.requests--
-	c.requests--
 	c.address.requests--
-	if x.previous != nil {
-		x.previous.next = x.next
-	} else {
-		c.exchanges = x.next
-	}
-	if x.next != nil {
-		x.next.previous = x.previous
-	}
-	x.previous, x.next = nil, nil
-	c.idle = s.clock.now()
-	if c.closing && c.requests == 0 {
+	c.idle = monotonic()
+	if c.closing && len(c.exchanges) == 0 {
 		s.forget(c)
 	}
 	s.release(c.address)
@@ -254,8 +230,6 @@ func (s *Set) End(x *Exchange) {
 func (s *Set) Watch(ctx context.Context, every func() time.Duration) {
 	timer := time.NewTimer(every())
 	defer timer.Stop()
-	var late []*Exchange
-	var idle []ending
 	var announcing sync.WaitGroup
 	defer announcing.Wait()
 	for {
@@ -264,25 +238,22 @@ func (s *Set) Watch(ctx context.Context, every func() time.Duration) {
 			return
 		case <-timer.C:
 		}
-		late = s.stalled(s.late(late[:0]))
-		for _, x := range late {
+		for _, x := range slices.Concat(s.late(), s.stalled()) {
 			x.abort(errSlow)
 		}
-		clear(late)
-		idle = s.idle(idle[:0])
-		end(idle, &announcing)
-		clear(idle)
+		end(s.idle(), &announcing)
 		timer.Reset(every())
 	}
 }
 
-func (s *Set) late(all []*Exchange) []*Exchange {
-	now := s.clock.now()
+// late returns the exchanges whose client exceeds its bounds.
+func (s *Set) late() (all []*Exchange) {
+	now := monotonic()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.conns {
-		for x := c.exchanges; x != nil; x = x.next {
-			if x.overdue(now) != nil {
+		for _, x := range c.exchanges {
+			if x.overdue(now) {
 				all = append(all, x)
 			}
 		}
@@ -309,9 +280,9 @@ func (s *Set) Requests() int {
 func (s *Set) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := Stats{Requests: s.requests, Evicted: s.evicted, Rejected: s.rejected}
+	all := Stats{Requests: s.requests, Evicted: s.evicted.Load(), Rejected: s.rejected}
 	for _, c := range s.conns {
-		for x := c.exchanges; x != nil; x = x.next {
+		for _, x := range c.exchanges {
 			if x.waits() {
 				all.Waiting++
 			}

@@ -35,7 +35,7 @@ func (p *Listener) Accept() (net.Conn, error) {
 		case !isPeer(p.Peers(), c.RemoteAddr()):
 			p.Resets.NoPeer(c)
 		default:
-			return &conn{Conn: c, timeout: p.Timeout, born: time.Now()}, nil
+			return &conn{Conn: c, timeout: p.Timeout}, nil
 		}
 	}
 }
@@ -53,16 +53,15 @@ func isPeer(networks []netip.Prefix, a net.Addr) bool {
 type conn struct {
 	net.Conn
 	timeout time.Duration // negative: none
-	born    time.Time
-	set     atomic.Int64 // when the deadline was set, in nanoseconds since born; 0: it is not
-	told    atomic.Bool  // others have set one, and know why
+	set     atomic.Int64  // when the deadline was set; 0: it is not
+	told    atomic.Bool   // others have set one, and know why
 
-	lengths atomic.Bool // a Content-Length may have come; see scan
+	lengths atomic.Bool // a Content-Length may have come, without TLS; see scan
 	matched int         // of its name; only the reader uses it
 
+	heard  atomic.Int64 // when the last byte arrived; 0: none did
 	mu     sync.Mutex
-	heard  time.Time // when the last byte arrived; zero: none did
-	ending bool      // it is to be closed, unless there is something to read
+	ending bool // it is to be closed, unless there is something to read
 }
 
 // Read implements [net.Conn].
@@ -115,19 +114,21 @@ func (c *conn) scan(b []byte) {
 func (c *conn) arrived() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.heard = time.Now()
+	c.heard.Store(monotonic())
 	if c.ending {
 		c.ending = false
 		_ = c.Conn.SetReadDeadline(time.Time{}) // net/http sets one for the head
 	}
 }
 
-// finish makes reads fail, if there is nothing to read.
-func (c *conn) finish() {
+// finish makes reads fail, if there is nothing to read, unless bytes have arrived since heard.
+func (c *conn) finish(heard int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ending = true
-	_ = c.Conn.SetReadDeadline(past) // net/http closes it
+	if c.heard.Load() == heard {
+		c.ending = true
+		_ = c.Conn.SetReadDeadline(past) // net/http closes it
+	}
 }
 
 // lastLook allows one more read of what has arrived, before the connection is closed. A read
@@ -141,10 +142,9 @@ func (c *conn) lastLook() bool {
 // Write implements [net.Conn].
 func (c *conn) Write(b []byte) (int, error) {
 	if c.timeout > 0 && !c.told.Load() {
-		now := time.Since(c.born)
-		if set := time.Duration(c.set.Load()); set == 0 || now-set > c.timeout/8 {
-			c.set.Store(int64(now))
-			if err := c.Conn.SetWriteDeadline(c.born.Add(now + c.timeout)); err != nil {
+		if now, set := monotonic(), c.set.Load(); set == 0 || time.Duration(now-set) > c.timeout/8 {
+			c.set.Store(now)
+			if err := c.Conn.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
 				return 0, err
 			}
 		}

@@ -35,7 +35,7 @@ type bill struct {
 
 // rest adds the idle time of a connection without requests up to now. The lock is held.
 func (s *Set) rest(c *clientConn, now int64) {
-	if costs := s.costs.Load(); costs != nil && c.requests == 0 {
+	if costs := s.costs.Load(); costs != nil && len(c.exchanges) == 0 {
 		c.bill.due += costs.idle * time.Duration(now-c.idle).Seconds()
 	}
 	c.idle = now

@@ -18,7 +18,7 @@ const drainLook = 10 * time.Millisecond
 // that. It closes connections of HTTP/1.1 that are idle, until all are closed, or ctx is done. A
 // client may take until the time head to send the rest of a head; zero or less is no limit.
 func (s *Set) Drain(ctx context.Context, head time.Duration) {
-	s.draining.Store(s.clock.now())
+	s.draining.Store(monotonic())
 	look := time.NewTicker(drainLook)
 	defer look.Stop()
 	for ctx.Err() == nil && s.closeIdle(head) > 0 {
@@ -31,7 +31,7 @@ func (s *Set) Drain(ctx context.Context, head time.Duration) {
 
 // closeIdle closes idle connections, and returns how many of HTTP/1.1 are open.
 func (s *Set) closeIdle(head time.Duration) (open int) {
-	now := s.clock.now()
+	now := monotonic()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.conns {
@@ -39,17 +39,17 @@ func (s *Set) closeIdle(head time.Duration) (open int) {
 			continue // the server ends it, or who has taken it over
 		}
 		open++
-		if c.requests > 0 {
+		if len(c.exchanges) > 0 {
 			continue
 		}
-		heard, most := c.heard(), Grace
+		heard, most := c.wire.heard.Load(), Grace
 		if c.arriving(heard) {
 			if most = head; head <= 0 {
 				continue
 			}
 		}
 		if time.Duration(now-max(c.idle, heard, s.draining.Load())) > most {
-			c.finish(heard)
+			c.wire.finish(heard)
 		}
 	}
 	return open
@@ -62,40 +62,17 @@ func (c *clientConn) arriving(heard int64) bool {
 	return heard > c.idle && (c.asked || !secured)
 }
 
-// heard returns when the last byte arrived; 0: none did.
-func (c *clientConn) heard() int64 {
-	if c.wire == nil {
-		return 0
-	}
-	c.wire.mu.Lock()
-	defer c.wire.mu.Unlock()
-	if c.wire.heard.IsZero() {
-		return 0
-	}
-	return int64(c.wire.heard.Sub(c.owner.clock.base)) + 1
-}
-
-// finish has net/http close a connection unless bytes have arrived since heard.
-func (c *clientConn) finish(heard int64) {
-	if c.wire == nil {
-		_ = c.conn.SetReadDeadline(past)
-		return
-	}
-	if c.heard() == heard {
-		c.wire.finish()
-	}
-}
-
-// wireOf returns the connection underneath that notes when bytes arrive, or nil.
+// wireOf returns the connection underneath that notes when bytes arrive. Without one it returns
+// a new one, which knows of no bytes.
 func wireOf(c net.Conn) *conn {
-	for {
-		if wire, ok := c.(*conn); ok {
+	for under := c; ; {
+		if wire, ok := under.(*conn); ok {
 			return wire
 		}
-		x, ok := c.(interface{ NetConn() net.Conn })
+		x, ok := under.(interface{ NetConn() net.Conn })
 		if !ok {
-			return nil
+			return &conn{Conn: c}
 		}
-		c = x.NetConn()
+		under = x.NetConn()
 	}
 }

@@ -2,6 +2,7 @@ package clients
 
 import (
 	"crypto/tls"
+	"maps"
 	"net"
 	"net/netip"
 )
@@ -11,33 +12,40 @@ import (
 func (s *Set) Admit(conn net.Conn, open, most int) bool {
 	for {
 		victim, ok := s.makeRoom(prefixOf(conn.RemoteAddr()), open, most)
-		if victim == nil || s.hangUpOn(victim) {
+		if victim == nil {
 			return ok
+		}
+		if hangUp(victim.conn) == nil { // else it has been closed, and the server has not noticed yet
+			s.evicted.Add(1)
+			return true
 		}
 	}
 }
 
-// makeRoom is connect, and forgets the connection to evict.
+// makeRoom reports whether an address may have one more connection, and which connection to
+// close for it, which is then forgotten; nil if none.
 func (s *Set) makeRoom(prefix netip.Prefix, open, most int) (victim *clientConn, ok bool) {
+	now := monotonic()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	victim, ok = s.connect(prefix, open, most)
-	if victim != nil {
-		s.forget(victim)
+	var rank ranking
+	own := s.addresses[prefix]
+	switch {
+	case own != nil && len(own.clients) >= share(most, addressShare):
+		rank.connections(maps.Keys(own.clients), now)
+	case open > most:
+		rank.connections(maps.Values(s.conns), now)
+		if rank.client != nil && rank.client.waiting(now) < leastStall && s.unequal(own) {
+			return nil, false // the listener then closes one of the address that has most
+		}
+	default:
+		return nil, true
 	}
-	return victim, ok
-}
-
-// hangUpOn closes a connection, and reports whether it was still open: the server may not
-// have noticed yet that another one has closed it.
-func (s *Set) hangUpOn(victim *clientConn) bool {
-	if hangUp(victim.conn) != nil {
-		return false
+	if rank.client == nil {
+		return nil, false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.evicted++
-	return true
+	s.forget(rank.client)
+	return rank.client, true
 }
 
 // hangUp closes a connection at once: TLS would wait for its client. Its reader and its
@@ -47,32 +55,6 @@ func hangUp(conn net.Conn) error {
 		conn = t.NetConn()
 	}
 	return conn.Close()
-}
-
-func (s *Set) connect(prefix netip.Prefix, open, most int) (victim *clientConn, ok bool) {
-	now := s.clock.now()
-	var rank ranking
-	own := s.addresses[prefix]
-	switch {
-	case own != nil && len(own.clients) >= share(most, addressShare):
-		for c := range own.clients {
-			if !rank.connection(c, now) {
-				break
-			}
-		}
-	case open > most:
-		for _, c := range s.conns {
-			if !rank.connection(c, now) {
-				break
-			}
-		}
-		if rank.client != nil && rank.client.waiting(now) < leastStall && s.unequal(own) {
-			return nil, false // the listener then closes one of the address that has most
-		}
-	default:
-		return nil, true
-	}
-	return rank.client, rank.client != nil
 }
 
 // unequal reports whether an address has at least double the number of connections that a

@@ -2,6 +2,8 @@ package clients
 
 import (
 	"cmp"
+	"iter"
+	"maps"
 	"slices"
 	"time"
 )
@@ -9,31 +11,27 @@ import (
 // place reports whether a connection may have one more exchange, and which exchange to
 // evict for it; nil if none.
 func (s *Set) place(c *clientConn) (victim *Exchange, ok bool) {
-	now := s.clock.now()
+	now := monotonic()
 	var rank ranking
 	switch {
 	case !scarce(s.requests, s.most):
 		return nil, true
-	case c.requests >= share(s.most, connectionShare):
-		rank.exchanges(c, now)
+	case len(c.exchanges) >= share(s.most, connectionShare):
+		rank.exchanges(slices.Values([]*clientConn{c}), now)
 	case c.address.requests >= share(s.most, addressShare):
-		rank.address(c.address, now)
+		rank.exchanges(maps.Keys(c.address.clients), now)
 	case s.requests >= s.most:
-		for _, other := range s.conns {
-			if !rank.exchanges(other, now) {
-				break
-			}
-		}
+		rank.exchanges(maps.Values(s.conns), now)
 	default:
 		return nil, true
 	}
 	return rank.exchange, rank.exchange != nil
 }
 
-// stalled adds the exchanges to evict for clusters that run out of connections or places:
+// stalled returns the exchanges to evict for clusters that run out of connections or places:
 // the ones that have waited longest for their clients.
-func (s *Set) stalled(all []*Exchange) []*Exchange {
-	now := s.clock.now()
+func (s *Set) stalled() (all []*Exchange) {
+	now := monotonic()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	type target struct {
@@ -43,7 +41,7 @@ func (s *Set) stalled(all []*Exchange) []*Exchange {
 	}
 	waiting, used := make(map[target][]*Exchange), make(map[target]int)
 	for _, c := range s.conns {
-		for x := c.exchanges; x != nil; x = x.next {
+		for _, x := range c.exchanges {
 			to := target{x.pool.Load(), x.stream.Load()}
 			if to.Pool == nil {
 				continue
@@ -72,18 +70,14 @@ const leastStall = time.Second
 // evictFrom evicts the exchange of a full cluster that has waited longest for its client, if
 // any does.
 func (s *Set) evictFrom(full *Pool) {
-	now := s.clock.now()
+	now := monotonic()
 	rank := ranking{of: full}
 	s.mu.Lock()
-	for _, c := range s.conns {
-		if !rank.exchanges(c, now) {
-			break
-		}
-	}
+	rank.exchanges(maps.Values(s.conns), now)
 	victim := rank.exchange
 	if victim != nil {
 		victim.pool.Store(nil) // the next newcomer has another one evicted
-		s.evicted++
+		s.evicted.Add(1)
 	}
 	s.mu.Unlock()
 	if victim != nil {
@@ -91,8 +85,8 @@ func (s *Set) evictFrom(full *Pool) {
 	}
 }
 
-// A ranking finds the exchange or connection to evict. It looks at mostSeen of them at most,
-// as it may run for each new connection.
+// A ranking finds the exchange or connection to evict. It stops after mostSeen of them, as it
+// may run for each new connection.
 type ranking struct {
 	exchange *Exchange
 	client   *clientConn
@@ -115,46 +109,45 @@ func (r *ranking) weigh(wait time.Duration, held int) bool {
 	return true
 }
 
-// exchanges considers the exchanges of a connection, and reports whether to consider more.
-func (r *ranking) exchanges(c *clientConn, now int64) bool {
-	for x := c.exchanges; x != nil && r.seen < mostSeen; x = x.next {
-		if r.of != nil && (x.pool.Load() != r.of || x.stream.Load()) {
-			continue
+// exchanges considers the exchanges of connections.
+func (r *ranking) exchanges(all iter.Seq[*clientConn], now int64) {
+	for c := range all {
+		for _, x := range c.exchanges {
+			if r.of != nil && (x.pool.Load() != r.of || x.stream.Load()) {
+				continue
+			}
+			if wait := x.waiting(now); wait > 0 && r.weigh(wait, c.address.requests) {
+				r.exchange = x
+			}
 		}
-		if wait := x.waiting(now); wait > 0 && r.weigh(wait, c.address.requests) {
-			r.exchange = x
-		}
-	}
-	r.seen++
-	return r.seen < mostSeen
-}
-
-func (r *ranking) address(a *address, now int64) {
-	for c := range a.clients {
-		if !r.exchanges(c, now) {
+		if r.seen++; r.seen >= mostSeen {
 			return
 		}
 	}
 }
 
-// connection considers a client whose connection could be closed.
-func (r *ranking) connection(c *clientConn, now int64) bool {
-	if wait := c.waiting(now); wait > 0 && r.weigh(wait, len(c.address.clients)) {
-		r.client = c
+// connections considers clients whose connection could be closed.
+func (r *ranking) connections(all iter.Seq[*clientConn], now int64) {
+	for c := range all {
+		if wait := c.waiting(now); wait > 0 && r.weigh(wait, len(c.address.clients)) {
+			r.client = c
+		}
+		if r.seen >= mostSeen {
+			return
+		}
 	}
-	return r.seen < mostSeen
 }
 
 // waiting returns how long a connection has only waited for its client; 0 if it does not.
 func (c *clientConn) waiting(now int64) time.Duration {
-	if c.requests == 0 {
+	if len(c.exchanges) == 0 {
 		if wait := time.Duration(now - c.idle); c.asked || wait >= firstRequest {
 			return max(1, wait)
 		}
 		return 0
 	}
 	least := time.Duration(0)
-	for x := c.exchanges; x != nil; x = x.next {
+	for _, x := range c.exchanges {
 		wait := x.waiting(now)
 		if wait == 0 {
 			return 0

@@ -25,7 +25,6 @@ type Exchange struct {
 
 	client  *clientConn          // nil in an explanation
 	pool    atomic.Pointer[Pool] // nil until it has passed the gate
-	clock   clock
 	bounds  atomic.Pointer[Bounds]
 	control *http.ResponseController
 	cancel  context.CancelCauseFunc // nil without a body
@@ -47,10 +46,6 @@ type Exchange struct {
 	ended    bool
 	aborted  bool
 	hijacked net.Conn // nil: the connection is the server's
-
-	// Of the client; guarded by the lock of all clients.
-	previous, next *Exchange
-	counted        bool
 }
 
 // Under returns the exchange that a writer belongs to, or an unused one.
@@ -68,15 +63,16 @@ func Under(w http.ResponseWriter) *Exchange {
 }
 
 // NewExchange returns the exchange of a request, and the request to continue with.
-// [Exchange.End] must be called. In an explanation there is no set.
-func NewExchange(w http.ResponseWriter, r *http.Request, s *Set, b *Bounds) (*Exchange, *http.Request) {
-	t := s.time()
-	x := &Exchange{ResponseWriter: w, client: clientOf(r), clock: t, control: http.NewResponseController(w)}
+// [Exchange.End] must be called.
+func NewExchange(w http.ResponseWriter, r *http.Request, b *Bounds) (*Exchange, *http.Request) {
+	x := &Exchange{ResponseWriter: w, client: clientOf(r), control: http.NewResponseController(w)}
 	x.stream.Store(media.IsGRPC(r))
 	x.first = r.ProtoMajor == 1
-	x.last = x.first && len(r.TransferEncoding) > 0 && x.client != nil && x.client.framedTwice()
+	// RFC 9112, section 6.1: after a chunked request with a Content-Length the connection must end, as the client that
+	// sent it may have taken what follows its length for another request.
+	x.last = x.first && len(r.TransferEncoding) > 0 && x.client != nil && x.client.wire.lengths.Load()
 	x.bounds.Store(b)
-	x.moved.Store(t.now())
+	x.moved.Store(monotonic())
 	if r.Body == nil || r.Body == http.NoBody {
 		x.done.Store(true)
 		return x, r
@@ -119,9 +115,9 @@ type requestBody Exchange
 // Read implements [io.Reader].
 func (b *requestBody) Read(p []byte) (int, error) {
 	x := (*Exchange)(b)
-	x.reads.begin(x.clock.now())
+	x.reads.begin(monotonic())
 	n, err := x.source.Read(p)
-	now := x.clock.now()
+	now := monotonic()
 	x.reads.end(now, n, x.bounds.Load().rate)
 	if n > 0 {
 		x.moved.Store(now)
@@ -146,9 +142,17 @@ func (b *requestBody) Close() error {
 	return b.source.Close()
 }
 
+// WriteHeader implements [http.ResponseWriter]. It says if the connection ends.
+func (x *Exchange) WriteHeader(status int) {
+	if status >= http.StatusOK && (x.last || x.client != nil && x.client.owner.draining.Load() > 0) {
+		x.Header().Set("Connection", "close")
+	}
+	x.ResponseWriter.WriteHeader(status)
+}
+
 // Write implements [http.ResponseWriter].
 func (x *Exchange) Write(p []byte) (int, error) {
-	x.writes.begin(x.clock.now())
+	x.writes.begin(monotonic())
 	n, err := x.ResponseWriter.Write(p)
 	x.unsent += n
 	x.wrote(n)
@@ -157,7 +161,7 @@ func (x *Exchange) Write(p []byte) (int, error) {
 
 // FlushError is for [http.ResponseController].
 func (x *Exchange) FlushError() error {
-	x.writes.begin(x.clock.now())
+	x.writes.begin(monotonic())
 	err := x.control.Flush()
 	x.wrote(x.unsent) // a buffer may have held them until now
 	x.unsent = 0
@@ -165,7 +169,7 @@ func (x *Exchange) FlushError() error {
 }
 
 func (x *Exchange) wrote(n int) {
-	now := x.clock.now()
+	now := monotonic()
 	x.writes.end(now, n, x.bounds.Load().rate)
 	x.moved.Store(now)
 }
@@ -183,7 +187,7 @@ func (x *Exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.hijacked = c
-	x.moved.Store(x.clock.now())
+	x.moved.Store(monotonic())
 	x.stream.Store(true)
 	x.taken.Store(true)
 	return &upgraded{c, x}, buffered, nil
@@ -198,14 +202,14 @@ type upgraded struct {
 // Read implements [net.Conn].
 func (u *upgraded) Read(p []byte) (int, error) {
 	n, err := u.Conn.Read(p)
-	u.exchange.moved.Store(u.exchange.clock.now())
+	u.exchange.moved.Store(monotonic())
 	return n, err
 }
 
 // Write implements [net.Conn].
 func (u *upgraded) Write(p []byte) (int, error) {
 	n, err := u.Conn.Write(p)
-	u.exchange.moved.Store(u.exchange.clock.now())
+	u.exchange.moved.Store(monotonic())
 	return n, err
 }
 
@@ -229,23 +233,19 @@ func (e *clientError) Timeout() bool { return true }
 // Temporary is that of [net.Error].
 func (e *clientError) Temporary() bool { return false }
 
-// overdue returns why the exchange must end, or nil.
-func (x *Exchange) overdue(now int64) error {
+// overdue reports whether the exchange must end.
+func (x *Exchange) overdue(now int64) bool {
 	b := x.bounds.Load()
 	exceeded := func(d, bound time.Duration) bool { return bound > 0 && d > bound }
-	var late bool
 	switch {
 	case !x.waits():
+		return false
 	case x.stream.Load() || x.resting.Load():
-		late = (x.taken.Load() || !x.done.Load()) && exceeded(time.Duration(now-x.moved.Load()), b.idle)
+		return (x.taken.Load() || !x.done.Load()) && exceeded(time.Duration(now-x.moved.Load()), b.idle)
 	default:
-		late = x.reads.waits() && (exceeded(x.reads.overdrawn(now), b.body) || exceeded(x.reads.waited(now), b.total)) ||
+		return x.reads.waits() && (exceeded(x.reads.overdrawn(now), b.body) || exceeded(x.reads.waited(now), b.total)) ||
 			x.writes.waits() && exceeded(x.writes.overdrawn(now), b.answer)
 	}
-	if late {
-		return errSlow
-	}
-	return nil
 }
 
 // waits reports whether the exchange waits for its client, or is an idle stream. An upgraded
@@ -326,7 +326,9 @@ func (e *BodyError) Unwrap() error { return e.error }
 // Error says whose fault it is.
 func (e *BodyError) Error() string { return "the body of the request: " + e.error.Error() }
 
-// clock counts nanoseconds since the listener began, from 1.
-type clock struct{ base time.Time }
+// epoch is the zero of all times of this package. It is before the year 2000, in which virtual
+// time begins, so that all times are positive.
+var epoch = time.Now().Add(-50 * 365 * 24 * time.Hour)
 
-func (c clock) now() int64 { return int64(time.Since(c.base)) + 1 }
+// monotonic returns the nanoseconds since epoch.
+func monotonic() int64 { return int64(time.Since(epoch)) }

@@ -6,7 +6,7 @@ import (
 )
 
 // A flow is one direction of an exchange: what has moved, and how long the proxy has
-// waited for the client. Times are nanoseconds of the listener's clock. One goroutine
+// waited for the client. Times are from monotonic. One goroutine
 // at a time moves bytes; any may ask.
 type flow struct {
 	since  atomic.Int64 // when the current wait began; 0: not waiting

@@ -27,8 +27,8 @@ type ending struct {
 }
 
 // idle returns the connections to close.
-func (s *Set) idle(all []ending) []ending {
-	now := s.clock.now()
+func (s *Set) idle() (all []ending) {
+	now := monotonic()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.idleTimeout <= 0 {
@@ -40,7 +40,7 @@ func (s *Set) idle(all []ending) []ending {
 			since, most = c.announced, goAwayTime
 		}
 		switch {
-		case c.requests > 0 || c.closing || time.Duration(now-since) <= most:
+		case len(c.exchanges) > 0 || c.closing || time.Duration(now-since) <= most:
 			c.due = false
 		case c.second && c.announced == 0:
 			c.announced = now

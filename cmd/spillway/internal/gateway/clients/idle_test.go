@@ -82,24 +82,24 @@ func TestIdleIsNotBusy(t *testing.T) {
 		c, _ := served(t, s)
 		end := asks(t, s, c, 2)
 		time.Sleep(time.Hour)
-		if all := s.idle(nil); len(all) != 0 {
+		if all := s.idle(); len(all) != 0 {
 			t.Fatal("a connection at work is idle")
 		}
 		end()
 		time.Sleep(10*time.Second + 1)
-		if all := s.idle(nil); len(all) != 1 || all[0].close {
+		if all := s.idle(); len(all) != 1 || all[0].close {
 			t.Fatalf("%+v, want that the end is announced", all)
 		}
 		end = asks(t, s, c, 2) // it was on its way
 		time.Sleep(time.Minute)
-		if all := s.idle(nil); len(all) != 0 {
+		if all := s.idle(); len(all) != 0 {
 			t.Fatal("a connection at work is idle after its end was announced")
 		}
 		end()
-		if all := s.idle(nil); len(all) != 0 {
+		if all := s.idle(); len(all) != 0 {
 			t.Fatalf("%+v, but the client may have sent another request", all)
 		}
-		if all := s.idle(nil); len(all) != 1 || !all[0].close {
+		if all := s.idle(); len(all) != 1 || !all[0].close {
 			t.Fatalf("%+v, want the end", all)
 		}
 	})
@@ -115,15 +115,15 @@ func TestIdleAfterAPause(t *testing.T) {
 			asks(t, s, c, major)()
 			time.Sleep(10*time.Second + 1)
 			if major == 2 {
-				s.idle(nil) // it is announced
+				s.idle() // it is announced
 			}
 			for range 3 {
 				time.Sleep(time.Minute)
-				if all := s.idle(nil); len(all) != 0 {
+				if all := s.idle(); len(all) != 0 {
 					t.Fatalf("HTTP/%d: %+v, before anybody can have read a request", major, all)
 				}
 				end := asks(t, s, c, major)
-				if all := s.idle(nil); len(all) != 0 {
+				if all := s.idle(); len(all) != 0 {
 					t.Fatalf("HTTP/%d: %+v at work", major, all)
 				}
 				end()
@@ -156,7 +156,7 @@ func TestNoIdleTimeout(t *testing.T) {
 			c, _ := served(t, s)
 			asks(t, s, c, 2)()
 			time.Sleep(1000 * time.Hour)
-			if all := s.idle(nil); len(all) != 0 {
+			if all := s.idle(); len(all) != 0 {
 				t.Errorf("%v: %+v", timeout, all)
 			}
 		}

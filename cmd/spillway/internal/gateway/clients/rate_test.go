@@ -55,7 +55,7 @@ func TestRateOfBodies(t *testing.T) {
 			var all sync.WaitGroup
 			all.Go(func() { s.Watch(ctx, func() time.Duration { return 10 * time.Millisecond }) })
 			body := &drip{left: row.length, piece: row.piece}
-			x, r := NewExchange(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPost, "/", body), s, &row.bounds)
+			x, r := NewExchange(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPost, "/", body), &row.bounds)
 			body.ctx = r.Context()
 			if !s.Begin(x) {
 				t.Fatal("the exchange is rejected")

@@ -1,8 +1,6 @@
 package clients
 
 import (
-	"bufio"
-	"net"
 	"net/http"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
@@ -71,8 +69,3 @@ func (s *streaming) wake() {
 
 // Unwrap is for [http.ResponseController].
 func (s *streaming) Unwrap() http.ResponseWriter { return s.ResponseWriter }
-
-// Hijack implements [http.Hijacker].
-func (s *streaming) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	return http.NewResponseController(s.ResponseWriter).Hijack()
-}

@@ -1,4 +1,4 @@
-// Package customers says what customers make of their quotas, and what their requests cost.
+// Package customers shows how customers use their quotas, and what their requests cost.
 package customers
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/seed90641741/spillway/quota"
 )
 
-// A Customer is what a customer makes of a quota at one gate.
+// A Customer is the use that a customer makes of a quota at one gate.
 type Customer struct {
 	Listener string  `json:"listener"`
 	Cluster  string  `json:"cluster"`
@@ -37,116 +37,94 @@ type Customer struct {
 	Rejected uint64 `json:"rejected"` // likewise
 }
 
+// Most is how many customers [Top] returns by use, and by rejections.
+const Most = 20
+
 // Of returns how customers use the quota of a gate. It returns only customers that [Top] may choose.
 func Of(listener, cluster string, customers []quota.CustomerStats) []Customer {
-	all := make([]Customer, 0, min(len(customers), 5*Most))
-	for _, i := range chosen(customers) {
+	var top selection
+	for i := range customers {
 		c := &customers[i]
-		all = append(all, Customer{
-			Listener: listener, Cluster: cluster, Customer: decisions.Clean(c.Customer), Listed: c.Known, Unlisted: c.Unlisted,
+		x := Customer{
+			Listener: listener, Cluster: cluster, Customer: c.Customer, Listed: c.Known, Unlisted: c.Unlisted,
 			Total: finite.Number(c.Limit), Limit: finite.Number(c.Rate), Setting: c.Setting,
 			Wants: finite.Number(c.Wants), Full: finite.Number(c.Debt),
 			AdmittedRate: finite.Number(c.AdmittedRate), RejectedRate: finite.Number(c.RejectedRate),
-			Admitted: admitted(c), Rejected: rejected(c),
-		})
+		}
+		for j := range c.Classes {
+			x.Admitted += c.Classes[j].AdmittedTotal
+			x.Rejected += c.Classes[j].RejectedTotal
+		}
+		top.add(&x)
+	}
+	all := top.all()
+	for i := range all {
+		all[i].Customer = decisions.Clean(all[i].Customer)
 	}
 	return all
 }
-
-func admitted(c *quota.CustomerStats) (n uint64) {
-	for i := range c.Classes {
-		n += c.Classes[i].AdmittedTotal
-	}
-	return n
-}
-
-func rejected(c *quota.CustomerStats) (n uint64) {
-	for i := range c.Classes {
-		n += c.Classes[i].RejectedTotal
-	}
-	return n
-}
-
-// chosen returns the indices of all totals of unlisted customers, and of the customers that come first by use and,
-// of the others, by rejections: of the listed ones and of all others.
-func chosen(all []quota.CustomerStats) (indices []int) {
-	byUse, byRejections := [2]first{}, [2]first{}
-	for i := range all {
-		if all[i].Unlisted {
-			indices = append(indices, i)
-		} else {
-			byUse[group(&all[i])].add(all, i, compareUse)
-		}
-	}
-	for i := range all {
-		if g := group(&all[i]); !all[i].Unlisted && !slices.Contains(byUse[g], i) {
-			byRejections[g].add(all, i, compareRejections)
-		}
-	}
-	return slices.Concat(indices, byUse[0], byUse[1], byRejections[0], byRejections[1])
-}
-
-// group returns 0 for a customer that the quota lists.
-func group(c *quota.CustomerStats) int {
-	if c.Known {
-		return 0
-	}
-	return 1
-}
-
-func compareUse(a, b *quota.CustomerStats) int {
-	return cmp.Or(cmp.Compare(finite.Number(b.Debt), finite.Number(a.Debt)),
-		cmp.Compare(finite.Number(b.Wants), finite.Number(a.Wants)), cmp.Compare(a.Customer, b.Customer))
-}
-
-func compareRejections(a, b *quota.CustomerStats) int {
-	return cmp.Or(cmp.Compare(finite.Number(b.RejectedRate), finite.Number(a.RejectedRate)),
-		cmp.Compare(rejected(b), rejected(a)), cmp.Compare(a.Customer, b.Customer))
-}
-
-// first has the indices of the first [Most] customers in some order.
-type first []int
-
-func (f *first) add(all []quota.CustomerStats, i int, compare func(a, b *quota.CustomerStats) int) {
-	if n := len(*f); n == Most && compare(&all[(*f)[n-1]], &all[i]) <= 0 {
-		return
-	}
-	at, _ := slices.BinarySearchFunc(*f, i, func(x, i int) int { return compare(&all[x], &all[i]) })
-	*f = slices.Insert(*f, at, i)
-	*f = (*f)[:min(len(*f), Most)]
-}
-
-// Most is how many customers [Top] returns by use, and by rejections.
-const Most = 20
 
 // Top returns all totals of unlisted customers, and the customers whose bucket is fullest, and of the others those
 // with most rejections in the last seconds: first of the customers that the quota lists, then of all others. So a client
 // that makes up names hides no listed customer.
 func Top(all []Customer) []Customer {
-	var totals, listed, others []Customer
+	var top selection
 	for i := range all {
-		switch c := &all[i]; {
-		case c.Unlisted:
-			totals = append(totals, *c)
-		case c.Listed:
-			listed = append(listed, *c)
-		default:
-			others = append(others, *c)
-		}
+		top.add(&all[i])
 	}
-	return slices.Concat(totals, top(listed), top(others))
+	return top.all()
 }
 
-func top(all []Customer) []Customer {
-	slices.SortFunc(all, func(a, b Customer) int {
-		return cmp.Or(cmp.Compare(b.Full, a.Full), cmp.Compare(b.Wants, a.Wants), cmp.Compare(a.Customer, b.Customer))
-	})
-	n := min(Most, len(all))
-	top, rest := all[:n:n], all[n:]
-	slices.SortFunc(rest, func(a, b Customer) int {
-		return cmp.Or(cmp.Compare(b.RejectedRate, a.RejectedRate), cmp.Compare(b.Rejected, a.Rejected), cmp.Compare(a.Customer, b.Customer))
-	})
-	return append(top, rest[:min(Most, len(rest))]...)
+// A selection chooses customers for [Top].
+type selection struct {
+	totals         []Customer
+	listed, others leaders
+}
+
+func (s *selection) add(c *Customer) {
+	switch {
+	case c.Unlisted:
+		s.totals = append(s.totals, *c)
+	case c.Listed:
+		s.listed.add(c)
+	default:
+		s.others.add(c)
+	}
+}
+
+func (s *selection) all() []Customer { return slices.Concat(s.totals, s.listed.all(), s.others.all()) }
+
+// leaders are the first customers by use and by rejections. A customer may be in both lists, so the second is
+// twice as long.
+type leaders struct{ byUse, byRejections []Customer }
+
+func (l *leaders) add(c *Customer) {
+	l.byUse = insert(l.byUse, c, Most, compareUse)
+	l.byRejections = insert(l.byRejections, c, 2*Most, compareRejections)
+}
+
+// all returns the first customers by use, and the first of the others by rejections.
+func (l *leaders) all() []Customer {
+	others := slices.DeleteFunc(l.byRejections, func(c Customer) bool { return slices.Contains(l.byUse, c) })
+	return append(l.byUse, others[:min(Most, len(others))]...)
+}
+
+func compareUse(a, b Customer) int {
+	return cmp.Or(cmp.Compare(b.Full, a.Full), cmp.Compare(b.Wants, a.Wants), cmp.Compare(a.Customer, b.Customer))
+}
+
+func compareRejections(a, b Customer) int {
+	return cmp.Or(cmp.Compare(b.RejectedRate, a.RejectedRate), cmp.Compare(b.Rejected, a.Rejected), cmp.Compare(a.Customer, b.Customer))
+}
+
+// insert inserts a customer into a sorted list of the first most ones.
+func insert(first []Customer, c *Customer, most int, compare func(a, b Customer) int) []Customer {
+	if len(first) == most && compare(first[most-1], *c) <= 0 {
+		return first
+	}
+	at, _ := slices.BinarySearchFunc(first, *c, compare)
+	first = slices.Insert(first, at, *c)
+	return first[:min(len(first), most)]
 }
 
 // A Cost is the processor time of a request, as learned from load reports.

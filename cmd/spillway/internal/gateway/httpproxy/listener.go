@@ -237,7 +237,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a.visit = l.visit(w, r, s); a.visit != nil {
 		w = a.visit
 	}
-	x, r := clients.NewExchange(w, r.WithContext(context.WithValue(came, decisions.SourceKey{}, a)), l.clients, s.bounds)
+	x, r := clients.NewExchange(w, r.WithContext(context.WithValue(came, decisions.SourceKey{}, a)), s.bounds)
 	defer func() {
 		_, broken := errors.AsType[*clients.BodyError](context.Cause(r.Context()))
 		end := a.close(broken || came.Err() != nil, cut)

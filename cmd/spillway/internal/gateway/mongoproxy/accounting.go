@@ -45,7 +45,7 @@ func (t *trial) run(f message.Frame) error {
 
 // account returns how the command ended. err is why its connection ends, nil if it does not.
 func (t *trial) account(err error) accounts.End {
-	e := accounts.End{Criticality: t.call.Criticality, Retried: t.number > 0}
+	e := accounts.End{Criticality: t.call.Criticality, Retried: t.call.Attempt > 0}
 	outcome := t.verdict.Fate()
 	switch {
 	case t.left, err != nil && outcome == spillway.OutcomeServed && !t.no.Rejected():

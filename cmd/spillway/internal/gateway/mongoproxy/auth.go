@@ -40,7 +40,7 @@ func (c *conn) prove(f message.Frame, cmd *message.Command) error {
 		c.claim(cmd.Doc)
 	}
 	if err := c.down.Forward(f, c.up); err != nil {
-		return requestError(err)
+		return err
 	}
 	r, err := c.answer(f.RequestID, false)
 	if err != nil {
@@ -55,5 +55,5 @@ func (c *conn) prove(f message.Frame, cmd *message.Command) error {
 	case command != "getnonce":
 		c.proven(doc)
 	}
-	return answerError(c.up.Forward(r, c.down))
+	return c.up.Forward(r, c.down)
 }

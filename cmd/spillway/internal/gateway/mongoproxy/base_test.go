@@ -193,6 +193,15 @@ func (f *front) drain() error {
 	return f.Drain(ctx)
 }
 
+// Update puts a configuration in place.
+func (p *Proxy) Update(c *config.Config) error {
+	n, err := p.Prepare(c)
+	if err == nil {
+		n.Commit()
+	}
+	return err
+}
+
 func (f *front) put() {
 	f.tb.Helper()
 	if err := f.config.Check(); err != nil {

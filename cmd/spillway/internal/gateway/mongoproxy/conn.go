@@ -31,8 +31,7 @@ type conn struct {
 
 	turn    atomic.Uint64 // even while it waits for the client, odd while it works for it
 	streams atomic.Bool   // the client takes what comes, without asking
-	upper   atomic.Pointer[net.Conn]
-	at      atomic.Pointer[servers.Server] // which place is
+	reached atomic.Bool   // up and place are there, and do not change any more
 	killed  atomic.Pointer[end]
 	hold    sync.Mutex // of deadlines, between two commands
 	looked  uint64     // the turn at the latest look of the watch
@@ -72,8 +71,8 @@ func (c *conn) kill(why *end) {
 	c.killed.CompareAndSwap(nil, why)
 	c.cancel()
 	_ = c.socket.Close() // an error says that it is closed
-	if up := c.upper.Load(); up != nil {
-		_ = (*up).Close() // as above
+	if c.reached.Load() {
+		_ = c.up.Conn.Close() // as above
 	}
 }
 
@@ -113,8 +112,7 @@ func (c *conn) run() error {
 // leaving reports whether the connection is to be closed once it is idle: the listener ends,
 // or its server was removed.
 func (c *conn) leaving() bool {
-	x := c.at.Load()
-	return c.listener.draining.Load() || x != nil && x.Gone()
+	return c.listener.draining.Load() || c.reached.Load() && c.place.Gone()
 }
 
 // open reads the first message, and relays the connection if TLS is passed through.
@@ -135,14 +133,14 @@ func (c *conn) open() error {
 		}
 		plain = secure
 	}
-	c.down = link.New(plain, m.StallTimeout)
-	c.down.Small(true)
+	c.down = link.New(plain, m.StallTimeout, clientError)
+	c.down.Small, c.down.Until = true, deadline
 	if err := c.down.Wait(); err != nil {
 		return c.idleError(err)
 	}
 	c.turn.Add(1)
 	if err := c.down.More(3); err != nil {
-		return clientError(err)
+		return err
 	}
 	head := c.down.Peek()
 	through := head[0] == 0x16 && head[1] == 3 && head[2] != 0
@@ -150,11 +148,11 @@ func (c *conn) open() error {
 		return endAs(NotTLS, "the client uses TLS, and the listener has none")
 	}
 	if !through {
-		if err := c.first(deadline); err != nil {
+		if err := c.first(); err != nil {
 			return err
 		}
 	}
-	c.down.Small(false)
+	c.down.Small, c.down.Until = false, time.Time{}
 	c.whole.Store(true)
 	if err := c.socket.SetDeadline(time.Time{}); err != nil {
 		return clientError(err)
@@ -182,13 +180,11 @@ func (c *conn) connect(secure *tls.Config) error {
 	if err != nil {
 		return because(Unreachable, err)
 	}
-	c.place = place
-	c.at.Store(place)
-	c.upper.Store(&up)
+	c.up, c.place = link.New(up, m.StallTimeout, serverError), place
+	c.reached.Store(true)
 	if c.ctx.Err() != nil { // it was killed before there was something to close
 		_ = up.Close() // what it was for is over
 	}
-	c.up = link.New(up, m.StallTimeout)
 	return nil
 }
 
@@ -222,16 +218,16 @@ func (c *conn) await() error {
 // idleError returns why no message arrived.
 func (c *conn) idleError(err error) error {
 	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded) && c.leaving():
-		return because(Drained, err)
-	case errors.Is(err, os.ErrDeadlineExceeded) && !c.whole.Load():
-		return because(Stalled, err) // it never said anything
-	case errors.Is(err, os.ErrDeadlineExceeded) && c.mustProve() && !c.unproven.until.IsZero():
-		return because(Unauthenticated, errUnprovenLate)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return because(Idle, err)
-	default:
+	case !errors.Is(err, os.ErrDeadlineExceeded):
 		return because(Left, err)
+	case c.leaving():
+		return because(Drained, err)
+	case !c.whole.Load():
+		return because(Stalled, err) // it never said anything
+	case c.mustProve() && !c.unproven.until.IsZero():
+		return because(Unauthenticated, errUnprovenLate)
+	default:
+		return because(Idle, err)
 	}
 }
 
@@ -270,7 +266,7 @@ func (c *conn) one() error {
 	case errors.Is(err, link.ErrTooLong):
 		return because(Unauthenticated, errUnprovenLength)
 	case err != nil:
-		return clientError(err)
+		return err
 	}
 	cmd := &c.command
 	if err := cmd.Read(f, c.space(f)); err != nil {

@@ -1,7 +1,6 @@
 package mongoproxy
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -39,9 +38,8 @@ func (t *trial) admit(f message.Frame) error {
 
 // bypass sends a command on without asking a gate.
 func (t *trial) bypass(f message.Frame) error {
-	var none ingress.Passage
 	t.sent = true
-	a, err := t.conn.exchange(f, t.command, &none)
+	a, err := t.conn.exchange(f, t.command, new(ingress.Passage), nil)
 	if err != nil {
 		return err
 	}
@@ -55,10 +53,14 @@ type answered struct {
 	message.Verdict
 }
 
-// exchange forwards a command and returns the first answer, if the command has one.
-func (c *conn) exchange(f message.Frame, cmd *message.Command, p *ingress.Passage) (a answered, err error) {
-	if cmd.Waits() || cmd.NoReply() {
-		p.Done(spillway.OutcomeAbandoned) // no work, or nobody hears of it
+// exchange forwards a command and returns the first answer, if the command has one. The tuner
+// measures it, unless that is nil.
+func (c *conn) exchange(f message.Frame, cmd *message.Command, p *ingress.Passage, by *tuning) (a answered, err error) {
+	timed := !cmd.Waits() && !cmd.NoReply()
+	if timed {
+		by.begin()
+	} else {
+		p.Done(spillway.OutcomeAbandoned) // it does no work, or expects no answer
 	}
 	x, began := c.place, time.Now()
 	x.Begin()
@@ -68,15 +70,18 @@ func (c *conn) exchange(f message.Frame, cmd *message.Command, p *ingress.Passag
 			o = c.blame(err)
 			p.Done(o)
 		}
-		x.End(began, o, err == nil && !cmd.Waits() && !cmd.NoReply())
+		x.End(began, o, err == nil && timed)
+		if timed {
+			by.end(time.Since(began), a, err)
+		}
 	}()
 	if f.Rest > 0 {
 		err = c.down.Forward(f, c.up)
-	} else if err = c.up.Write(f.Head); err != nil {
-		err = link.OtherSideError{Err: err}
+	} else {
+		err = c.up.Write(f.Head)
 	}
 	if err != nil {
-		return a, requestError(err)
+		return a, err
 	}
 	if cmd.NoReply() {
 		return a, nil
@@ -106,7 +111,7 @@ func (c *conn) blame(err error) spillway.Outcome {
 
 // answer reads the beginning of the answer to the message id, or of the next streamed answer.
 func (c *conn) answer(id int32, next bool) (f message.Frame, err error) {
-	if next { // nobody asks, so nothing is cut off where it ends
+	if next { // no command is in flight, so nothing is cut off where it ends
 		c.streams.Store(true)
 		defer c.streams.Store(false)
 	}
@@ -114,13 +119,10 @@ func (c *conn) answer(id int32, next bool) (f message.Frame, err error) {
 	if err := c.up.Wait(); err != nil {
 		return f, serverError(err)
 	}
-	f, err = c.up.Next(0, 0)
-	switch {
-	case errors.Is(err, link.ErrLength):
+	if f, err = c.up.Next(0, 0); err != nil {
 		return f, because(Broken, err)
-	case err != nil:
-		return f, serverError(err)
-	case !next && f.ResponseTo != id:
+	}
+	if !next && f.ResponseTo != id {
 		return f, endAs(Broken, "an answer to another message")
 	}
 	return f, nil
@@ -145,7 +147,7 @@ func (c *conn) deliver(f message.Frame, cmd *message.Command, a answered) error 
 	}
 	for {
 		if err := c.up.Forward(a.Frame, c.down); err != nil {
-			return answerError(err)
+			return err
 		}
 		if !a.More {
 			return nil
@@ -164,21 +166,21 @@ func (c *conn) deliver(f message.Frame, cmd *message.Command, a answered) error 
 func (c *conn) refuse(f message.Frame, cmd *message.Command, no ingress.Rejection) error {
 	c.down.Pass(f)
 	if err := c.down.Stream(f.Rest, nil); err != nil {
-		return clientError(err)
+		return err
 	}
 	if cmd.NoReply() {
 		c.listener.counts.dropped.Add(1)
 		return nil
 	}
-	return c.reply(f, cmd, c.settings.refusals.of(no))
+	return c.reply(cmd.Legacy, 0, f.RequestID, 0, c.settings.refusals.of(no))
 }
 
-// reply answers a command with a document of the proxy.
-func (c *conn) reply(f message.Frame, cmd *message.Command, doc []byte) error {
-	if cmd.Legacy {
-		return clientError(c.down.Write(mongowire.AppendReply(nil, 0, f.RequestID, doc)))
+// reply answers the message to with a document. The answer to an OP_QUERY, which is legacy, has no flags.
+func (c *conn) reply(legacy bool, id, to int32, flags uint32, doc []byte) error {
+	if legacy {
+		return c.down.Write(mongowire.AppendReply(nil, id, to, doc))
 	}
-	return clientError(c.down.Write(mongowire.AppendMsg(nil, 0, f.RequestID, 0, doc)))
+	return c.down.Write(mongowire.AppendMsg(nil, id, to, flags, doc))
 }
 
 // identify looks the client up in the configuration, whenever more is known about the client

@@ -26,10 +26,7 @@ const (
 
 var (
 	errUnprovenLength = errors.New("a message of more than 16 KiB before authentication")
-	errUnprovenMany   = errors.New("more than 32 commands before authentication")
 	errUnprovenLate   = errors.New("not authenticated 30 s after its first command")
-	errNameless       = errors.New("a command before authentication whose name comes too late")
-	errUnprovenPacked = errors.New("a compressed command before authentication")
 )
 
 // unproven has the number of commands and the deadline of a connection that has not
@@ -53,13 +50,13 @@ func (c *conn) longest() int {
 // guard counts a command of a connection that has to authenticate.
 func (c *conn) guard(f message.Frame, cmd *message.Command) error {
 	if cmd.Name == nil && (c.mustProve() || c.ownsProof()) { // it may authenticate, and would not be noticed
-		return because(Malformed, errNameless)
+		return endAs(Malformed, "a command before authentication whose name comes too late")
 	}
 	if !c.mustProve() {
 		return nil
 	}
 	if f.OpCode == mongowire.OpCompressed {
-		return because(Unauthenticated, errUnprovenPacked)
+		return endAs(Unauthenticated, "a compressed command before authentication")
 	}
 	if cmd.Kind == message.Greeting {
 		return nil
@@ -71,7 +68,7 @@ func (c *conn) guard(f message.Frame, cmd *message.Command) error {
 	c.unproven.commands++
 	switch {
 	case c.unproven.commands > maxUnprovenCommands:
-		return because(Unauthenticated, errUnprovenMany)
+		return endAs(Unauthenticated, "more than 32 commands before authentication")
 	case now.After(c.unproven.until):
 		return because(Unauthenticated, errUnprovenLate)
 	}
@@ -158,26 +155,22 @@ var borrowed = func() []byte {
 // proxy.
 func (c *conn) rejectProof(f message.Frame, cmd *message.Command) error {
 	c.down.Pass(f)
-	return c.reply(f, cmd, borrowed)
+	return c.reply(cmd.Legacy, 0, f.RequestID, 0, borrowed)
 }
 
 // first reads the complete first message within the handshake timeout. Until then the
 // connection costs the server nothing, and the proxy a buffer of 1 KiB that grows with the
 // data that arrives.
-func (c *conn) first(deadline time.Time) error {
-	l := c.down
-	more := func(n int) error {
-		return clientError(l.Limited(deadline, func() error { return l.More(n) }))
-	}
-	if err := more(mongowire.HeaderSize); err != nil {
+func (c *conn) first() error {
+	if err := c.down.More(mongowire.HeaderSize); err != nil {
 		return err
 	}
-	h := mongowire.ParseHeader(l.Peek())
+	h := mongowire.ParseHeader(c.down.Peek())
 	if !h.Fits() {
 		return because(Malformed, link.ErrLength)
 	}
 	if int(h.Length) > maxUnprovenMessage {
 		return because(Unauthenticated, errUnprovenLength)
 	}
-	return more(int(h.Length))
+	return c.down.More(int(h.Length))
 }

@@ -7,20 +7,19 @@ import (
 
 // greet forwards a hello and its answer, or its answers if the server streams them.
 func (c *conn) greet(f message.Frame, cmd *message.Command) error {
-	s := c.settings
 	if !c.greeted {
 		c.greeted = true
 		c.client = message.NewHandshake(cmd.Doc)
 		c.identify()
 	}
-	m := message.Mask{Hide: s.hide}
+	m := message.Mask{Hide: c.settings.config.Topology != "pass"}
 	if c.client.Balanced {
 		m.Service = c.place.ID
 	}
 	speculative := mongowire.Lookup(cmd.Doc, "speculativeAuthenticate").Document()
 	c.claim(speculative)
 	if err := c.down.Forward(f, c.up); err != nil {
-		return requestError(err)
+		return err
 	}
 	c.streams.Store(true) // it may take as long as the client likes
 	defer c.streams.Store(false)
@@ -47,11 +46,6 @@ func (c *conn) greetBack(r message.Frame, m message.Mask, speculative bool) (mor
 	}
 	seen := m.Apply(doc)
 	c.up.Pass(r)
-	if r.OpCode == mongowire.OpReply {
-		err = c.down.Write(mongowire.AppendReply(nil, r.RequestID, r.ResponseTo, seen))
-	} else {
-		flags &^= mongowire.ChecksumPresent
-		err = c.down.Write(mongowire.AppendMsg(nil, r.RequestID, r.ResponseTo, flags, seen))
-	}
-	return flags&mongowire.MoreToCome != 0, clientError(err)
+	err = c.reply(r.OpCode == mongowire.OpReply, r.RequestID, r.ResponseTo, flags&^mongowire.ChecksumPresent, seen)
+	return flags&mongowire.MoreToCome != 0, err
 }

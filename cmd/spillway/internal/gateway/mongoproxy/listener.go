@@ -5,7 +5,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,12 +38,11 @@ type settings struct {
 	strategy         *retry.MongoDB    // nil: nothing is sent again
 	budget           *budget.Endpoints // of the strategy; nil: without a limit
 	refusals         refusals
-	hide             bool // replica sets
-	byDatabase       bool // commands are told apart
+	byDatabase       bool // a class or a customer depends on the database
 }
 
 func newSettings(all *config.Config, m *config.Mongo, old *settings) (*settings, error) {
-	s := &settings{config: m, all: all, refusals: newRefusals(m), hide: m.Topology != "pass"}
+	s := &settings{config: m, all: all, refusals: newRefusals(m)}
 	for _, x := range m.Classes {
 		s.byDatabase = s.byDatabase || len(x.Databases) > 0 || x.Customer == "database"
 	}
@@ -138,7 +139,7 @@ func (l *listener) ingress(s *settings) ingress.Config {
 // discard undoes newListener.
 func (l *listener) discard() {
 	l.cancel()
-	_ = l.socket.Close() // nobody used it
+	_ = l.socket.Close() // it was not used
 	_ = l.gate.Close()   // as above
 }
 
@@ -177,7 +178,7 @@ func (l *listener) loop() {
 		l.mu.Lock()
 		l.conns[c] = struct{}{}
 		l.mu.Unlock()
-		if l.draining.Load() { // then nobody may look for it any more
+		if l.draining.Load() { // drain may have looked for it before
 			c.kill(&end{Drained, nil})
 		}
 		l.running.Go(func() { l.over(c, c.serve()) })
@@ -199,10 +200,7 @@ func (l *listener) over(c *conn, why *end) {
 // each calls f for each connection.
 func (l *listener) each(f func(*conn)) {
 	l.mu.Lock()
-	all := make([]*conn, 0, len(l.conns))
-	for c := range l.conns {
-		all = append(all, c)
-	}
+	all := slices.Collect(maps.Keys(l.conns))
 	l.mu.Unlock()
 	for _, c := range all {
 		f(c)
@@ -234,13 +232,12 @@ func (c *conn) look() {
 		c.looked = turn
 		return
 	}
-	up := c.upper.Load()
 	switch {
 	case !c.whole.Load() && c.listener.crowded() && time.Since(c.opened) > crowdedHandshake:
 		c.kill(&end{Stalled, errors.New("no first message within a second, and most connections are taken")})
 	case turn%2 == 1 && link.HungUp(c.socket):
 		c.kill(&end{Left, errors.New("the client has left while it waited")})
-	case turn%2 == 0 && up != nil && link.HungUp(*up):
+	case turn%2 == 0 && c.reached.Load() && link.HungUp(c.up.Conn):
 		c.kill(&end{HungUp, errors.New("the server has hung up")})
 	}
 }
@@ -283,11 +280,6 @@ func (l *listener) updateGate(s *settings) error {
 func (l *listener) drain(ctx context.Context) error {
 	_ = l.accept.Close() // an error says that it is closed
 	l.draining.Store(true)
-	gone := make(chan struct{})
-	go func() {
-		defer close(gone)
-		l.running.Wait()
-	}()
 	again := time.NewTicker(drainEvery)
 	defer again.Stop()
 	var err error
@@ -301,7 +293,7 @@ func (l *listener) drain(ctx context.Context) error {
 	}
 	l.each(func(c *conn) { c.kill(&end{Drained, err}) })
 	l.cancel()
-	<-gone
+	l.running.Wait()
 	return errors.Join(err, l.gate.Close())
 }
 

@@ -18,8 +18,7 @@ import (
 )
 
 // A Proxy has all listeners for MongoDB clients. It is safe for concurrent use; make one with
-// [New], give it a configuration with [Proxy.Update], or [Proxy.Prepare], and end it with
-// [Proxy.Drain].
+// [New], give it a configuration with [Proxy.Prepare], and end it with [Proxy.Drain].
 type Proxy struct {
 	logger   *slog.Logger
 	observer spillway.Observer
@@ -157,17 +156,6 @@ func (p *Proxy) impossible(err error) {
 	if err != nil {
 		p.logger.Error("a part of the configuration was not changed", "error", err)
 	}
-}
-
-// Update applies another configuration, as a whole or not at all. It must have been checked,
-// and have its defaults.
-func (p *Proxy) Update(c *config.Config) error {
-	n, err := p.Prepare(c)
-	if err != nil {
-		return err
-	}
-	n.Commit()
-	return nil
 }
 
 // Serving reports whether there is a listener that accepts connections.

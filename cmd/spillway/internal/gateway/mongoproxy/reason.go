@@ -4,8 +4,6 @@ import (
 	"errors"
 	"io"
 	"os"
-
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
 )
 
 // A Reason says why a connection was closed.
@@ -35,12 +33,7 @@ var reasonNames = [Reasons]string{
 }
 
 // String returns a word or two for r.
-func (r Reason) String() string {
-	if r >= reasons {
-		return "invalid"
-	}
-	return reasonNames[r]
-}
+func (r Reason) String() string { return reasonNames[r] }
 
 // An end is the error with which a connection is closed.
 type end struct {
@@ -89,20 +82,4 @@ func serverError(err error) error {
 		err = io.ErrUnexpectedEOF
 	}
 	return because(HungUp, err)
-}
-
-// requestError gives a reason to an error of forwarding a command.
-func requestError(err error) error {
-	if other, ok := errors.AsType[link.OtherSideError](err); ok {
-		return serverError(other.Err)
-	}
-	return clientError(err)
-}
-
-// answerError gives a reason to an error of forwarding an answer.
-func answerError(err error) error {
-	if other, ok := errors.AsType[link.OtherSideError](err); ok {
-		return clientError(other.Err)
-	}
-	return serverError(err)
 }

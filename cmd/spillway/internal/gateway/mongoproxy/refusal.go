@@ -16,17 +16,16 @@ const (
 // refusals are the documents that answer rejected commands, made ahead of time.
 type refusals struct {
 	overloaded, quota, dontRetry []byte
-	retries                      bool // are allowed
 }
 
-func newRefusals(m *config.Mongo) (r refusals) {
+func newRefusals(m *config.Mongo) refusals {
 	const busy = "Request rejected: rate limit exceeded, possibly due to system overload. Throttling workload is recommended."
-	r.retries = m.AllowsRetries()
 	base := int32(m.Parameters.BaseBackoffMS)
-	r.overloaded = refusal(busy, base, r.retries)
-	r.dontRetry = refusal(busy, base, false)
-	r.quota = refusal("Request rejected: this customer is over its quota.", base, r.retries)
-	return r
+	return refusals{
+		overloaded: refusal(busy, base, m.AllowsRetries()),
+		dontRetry:  refusal(busy, base, false),
+		quota:      refusal("Request rejected: this customer is over its quota.", base, m.AllowsRetries()),
+	}
 }
 
 func refusal(text string, base int32, retry bool) []byte {
@@ -35,11 +34,11 @@ func refusal(text string, base int32, retry bool) []byte {
 	b.Text("errmsg", text)
 	b.Int("code", 462)
 	b.Text("codeName", "IngressRequestRateLimitExceeded")
+	labels := []string{labelOverloaded}
 	if retry {
-		b.Array("errorLabels", labelOverloaded, labelRetryable)
-	} else {
-		b.Array("errorLabels", labelOverloaded)
+		labels = append(labels, labelRetryable)
 	}
+	b.Array("errorLabels", labels...)
 	if base > 0 {
 		b.Int("baseBackoffMS", base)
 	}

@@ -17,7 +17,7 @@ import (
 func (c *conn) relay() error {
 	c.streams.Store(true)
 	if err := c.up.Write(c.down.Peek()); err != nil {
-		return serverError(err)
+		return err
 	}
 	c.down.Discard()
 	r := &relaying{began: time.Now(), idle: c.settings.config.IdleTimeout, stall: c.settings.config.StallTimeout}

@@ -25,7 +25,7 @@ type Stats struct {
 	Commands  uint64        // that came, whatever became of them
 	Exempt    uint64        // of these, the ones that passed all gates unseen
 	Admitted  uint64        // of the others, those that were let in
-	Dropped   uint64        // refused, and not answered as nobody waits
+	Dropped   uint64        // refused, and not answered, as no answer is expected
 	Overloads uint64        // answers of servers that said so
 	Retries   uint64        // commands sent again
 	Rescued   uint64        // commands that succeeded on a retry
@@ -93,16 +93,6 @@ type count struct {
 	value float64
 }
 
-func each(all []count) iter.Seq2[string, float64] {
-	return func(yield func(string, float64) bool) {
-		for _, x := range all {
-			if !yield(x.name, x.value) {
-				return
-			}
-		}
-	}
-}
-
 // serverStatus returns the counters that a MongoDB server has, too, by their paths in its
 // serverStatus.
 func (s *Stats) serverStatus() []count {
@@ -164,5 +154,11 @@ func (s *Stats) Counts() iter.Seq2[string, float64] {
 	for r, n := range s.Closed {
 		all = append(all, count{"proxy.connectionsClosed." + strings.ReplaceAll(Reason(r).String(), " ", "_"), float64(n)})
 	}
-	return each(all)
+	return func(yield func(string, float64) bool) {
+		for _, x := range all {
+			if !yield(x.name, x.value) {
+				return
+			}
+		}
+	}
 }

@@ -24,9 +24,8 @@ type trial struct {
 	call    spillway.Call
 	start   time.Time
 	token   retry.Token
-	begun   bool // with the strategy
-	let     bool // in, once at least
-	number  int32
+	begun   bool  // with the strategy
+	let     bool  // in, once at least
 	why     error // it is not sent again
 
 	// For its account.
@@ -51,12 +50,12 @@ func (t *trial) attempt(f message.Frame, now time.Time) (a answered, no ingress.
 		p.Done(spillway.OutcomeAbandoned)
 		return a, no, because(Left, c.ctx.Err())
 	case no.Rejected():
-		a.Verdict = message.Verdict{Failed: true, Overloaded: true, Retryable: c.settings.refusals.retries && !no.DontRetry}
+		a.Verdict = message.Verdict{Failed: true, Overloaded: true, Retryable: c.settings.config.AllowsRetries() && !no.DontRetry}
 		return a, no, nil
 	}
 	t.admitted()
 	t.sent = true
-	a, err = c.attempt(f, t.command, &p)
+	a, err = c.exchange(f, t.command, &p, l.tuning.Load())
 	return a, no, err
 }
 
@@ -95,8 +94,7 @@ func (t *trial) again(f message.Frame, v message.Verdict) bool {
 		return false
 	}
 	t.admitted()
-	t.number++
-	t.call.Attempt = t.number
+	t.call.Attempt++
 	c.listener.counts.retries.Add(1)
 	if d := t.call.Deadline; !d.IsZero() {
 		t.command.Shorten(f, time.Until(d))
@@ -126,7 +124,7 @@ func (t *trial) end(v message.Verdict, no ingress.Rejection) {
 	case no.Rejected():
 		t.report(spillway.OutcomeNotStarted, no.Err)
 	case t.why != nil:
-		t.report(v.Fate(), retry.WrapError(errDeclined, t.why, int(t.number)+1))
+		t.report(v.Fate(), retry.WrapError(errDeclined, t.why, int(t.call.Attempt)+1))
 	default:
 		t.report(v.Fate(), nil)
 	}
@@ -151,7 +149,7 @@ func (t *trial) settle(v message.Verdict) {
 		return
 	}
 	_ = c.settings.strategy.Succeed(t.token) // as above
-	if t.number > 0 {
+	if t.call.Attempt > 0 {
 		c.listener.counts.rescued.Add(1)
 	}
 }

@@ -6,9 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
-	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/tune"
 )
 
@@ -52,16 +50,18 @@ func (l *listener) retune(s *settings) error {
 	return nil
 }
 
-// attempt is [conn.exchange] with the measurements of the tuner, if there is one. Commands
-// that wait for new data or have no answer are not measured.
-func (c *conn) attempt(f message.Frame, cmd *message.Command, p *ingress.Passage) (answered, error) {
-	t := c.listener.tuning.Load()
-	if t == nil || cmd.Waits() || cmd.NoReply() {
-		return c.exchange(f, cmd, p)
+// begin counts a command that is sent; a nil tuning counts none.
+func (t *tuning) begin() {
+	if t != nil {
+		t.underWay.Add(1)
 	}
-	t.underWay.Add(1)
-	start := time.Now()
-	a, err := c.exchange(f, cmd, p)
+}
+
+// end measures the end of a command.
+func (t *tuning) end(took time.Duration, a answered, err error) {
+	if t == nil {
+		return
+	}
 	how := tuner.Failed // nothing was said of the load
 	switch {
 	case err != nil:
@@ -70,9 +70,8 @@ func (c *conn) attempt(f message.Frame, cmd *message.Command, p *ingress.Passage
 	case !a.Failed:
 		how = tuner.Served
 	}
-	t.meter.End(time.Since(start), how)
+	t.meter.End(took, how)
 	t.underWay.Add(-1)
-	return a, err
 }
 
 // Set implements [tuner.Limit].
@@ -95,5 +94,5 @@ func (t *tuning) Read(_ context.Context, now time.Time, values []float64) (used 
 	if exempted == 0 {
 		return served
 	}
-	return served * admitted / (admitted + exempted) // whoever is exempt uses nothing of the limit
+	return served * admitted / (admitted + exempted) // exempt commands use nothing of the limit
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -23,7 +24,9 @@ import (
 // one with [Open].
 type Engine struct {
 	client  redis.UniversalClient
-	secrets string // text of all files: by it a change is noticed
+	redis   policyconf.Redis
+	secrets string         // text of all files: by it a change is noticed
+	users   sync.WaitGroup // tasks of a [Set]
 }
 
 // Open returns an Engine of a configuration with redis, or what is wrong with the files that it
@@ -47,7 +50,7 @@ func Open(e *policyconf.Engine) (*Engine, error) {
 		o.Password = strings.TrimRight(string(password), "\r\n")
 	}
 	silent.Do(func() { redis.SetLogger(nobody{}) })
-	return &Engine{client: board.Connect(o), secrets: secrets.Text + "\x00" + o.Password}, nil
+	return &Engine{client: board.Connect(o), redis: *r, secrets: secrets.Text + "\x00" + o.Password}, nil
 }
 
 // silent stops the client's own log: what it says is in errors, which are counted.
@@ -72,15 +75,9 @@ func (e *Engine) Close() error { return e.client.Close() }
 // diagnosis returns what to do about an error of a board, which may have answered before. It is empty if
 // that is not known.
 func diagnosis(err error, answered bool) string {
-	var unknown tls.RecordHeaderError
-	text := err.Error()
+	_, plain := errors.AsType[tls.RecordHeaderError](err)
 	has := func(parts ...string) bool {
-		for _, part := range parts {
-			if strings.Contains(text, part) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(err.Error(), part) })
 	}
 	switch {
 	case has("NOPERM", "can't run this command", "can't access"):
@@ -91,7 +88,7 @@ func diagnosis(err error, answered bool) string {
 		return "the server needs a password: give password_file, and username with an ACL"
 	case has("unknown command", "non deterministic", "non-deterministic"):
 		return "the server is too old or lacks scripts: Redis 5 or later, or Valkey, is needed"
-	case errors.As(err, &unknown):
+	case plain:
 		return "the server does not use TLS: leave out tls, or take its port for TLS"
 	case has("certificate", "x509:"):
 		return "the certificate of the server is not accepted: see tls.ca and tls.server_name"

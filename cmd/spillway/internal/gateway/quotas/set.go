@@ -21,34 +21,25 @@ type Set struct {
 	running sync.WaitGroup // tasks, and engines that are closed after them
 
 	mu      sync.Mutex // one change at a time
-	engines map[string]*engine
+	engines map[string]*Engine
 	tasks   map[string]*task // by domain
 
 	found atomic.Pointer[map[string]*task] // what Share finds: the tasks, or those of the next change
 }
 
-// engine is an Engine in use.
-type engine struct {
-	*Engine
-
-	config config.Engine
-	users  sync.WaitGroup // tasks
-}
-
 // task is one quota of this proxy.
 type task struct {
-	name      string // of the cluster or listener
-	fleet     *fleet.Fleet
-	board     *Watched
-	engine    *engine
-	config    fleet.Config
-	customers []string
-	cancel    context.CancelFunc
+	name   string // of the cluster or listener
+	fleet  *fleet.Fleet
+	board  *Watched
+	engine *Engine
+	config fleet.Config
+	cancel context.CancelFunc // nil until it has started
 }
 
 // New returns a Set without quotas.
 func New(logger *slog.Logger) *Set {
-	s := &Set{logger: logger, engines: make(map[string]*engine), tasks: make(map[string]*task)}
+	s := &Set{logger: logger, engines: make(map[string]*Engine), tasks: make(map[string]*task)}
 	s.found.Store(&map[string]*task{})
 	return s
 }
@@ -57,9 +48,9 @@ func New(logger *slog.Logger) *Set {
 // Abandon must be called, soon: until then there is no other change.
 type Change struct {
 	set     *Set
-	engines map[string]*engine
+	engines map[string]*Engine
 	tasks   map[string]*task
-	made    []*engine
+	made    []*Engine
 }
 
 // Prepare makes what a configuration needs, which was checked and has its defaults. A new quota
@@ -67,7 +58,7 @@ type Change struct {
 // Prepare fails, nothing has changed.
 func (s *Set) Prepare(ctx context.Context, c *config.Config) (*Change, error) {
 	s.mu.Lock()
-	n := &Change{set: s, engines: make(map[string]*engine), tasks: make(map[string]*task)}
+	n := &Change{set: s, engines: make(map[string]*Engine), tasks: make(map[string]*task)}
 	var err error
 	c.SharedQuotas(func(name string, e *config.Engine, q *config.Quota) {
 		if err == nil {
@@ -91,9 +82,6 @@ func (n *Change) add(name string, e *config.Engine, q *config.Quota) error {
 	}
 	domain := config.SharedDomain(e, name, q)
 	t := &task{name: name, engine: x, config: e.Fleet(q)}
-	for customer := range q.Customers {
-		t.customers = append(t.customers, customer)
-	}
 	if t.fleet, err = fleet.New(t.config); err != nil {
 		return err
 	}
@@ -110,7 +98,7 @@ func (n *Change) add(name string, e *config.Engine, q *config.Quota) error {
 }
 
 // engine returns an engine by its name: the one in use, unless something of it has changed.
-func (n *Change) engine(name string, e *config.Engine) (*engine, error) {
+func (n *Change) engine(name string, e *config.Engine) (*Engine, error) {
 	if x := n.engines[name]; x != nil {
 		return x, nil
 	}
@@ -118,14 +106,13 @@ func (n *Change) engine(name string, e *config.Engine) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if old := n.set.engines[name]; old != nil && old.secrets == opened.secrets && reflect.DeepEqual(old.config.Redis, e.Redis) {
+	if old := n.set.engines[name]; old != nil && old.secrets == opened.secrets && reflect.DeepEqual(old.redis, opened.redis) {
 		n.engines[name] = old
 		return old, opened.Close()
 	}
-	x := &engine{Engine: opened, config: *e}
-	n.engines[name] = x
-	n.made = append(n.made, x)
-	return x, nil
+	n.engines[name] = opened
+	n.made = append(n.made, opened)
+	return opened, nil
 }
 
 // greet has each new task exchange reports once.
@@ -152,10 +139,10 @@ func (n *Change) Abandon() {
 	defer n.set.mu.Unlock()
 	tasks := n.set.tasks
 	n.set.found.Store(&tasks)
-	for domain, t := range n.tasks {
+	for _, t := range n.tasks {
 		if t.cancel == nil {
 			ctx, cancel := context.WithTimeout(context.Background(), firstWord)
-			_ = t.fleet.Leave(ctx, n.tasks[domain].board) // the others find out after Hold
+			_ = t.fleet.Leave(ctx, t.board) // the others find out after Hold
 			cancel()
 		}
 	}
@@ -198,15 +185,14 @@ func (s *Set) start(t *task) {
 	var ctx context.Context
 	ctx, t.cancel = context.WithCancel(context.Background())
 	t.engine.users.Add(1)
-	f, b, x := t.fleet, t.board, t.engine
 	s.running.Go(func() {
-		defer x.users.Done()
-		fleet.Run(ctx, f, b)
+		defer t.engine.users.Done()
+		fleet.Run(ctx, t.fleet, t.board)
 	})
 }
 
 // retire closes an engine when its last task has ended.
-func (s *Set) retire(x *engine) {
+func (s *Set) retire(x *Engine) {
 	s.running.Go(func() {
 		x.users.Wait()
 		_ = x.Close() // nothing depends on it
@@ -236,7 +222,7 @@ func (s *Set) Leave() {
 	for _, x := range s.engines {
 		s.retire(x)
 	}
-	s.tasks, s.engines = map[string]*task{}, map[string]*engine{}
+	s.tasks, s.engines = map[string]*task{}, map[string]*Engine{}
 	s.mu.Unlock()
 	s.running.Wait()
 }

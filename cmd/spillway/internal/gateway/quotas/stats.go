@@ -49,7 +49,7 @@ func (t *task) grace() time.Duration {
 
 // indebted returns the listed customers with most debt in proportion to their rate.
 func (t *task) indebted() (all []Customer) {
-	for _, name := range t.customers {
+	for name := range t.config.Limits.Customers {
 		if l, ok := t.fleet.Level(name); ok && l.Rate > 0 {
 			all = append(all, Customer{name, l})
 		}

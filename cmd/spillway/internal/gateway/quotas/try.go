@@ -14,37 +14,39 @@ import (
 )
 
 // Files returns an error for each engine whose files cannot be used.
-func Files(c *config.Config) (errs []error) {
-	each(c, func(name string, e *policyconf.Engine) {
+func Files(c *config.Config) []error {
+	return each(c, func(e *policyconf.Engine) error {
 		opened, err := Open(e)
-		if err == nil {
-			err = opened.Close()
-		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("quotas %s: %w", name, err))
+			return err
 		}
+		return opened.Close()
 	})
-	return errs
 }
 
 // Try returns an error for each engine that cannot be used, and says what to do.
-func Try(ctx context.Context, c *config.Config) (errs []error) {
-	each(c, func(name string, e *policyconf.Engine) {
-		if err := tryOne(ctx, e); err != nil {
-			if hint := diagnosis(err, false); hint != "" {
-				err = fmt.Errorf("%w: %s", err, hint)
-			}
-			errs = append(errs, fmt.Errorf("quotas %s: %w", name, err))
+func Try(ctx context.Context, c *config.Config) []error {
+	return each(c, func(e *policyconf.Engine) error {
+		err := tryOne(ctx, e)
+		if err == nil {
+			return nil
 		}
+		if hint := diagnosis(err, false); hint != "" {
+			return fmt.Errorf("%w: %s", err, hint)
+		}
+		return err
 	})
-	return errs
 }
 
-func each(c *config.Config, visit func(name string, e *policyconf.Engine)) {
+// each returns the errors of engines by name.
+func each(c *config.Config, try func(*policyconf.Engine) error) (errs []error) {
 	for _, name := range slices.Sorted(maps.Keys(c.Quotas)) {
 		e := c.Quotas[name]
-		visit(name, &e)
+		if err := try(&e); err != nil {
+			errs = append(errs, fmt.Errorf("quotas %s: %w", name, err))
+		}
 	}
+	return errs
 }
 
 // tryFor is how long an engine may take to answer.

@@ -40,16 +40,17 @@ func PutPage(p *Page) { pages.Put(p) }
 // while there is something in it. One goroutine uses it.
 type Link struct {
 	Conn  net.Conn        // to set deadlines while nothing is in flight
+	Small bool            // it begins with a small buffer, that grows with what arrives
+	Until time.Time       // when reads end, instead of after the stall timeout; zero: they do not
 	raw   syscall.RawConn // nil: it takes a buffer to wait for bytes
 	try   func(fd uintptr) bool
-	stall time.Duration // for whom stops in the middle; not above zero: none
+	stall time.Duration     // for whom stops in the middle; not above zero: none
+	blame func(error) error // says whose an error is; nil for nil
 
 	page *Page  // nil if there is none
 	buf  []byte // the page, or something longer
 	r, w int    // what is in it
-
-	small bool // it begins with a small buffer, that grows with what arrives
-	kept  int  // bytes of [memory.Process] in the buffer
+	kept int    // bytes of [memory.Process] in the buffer
 
 	n        int // of the latest try
 	err      error
@@ -57,10 +58,10 @@ type Link struct {
 }
 
 // New returns one side of a connection. The stall timeout bounds a pause in the middle of a
-// message; zero or less is no limit.
-func New(c net.Conn, stall time.Duration) *Link {
-	l := &Link{Conn: c, stall: stall}
-	l.raw = rawOf(c)
+// message; zero or less is no limit. blame makes the errors of reads from and writes to this
+// side, but not of [Link.Wait].
+func New(c net.Conn, stall time.Duration, blame func(error) error) *Link {
+	l := &Link{Conn: c, stall: stall, blame: blame, raw: rawOf(c)}
 	l.try = l.tryRead
 	return l
 }
@@ -69,19 +70,6 @@ func New(c net.Conn, stall time.Duration) *Link {
 func (l *Link) Bear(stall time.Duration) error {
 	l.stall, l.deadline = stall, time.Time{}
 	return l.Conn.SetWriteDeadline(time.Time{})
-}
-
-// Small sets whether the link begins with a small buffer that grows with the data that
-// arrives.
-func (l *Link) Small(is bool) { l.small = is }
-
-// Limited sets a deadline for all reads in f; zero is none.
-func (l *Link) Limited(deadline time.Time, f func() error) error {
-	defer func(stall time.Duration) { l.stall = stall }(l.stall)
-	if !deadline.IsZero() {
-		l.stall = max(time.Until(deadline), time.Millisecond)
-	}
-	return f()
 }
 
 // Peek returns the buffered bytes. They are valid until the next call of a method.
@@ -97,7 +85,7 @@ func (l *Link) Discard() {
 func (l *Link) take() {
 	switch {
 	case l.buf != nil:
-	case l.small:
+	case l.Small:
 		l.buf = make([]byte, smallSize)
 	default:
 		l.page = GetPage()
@@ -154,9 +142,13 @@ func (l *Link) More(n int) error {
 	if l.w-l.r >= n {
 		return nil
 	}
-	if l.stall > 0 {
-		if err := l.Conn.SetReadDeadline(time.Now().Add(l.stall)); err != nil {
-			return err
+	until := l.Until
+	if until.IsZero() && l.stall > 0 {
+		until = time.Now().Add(l.stall)
+	}
+	if !until.IsZero() {
+		if err := l.Conn.SetReadDeadline(until); err != nil {
+			return l.blame(err)
 		}
 		defer l.Conn.SetReadDeadline(time.Time{}) //nolint:errcheck // the next read says so
 	}
@@ -164,7 +156,7 @@ func (l *Link) More(n int) error {
 	for l.w-l.r < n {
 		here := l.w - l.r
 		if !l.room(min(n, max(2*here, len(l.buf)))) {
-			return errMemory
+			return l.blame(errMemory)
 		}
 		m, err := io.ReadAtLeast(l.Conn, l.buf[l.w:], min(n, len(l.buf)-l.r)-here)
 		l.w += m
@@ -172,7 +164,7 @@ func (l *Link) More(n int) error {
 			err = io.ErrUnexpectedEOF
 		}
 		if err != nil {
-			return err
+			return l.blame(err)
 		}
 	}
 	return nil
@@ -246,26 +238,19 @@ func (l *Link) Write(b []byte) error {
 		if now := time.Now(); l.deadline.Sub(now) < l.stall*7/8 {
 			l.deadline = now.Add(l.stall)
 			if err := l.Conn.SetWriteDeadline(l.deadline); err != nil {
-				return err
+				return l.blame(err)
 			}
 		}
 	}
 	_, err := l.Conn.Write(b)
-	return err
+	return l.blame(err)
 }
-
-// An OtherSideError is one of the link that is written to.
-type OtherSideError struct{ Err error }
-
-func (o OtherSideError) Error() string { return o.Err.Error() }
-
-func (o OtherSideError) Unwrap() error { return o.Err }
 
 // Forward forwards a message. Bytes that have not arrived yet are copied from one connection
 // to the other without buffering.
 func (l *Link) Forward(f message.Frame, to *Link) error {
 	if err := to.Write(f.Head); err != nil {
-		return OtherSideError{err}
+		return err
 	}
 	l.Pass(f)
 	return l.Stream(f.Rest, to)
@@ -274,45 +259,39 @@ func (l *Link) Forward(f message.Frame, to *Link) error {
 // Stream forwards the next n bytes.
 func (l *Link) Stream(n int, to *Link) error {
 	for n > 0 {
-		now := time.Now()
-		if err := l.extend(now, to); err != nil {
+		if err := l.extend(time.Now(), to); err != nil {
 			return err
 		}
-		part := min(n, Piece)
-		m, err := io.CopyN(to.sink(), l.Conn, int64(part))
+		m, err := io.CopyN(to.sink(), l.Conn, int64(min(n, Piece)))
 		n -= int(m)
 		if errors.Is(err, io.EOF) {
-			return io.ErrUnexpectedEOF
+			return l.blame(io.ErrUnexpectedEOF)
 		}
 		if err != nil {
-			return blame(err, to)
+			// The error of a copy does not show which side has failed.
+			if to != nil && (HungUp(to.Conn) || errors.Is(err, os.ErrDeadlineExceeded) && full(to.Conn)) {
+				return to.blame(err)
+			}
+			return l.blame(err)
 		}
 	}
 	if l.stall > 0 {
-		return l.Conn.SetReadDeadline(time.Time{})
+		return l.blame(l.Conn.SetReadDeadline(time.Time{}))
 	}
 	return nil
-}
-
-// blame finds out which side a copy has failed on, as its error does not show it.
-func blame(err error, to *Link) error {
-	if to != nil && (HungUp(to.Conn) || errors.Is(err, os.ErrDeadlineExceeded) && full(to.Conn)) {
-		return OtherSideError{err}
-	}
-	return err
 }
 
 // extend gives both sides time for another Piece.
 func (l *Link) extend(now time.Time, to *Link) error {
 	if l.stall > 0 {
 		if err := l.Conn.SetReadDeadline(now.Add(l.stall)); err != nil {
-			return err
+			return l.blame(err)
 		}
 	}
 	if to != nil && to.stall > 0 {
 		to.deadline = now.Add(to.stall)
 		if err := to.Conn.SetWriteDeadline(to.deadline); err != nil {
-			return OtherSideError{err}
+			return to.blame(err)
 		}
 	}
 	return nil

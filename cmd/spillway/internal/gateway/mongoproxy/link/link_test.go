@@ -23,7 +23,7 @@ func TestIdleLinkHasNoBuffer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	x := New(c, time.Minute)
+	x := New(c, time.Minute, func(err error) error { return err })
 	if x.raw == nil {
 		t.Skip("the platform takes one")
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
@@ -52,39 +53,28 @@ func (c *Command) NoReply() bool { return c.Flags&mongowire.MoreToCome != 0 && !
 
 // Read reads a message of a client; scratch is the buffer for decompression.
 func (c *Command) Read(f Frame, scratch []byte) error {
-	*c = Command{Whole: f.Rest == 0}
-	code, payload, total := f.OpCode, f.Head[mongowire.HeaderSize:], int(f.Length)-mongowire.HeaderSize
-	if code == mongowire.OpCompressed {
-		z, ok := mongowire.ParseCompressed(payload)
-		if !ok {
-			return errCompressed
-		}
-		var err error
-		if payload, err = expand(scratch, z); err != nil {
-			return err
-		}
-		code, total, c.Compressed = z.OpCode, z.Size, true
-		c.Whole = c.Whole && len(payload) == total
+	code, payload, total, err := f.open(scratch)
+	if err != nil {
+		return err
 	}
-	err := c.parse(code, payload, total)
-	if err == nil && c.Kind != Ordinary && c.Compressed {
-		return errSecret
-	}
-	if err == nil && c.Kind != Ordinary && !c.Whole {
-		return errTooLong
-	}
-	return err
-}
-
-func (c *Command) parse(code int32, payload []byte, total int) error {
+	*c = Command{Compressed: f.OpCode == mongowire.OpCompressed, Whole: f.Rest == 0 && len(payload) == total}
 	switch code {
 	case mongowire.OpMsg:
-		return c.message(payload, total)
+		err = c.message(payload, total)
 	case mongowire.OpQuery:
-		return c.query(payload)
+		err = c.query(payload)
 	default:
-		return errOpcode
+		err = errOpcode
 	}
+	switch {
+	case err != nil || c.Kind == Ordinary:
+		return err
+	case c.Compressed:
+		return errSecret
+	case !c.Whole:
+		return errTooLong
+	}
+	return nil
 }
 
 // message reads an OP_MSG from its flags on, which has total bytes.
@@ -223,14 +213,6 @@ func (c *Command) Waits() bool { return c.maxTime.Kind != 0 && string(c.Name) ==
 // Shorten lowers maxTimeMS to the remaining time, in the message f that the command was read
 // from. f must be complete.
 func (c *Command) Shorten(f Frame, left time.Duration) {
-	c.lowerMaxTime(left)
-	if c.Flags&mongowire.ChecksumPresent != 0 {
-		end := len(f.Head) - 4
-		binary.LittleEndian.PutUint32(f.Head[end:], mongowire.Checksum(f.Head[:end]))
-	}
-}
-
-func (c *Command) lowerMaxTime(left time.Duration) {
 	ms := uint64(max(1, (left+time.Millisecond-1)/time.Millisecond))
 	le := binary.LittleEndian
 	switch v := c.maxTime; v.Kind {
@@ -242,6 +224,22 @@ func (c *Command) lowerMaxTime(left time.Duration) {
 		le.PutUint64(v.Data, math.Float64bits(float64(ms)))
 	default:
 	}
+	if c.Flags&mongowire.ChecksumPresent != 0 {
+		end := len(f.Head) - 4
+		le.PutUint32(f.Head[end:], mongowire.Checksum(f.Head[:end]))
+	}
+}
+
+// Lowered returns the criticality of a command whose class by the configuration is known. A
+// label in the comment can only lower it, because clients are not trusted.
+func (c *Command) Lowered(known spillway.Criticality) spillway.Criticality {
+	if len(c.label) == 0 {
+		return known
+	}
+	if said, ok := claims.Criticality([]string{string(c.label)}, nil); ok {
+		return min(known, said)
+	}
+	return known
 }
 
 // Unacknowledged reports whether the command is a write with a write concern of 0.

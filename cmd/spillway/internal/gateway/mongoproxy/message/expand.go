@@ -43,27 +43,19 @@ func expand(dst []byte, c mongowire.Compressed) ([]byte, error) {
 	return dst[:n], nil
 }
 
-// inflater is a reusable zlib reader.
-type inflater interface {
-	io.ReadCloser
-	zlib.Resetter
-}
-
-var inflaters sync.Pool // of inflater
+var inflaters sync.Pool // of readers of zlib
 
 func expandZlib(dst, data []byte) (int, error) {
 	src := bytes.NewReader(data)
-	z, ok := inflaters.Get().(inflater)
+	z, ok := inflaters.Get().(io.ReadCloser)
+	var err error
 	if ok {
-		if err := z.Reset(src, nil); err != nil {
-			return 0, err
-		}
+		err = z.(zlib.Resetter).Reset(src, nil)
 	} else {
-		r, err := zlib.NewReader(src)
-		if err != nil {
-			return 0, err
-		}
-		z = r.(inflater)
+		z, err = zlib.NewReader(src)
+	}
+	if err != nil {
+		return 0, err
 	}
 	n, err := io.ReadFull(z, dst)
 	inflaters.Put(z)

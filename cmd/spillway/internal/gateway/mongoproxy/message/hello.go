@@ -2,6 +2,7 @@ package message
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/seed90641741/spillway/internal/mongowire"
@@ -23,8 +24,8 @@ func NewHandshake(doc []byte) (h Handshake) {
 	for key, v := range mongowire.Elements(doc) {
 		switch string(key) {
 		case "client":
-			h.Application = name(mongowire.Lookup(mongowire.Lookup(v.Document(), "application").Document(), "name"))
-			h.Driver = name(mongowire.Lookup(mongowire.Lookup(v.Document(), "driver").Document(), "name"))
+			h.Application = name(mongowire.Lookup(mongowire.Lookup(v.Document(), "application").Document(), "name").Text())
+			h.Driver = name(mongowire.Lookup(mongowire.Lookup(v.Document(), "driver").Document(), "name").Text())
 		case "backpressure":
 			n, number := v.Number() // a version; 0 is none
 			h.Backpressure = v.True() || v.Kind != mongowire.KindBoolean && !(number && n == 0)
@@ -35,21 +36,13 @@ func NewHandshake(doc []byte) (h Handshake) {
 	return h
 }
 
-func name(v mongowire.Value) string {
-	text := v.Text()
-	return string(text[:min(len(text), maxName)])
-}
+func name(text []byte) string { return string(text[:min(len(text), maxName)]) }
 
-// ofSet reports whether a field of a hello describes a replica set. Sharded clusters and
-// standalones do not send these fields.
-func ofSet(field string) bool {
-	switch field {
-	case "setName", "setVersion", "hosts", "passives", "arbiters", "primary", "me", "electionId", "isreplicaset",
-		"secondary", "arbiterOnly", "passive", "hidden", "tags", "secondaryDelaySecs", "slaveDelay":
-		return true
-	default:
-		return false
-	}
+// ofSet are the fields of a hello that describe a replica set. Sharded clusters and
+// standalones do not send them.
+var ofSet = []string{
+	"setName", "setVersion", "hosts", "passives", "arbiters", "primary", "me", "electionId", "isreplicaset",
+	"secondary", "arbiterOnly", "passive", "hidden", "tags", "secondaryDelaySecs", "slaveDelay",
 }
 
 // A Mask is a set of changes to the answer to a hello. In any case it removes snappy from the
@@ -66,7 +59,7 @@ func (m Mask) Apply(doc []byte) []byte {
 	member, service := false, m.Service == [12]byte{}
 	for key, v := range mongowire.Elements(doc) {
 		field := string(key)
-		if m.Hide && ofSet(field) {
+		if m.Hide && slices.Contains(ofSet, field) {
 			member = member || field == "setName" || field == "isreplicaset"
 			continue
 		}
@@ -100,18 +93,18 @@ func compressors(list mongowire.Value) (names []string) {
 // its mechanism says so: SCRAM, PLAIN, and X.509 where it is given.
 func Claimant(doc []byte) string {
 	payload := mongowire.Lookup(doc, "payload").Binary()
-	mechanism := mongowire.Lookup(doc, "mechanism").Text()
-	var user []byte
-	switch {
+	switch mechanism := mongowire.Lookup(doc, "mechanism").Text(); {
 	case bytes.HasPrefix(mechanism, []byte("SCRAM-")):
 		_, rest, _ := bytes.Cut(payload, []byte(",n=")) // after the GS2 header, n,,
-		user, _, _ = bytes.Cut(rest, []byte{','})
+		user, _, _ := bytes.Cut(rest, []byte{','})
+		return strings.NewReplacer("=2C", ",", "=3D", "=").Replace(name(user))
 	case string(mechanism) == "PLAIN":
 		_, rest, _ := bytes.Cut(payload, []byte{0})
-		user, _, _ = bytes.Cut(rest, []byte{0})
-		return string(user[:min(len(user), maxName)])
+		user, _, _ := bytes.Cut(rest, []byte{0})
+		return name(user)
 	case string(mechanism) == "MONGODB-X509", mechanism == nil: // of the others no server reads the field
-		return name(mongowire.Lookup(doc, "user"))
+		return name(mongowire.Lookup(doc, "user").Text())
+	default:
+		return ""
 	}
-	return strings.NewReplacer("=2C", ",", "=3D", "=").Replace(string(user[:min(len(user), maxName)]))
 }

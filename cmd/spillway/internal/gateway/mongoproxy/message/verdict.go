@@ -1,8 +1,6 @@
 package message
 
 import (
-	"encoding/binary"
-	"math"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -64,74 +62,46 @@ func (v Verdict) Failure() fault.Failure {
 
 // Judge reads an answer. Answers that are too long for a failure are no failure. Where one
 // is compressed it is only expanded if it is that short, or if several may follow one
-// another.
+// another. A malformed document is no failure: the client will report it.
 func Judge(f Frame, scratch []byte, stream bool) (v Verdict, err error) {
-	payload, whole := f.Head[mongowire.HeaderSize:], f.Rest == 0
-	code := f.OpCode
-	if code == mongowire.OpCompressed {
-		z, ok := mongowire.ParseCompressed(payload)
-		if !ok {
-			return v, errCompressed
-		}
-		if !stream && z.Size > errorSize {
+	if f.OpCode == mongowire.OpCompressed && !stream {
+		if z, ok := mongowire.ParseCompressed(f.Head[mongowire.HeaderSize:]); ok && z.Size > errorSize {
 			return v, nil
 		}
-		if payload, err = expand(scratch, z); err != nil {
-			return v, err
-		}
-		code, whole = z.OpCode, whole && len(payload) == z.Size
 	}
-	var doc []byte
-	switch {
-	case code == mongowire.OpMsg && len(payload) > 9:
-		v.More = binary.LittleEndian.Uint32(payload)&mongowire.MoreToCome != 0
-		doc = payload[5:]
-	case code == mongowire.OpReply && len(payload) > 24:
-		doc = payload[20:]
-	default:
+	code, payload, total, err := f.open(scratch)
+	if err != nil {
+		return v, err
+	}
+	flags, doc, ok := answer(code, payload)
+	if !ok {
 		return v, errMessage
 	}
-	if whole {
-		v.Read(doc)
+	if len(payload) == total {
+		v.read(doc)
 	}
+	v.More = flags&mongowire.MoreToCome != 0
 	return v, nil
 }
 
-// Read reads the document of an answer. A malformed document is no failure: the client will
-// report it.
-func (v *Verdict) Read(doc []byte) {
-	for key, value := range mongowire.Elements(doc) {
-		switch string(key) {
-		case "ok":
-			if value.True() {
-				*v = Verdict{More: v.More}
-				return
-			}
-			v.Failed = true
-		case "code":
-			if n, ok := value.Number(); ok {
-				v.Code = int32(n)
-			}
-		case "errorLabels":
-			v.labels(value.Array())
-		case "baseBackoffMS":
-			if ms, ok := value.Number(); ok && ms > 0 {
-				v.Base = time.Duration(math.Min(ms, 10_000) * float64(time.Millisecond))
-			}
-		}
+// read reads the document of an answer.
+func (v *Verdict) read(doc []byte) {
+	if ok := mongowire.Lookup(doc, "ok"); ok.Kind == 0 || ok.True() {
+		return
 	}
-	if !v.Failed { // there was no ok at all
-		v.Overloaded, v.Retryable = false, false
+	v.Failed = true
+	if n, ok := mongowire.Lookup(doc, "code").Number(); ok {
+		v.Code = int32(n)
 	}
-}
-
-func (v *Verdict) labels(array []byte) {
-	for _, label := range mongowire.Elements(array) {
+	for _, label := range mongowire.Elements(mongowire.Lookup(doc, "errorLabels").Array()) {
 		switch string(label.Text()) {
 		case "SystemOverloadedError":
 			v.Overloaded = true
 		case "RetryableError":
 			v.Retryable = true
 		}
+	}
+	if ms, ok := mongowire.Lookup(doc, "baseBackoffMS").Number(); ok && ms > 0 {
+		v.Base = time.Duration(min(ms, 10_000) * float64(time.Millisecond))
 	}
 }

@@ -26,15 +26,12 @@ type Server struct {
 	Address string
 	ID      [12]byte // by which drivers behind a load balancer know it
 
-	trouble atomic.Int64 // when it failed or was overloaded last, in Unix nanoseconds
-	gone    atomic.Bool  // from the configuration
-	load    load
+	trouble atomic.Int64           // when it failed or was overloaded last, in Unix nanoseconds
+	gone    atomic.Bool            // from the configuration
 	failure atomic.Pointer[string] // why the last connection was not made; nil: it was
 	conns   int                    // under the mutex of its Set
-}
 
-// A load counts the commands that are sent to a server, hello and authentication apart.
-type load struct {
+	// The commands that are sent to it, hello and authentication apart.
 	busy                   atomic.Int64
 	total, errors, answers atomic.Uint64
 	took                   atomic.Int64 // for all answers, in nanoseconds
@@ -44,22 +41,21 @@ type load struct {
 func (x *Server) Gone() bool { return x.gone.Load() }
 
 // Begin counts a command that is sent to the server. [Server.End] must be called exactly once for it.
-func (x *Server) Begin() { x.load.busy.Add(1) }
+func (x *Server) Begin() { x.busy.Add(1) }
 
 // End counts the end of a command with an outcome. timed says whether its duration is the server's.
 func (x *Server) End(began time.Time, o spillway.Outcome, timed bool) {
-	l := &x.load
 	if o == spillway.OutcomeOverloaded {
 		x.trouble.Store(time.Now().UnixNano())
 	}
-	l.busy.Add(-1)
-	l.total.Add(1)
+	x.busy.Add(-1)
+	x.total.Add(1)
 	if o == spillway.OutcomeFailed || o == spillway.OutcomeOverloaded || o == spillway.OutcomeTimedOut {
-		l.errors.Add(1)
+		x.errors.Add(1)
 	}
 	if timed {
-		l.answers.Add(1)
-		l.took.Add(int64(time.Since(began)))
+		x.answers.Add(1)
+		x.took.Add(int64(time.Since(began)))
 	}
 }
 
@@ -69,10 +65,9 @@ func (e *Set) Stats() []upstream.EndpointStats {
 	defer e.mu.Unlock()
 	all := make([]upstream.EndpointStats, 0, len(e.all))
 	for _, x := range e.all {
-		l := &x.load
 		s := upstream.EndpointStats{
-			Address: x.Address, Busy: int(l.busy.Load()), Total: l.total.Load(), Errors: l.errors.Load(),
-			Answers: l.answers.Load(), Took: time.Duration(l.took.Load()),
+			Address: x.Address, Busy: int(x.busy.Load()), Total: x.total.Load(), Errors: x.errors.Load(),
+			Answers: x.answers.Load(), Took: time.Duration(x.took.Load()),
 		}
 		if why := x.failure.Load(); why != nil {
 			s.Failed, s.Trouble = true, *why
