@@ -17,18 +17,25 @@ func (c Conn) NetConn() net.Conn { return c.Conn }
 // ReadFrom implements [io.ReaderFrom]: the kernel can send a file by itself.
 func (c Conn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(c.Conn, r) }
 
+// Find returns the first connection that is a T: c, or one underneath.
+func Find[T any](c net.Conn) (found T, ok bool) {
+	for {
+		if found, ok = c.(T); ok {
+			return found, true
+		}
+		x, wraps := c.(interface{ NetConn() net.Conn })
+		if !wraps {
+			return found, false
+		}
+		c = x.NetConn()
+	}
+}
+
 // Reset closes a connection so that its client gets an error at once, and the kernel keeps no
 // state of it.
 func Reset(c net.Conn) {
-	for under := c; ; {
-		if t, ok := under.(*net.TCPConn); ok {
-			_ = t.SetLinger(0) // without it the connection is closed all the same
-		}
-		x, ok := under.(interface{ NetConn() net.Conn })
-		if !ok {
-			break
-		}
-		under = x.NetConn()
+	if t, ok := Find[*net.TCPConn](c); ok {
+		_ = t.SetLinger(0) // without it the connection is closed all the same
 	}
 	_ = c.Close() // nothing is sent any more
 }

@@ -42,6 +42,15 @@ func TestConn(t *testing.T) {
 	if c.NetConn() != net.Conn(under) {
 		t.Error("another connection is underneath")
 	}
+	if found, ok := Find[*files](c); !ok || found != under {
+		t.Error("the connection underneath is not found")
+	}
+	if _, ok := Find[*net.TCPConn](c); ok {
+		t.Error("found a connection that is not there")
+	}
+	if found, ok := Find[net.Conn](c); !ok || found != net.Conn(c) {
+		t.Error("the outermost connection is not the first")
+	}
 	if err := (Conn{struct{ net.Conn }{}}).CloseWrite(); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("closed the sending side of a connection that has none: %v", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"net"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/netconn"
 )
 
 // Grace is how long a connection is idle before a drain closes it: what its client has sent by
@@ -65,14 +67,8 @@ func (c *clientConn) arriving(heard int64) bool {
 // wireOf returns the connection underneath that notes when bytes arrive. Without one it returns
 // a new one, which knows of no bytes.
 func wireOf(c net.Conn) *conn {
-	for under := c; ; {
-		if wire, ok := under.(*conn); ok {
-			return wire
-		}
-		x, ok := under.(interface{ NetConn() net.Conn })
-		if !ok {
-			return &conn{Conn: c}
-		}
-		under = x.NetConn()
+	if wire, ok := netconn.Find[*conn](c); ok {
+		return wire
 	}
+	return &conn{Conn: c}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/servers"
 	"github.com/seed90641741/spillway/internal/mongowire"
+	"github.com/seed90641741/spillway/internal/netconn"
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
@@ -125,7 +126,10 @@ func (c *conn) open() error {
 			return clientError(err)
 		}
 	}
-	plain := link.Underneath(c.socket)
+	plain := c.socket
+	if tcp, ok := netconn.Find[*net.TCPConn](plain); ok {
+		plain = tcp // the kernel may copy from it
+	}
 	if t := c.settings.tls; t != nil {
 		secure := tls.Server(plain, t)
 		if err := secure.HandshakeContext(c.ctx); err != nil {

@@ -304,14 +304,3 @@ func (l *Link) sink() io.Writer {
 	}
 	return l.Conn
 }
-
-// Underneath returns the underlying connection, without the wrapper that counts it.
-func Underneath(c net.Conn) net.Conn {
-	for {
-		x, ok := c.(interface{ NetConn() net.Conn })
-		if !ok {
-			return c
-		}
-		c = x.NetConn()
-	}
-}

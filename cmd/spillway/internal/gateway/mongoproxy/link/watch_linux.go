@@ -5,6 +5,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed90641741/spillway/internal/netconn"
 )
 
 // HungUp reports whether the other side of a connection has closed it. It reads
@@ -22,7 +24,7 @@ func full(c net.Conn) bool {
 
 // poll asks the kernel for the state of a connection, if that can be asked.
 func poll(c net.Conn, events int16) (state int16, ok bool) {
-	s, ok := Underneath(c).(syscall.Conn)
+	s, ok := netconn.Find[syscall.Conn](c)
 	if !ok {
 		return 0, false
 	}
