@@ -2,8 +2,6 @@ package httpproxy
 
 import (
 	"cmp"
-	"context"
-	"reflect"
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
@@ -14,12 +12,10 @@ import (
 
 // A tuning is a limit that adapts to the capacity of a cluster. It implements [tuner.Limit].
 type tuning struct {
-	proxy  *Proxy
-	name   string // of the cluster
-	config tune.Config
-	limit  string // config.TuneRate or config.TuneInFlight
-	tuner  *tuner.Tuner
-	cancel context.CancelFunc
+	proxy *Proxy
+	name  string // of the cluster
+	limit string // config.TuneRate or config.TuneInFlight
+	tuner *tuner.Tuner
 
 	window  tuner.Window
 	dropped uint64 // by the limit in flight, until the last reading
@@ -36,42 +32,30 @@ func (p *Proxy) tune() {
 			continue
 		}
 		t, limit := former[x.Name], cmp.Or(x.Tune.Limit, config.TuneRate)
-		if t == nil || t.limit != limit || !reflect.DeepEqual(t.config, c) {
+		if t == nil || t.limit != limit || !t.tuner.Follows(c) {
 			t = p.newTuning(x.Name, c, limit)
 		}
 		p.tunings[x.Name] = t
-		p.impossible(t.put(t.tuner.Limit())) // the configuration has put it back
+		p.impossible(t.Set(t.tuner.Limit())) // the configuration has put it back
 	}
 	for name, t := range former {
 		if p.tunings[name] != t {
-			t.cancel()
+			t.tuner.Stop()
 		}
 	}
 }
 
+// newTuning starts a tuning. The lock is held: nothing reads the tuner before it is there.
 func (p *Proxy) newTuning(name string, c tune.Config, limit string) *tuning {
-	t := &tuning{proxy: p, name: name, config: c, limit: limit}
+	t := &tuning{proxy: p, name: name, limit: limit, window: tuner.Window{Signals: c.Signals}}
 	var err error
-	t.tuner, err = tuner.New(tuner.Config{Name: name + " " + limit, Tune: c, Limit: t, Logger: p.logger})
+	t.tuner, err = tuner.Start(p.base, &p.running, tuner.Config{Name: name + " " + limit, Tune: c, Limit: t, Lock: &p.mu, Logger: p.logger})
 	p.impossible(err) // it was checked
-	var ctx context.Context
-	ctx, t.cancel = context.WithCancel(p.base)
-	p.running.Go(func() { t.tuner.Run(ctx) })
 	return t
 }
 
 // Set implements [tuner.Limit].
-func (t *tuning) Set(ctx context.Context, limit float64) error {
-	t.proxy.mu.Lock()
-	defer t.proxy.mu.Unlock()
-	if ctx.Err() != nil {
-		return nil // another one has taken its place
-	}
-	return t.put(limit)
-}
-
-// put puts a limit in force. The lock is held.
-func (t *tuning) put(limit float64) error {
+func (t *tuning) Set(limit float64) error {
 	p := t.proxy
 	if t.limit == config.TuneInFlight {
 		p.clusters[t.name].Current().Limiter().SetMaxRequests(uint32(limit))
@@ -90,10 +74,10 @@ func (t *tuning) put(limit float64) error {
 }
 
 // Read implements [tuner.Limit].
-func (t *tuning) Read(_ context.Context, now time.Time, values []float64) (used float64) {
+func (t *tuning) Read(now time.Time, values []float64) (used float64) {
 	m, dropped, share := t.count(now)
 	waiting := m.Waiting()
-	served := t.window.Read(now, &m.Counts, t.config.Signals, values, waiting > 0)
+	served := t.window.Read(now, &m.Counts, values, waiting > 0)
 	switch {
 	case t.limit == config.TuneRate:
 		return served * share

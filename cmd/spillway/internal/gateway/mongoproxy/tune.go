@@ -1,22 +1,17 @@
 package mongoproxy
 
 import (
-	"context"
-	"reflect"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
-	"github.com/seed90641741/spillway/tune"
 )
 
 // A tuning is a request limiter whose rate adapts to the capacity of the servers. It
 // implements [tuner.Limit].
 type tuning struct {
 	listener *listener
-	config   tune.Config
 	tuner    *tuner.Tuner
-	cancel   context.CancelFunc
 	meter    tuner.Meter
 	underWay atomic.Int64 // commands that the meter will count
 	window   tuner.Window
@@ -28,26 +23,24 @@ type tuning struct {
 func (l *listener) retune(s *settings) error {
 	c, ok := s.config.Tuning()
 	if t := l.tuning.Load(); t != nil {
-		if ok && reflect.DeepEqual(t.config, c) {
+		if ok && t.tuner.Follows(c) {
 			return nil
 		}
-		t.cancel()
+		t.tuner.Stop()
 		l.tuning.Store(nil)
 	}
 	if !ok {
 		return nil
 	}
-	t := &tuning{listener: l, config: c}
+	t := &tuning{listener: l, window: tuner.Window{Signals: c.Signals}}
 	var err error
-	t.tuner, err = tuner.New(tuner.Config{Name: s.config.Name + " ingressRequestAdmissionRatePerSec", Tune: c, Limit: t, Logger: l.logger})
-	if err != nil {
-		return err
+	t.tuner, err = tuner.Start(l.base, &l.running, tuner.Config{
+		Name: s.config.Name + " ingressRequestAdmissionRatePerSec", Tune: c, Limit: t, Lock: &l.tune, Logger: l.logger,
+	})
+	if err == nil {
+		l.tuning.Store(t)
 	}
-	var ctx context.Context
-	ctx, t.cancel = context.WithCancel(l.base)
-	l.running.Go(func() { t.tuner.Run(ctx) })
-	l.tuning.Store(t)
-	return nil
+	return err
 }
 
 // begin counts a command that is sent; a nil tuning counts none.
@@ -75,19 +68,14 @@ func (t *tuning) end(took time.Duration, a answered, err error) {
 }
 
 // Set implements [tuner.Limit].
-func (t *tuning) Set(ctx context.Context, _ float64) error {
+func (t *tuning) Set(float64) error {
 	l := t.listener
-	l.tune.Lock()
-	defer l.tune.Unlock()
-	if ctx.Err() != nil {
-		return nil // another one has taken its place
-	}
 	return l.gate.Update(l.ingress(l.settings.Load())) // with the limit that the tuner has
 }
 
 // Read implements [tuner.Limit].
-func (t *tuning) Read(_ context.Context, now time.Time, values []float64) (used float64) {
-	served := t.window.Read(now, &t.meter, t.config.Signals, values, t.underWay.Load() > 0)
+func (t *tuning) Read(now time.Time, values []float64) (used float64) {
+	served := t.window.Read(now, &t.meter, values, t.underWay.Load() > 0)
 	s := t.listener.gate.Stats(now).RateLimit
 	admitted, exempted := float64(s.AdmittedTotal-t.admitted), float64(s.ExemptedTotal-t.exempted)
 	t.admitted, t.exempted = s.AdmittedTotal, s.ExemptedTotal

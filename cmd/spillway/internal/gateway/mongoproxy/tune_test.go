@@ -85,15 +85,15 @@ func TestTuneReads(t *testing.T) {
 		break
 	}
 	x, now, values := l.tuning.Load(), time.Now(), []float64{0}
-	x.Read(t.Context(), now, values)
-	if x.Read(t.Context(), now.Add(time.Minute), values); values[0] != 0 {
+	x.Read(now, values)
+	if x.Read(now.Add(time.Minute), values); values[0] != 0 {
 		t.Errorf("at rest the latency is %v ms", values[0])
 	}
 	q := f.dial()
 	q.ask(helloOf("exempt"))
 	q.send(msg(50, 0, ping))
 	<-asked
-	if x.Read(t.Context(), now.Add(2*time.Minute), values); values[0] < 60_000 {
+	if x.Read(now.Add(2*time.Minute), values); values[0] < 60_000 {
 		t.Errorf("while a command hangs for a minute the latency is %v ms", values[0])
 	}
 	close(proceed)
@@ -131,7 +131,7 @@ func TestTuneIgnoresTheExempt(t *testing.T) {
 		break
 	}
 	x, now, values := l.tuning.Load(), time.Now(), []float64{0}
-	x.Read(t.Context(), now, values)
+	x.Read(now, values)
 	p, q := f.dial(), f.dial()
 	p.ask(helloOf("exempt"))
 	q.ask(helloOf("web"))
@@ -143,7 +143,7 @@ func TestTuneIgnoresTheExempt(t *testing.T) {
 			q.ask(msg(int32(i), 0, ping))
 		}
 		now = now.Add(time.Second)
-		if used := x.Read(t.Context(), now, values); used != float64(of.limited) {
+		if used := x.Read(now, values); used != float64(of.limited) {
 			t.Errorf("%+v: %v are used", of, used)
 		}
 	}

@@ -42,9 +42,10 @@ func (m *Meter) End(took time.Duration, how Ending) {
 // Ended returns how many requests have ended.
 func (m *Meter) Ended() uint64 { return m.ended.Load() }
 
-// A Window is what a [Meter] has counted since the last Read. The zero Window is ready for
-// use. It is for one goroutine.
+// A Window is what a [Meter] has counted since the last Read. It is for one goroutine.
 type Window struct {
+	Signals []tune.Signal // that it reads
+
 	meter                   *Meter
 	at                      time.Time
 	ended, served, rejected uint64
@@ -54,11 +55,11 @@ type Window struct {
 	alive   time.Time // when something last ended, or nothing was in flight
 }
 
-// Read puts the values of the signals of a configuration into values, NaN the first time that
+// Read puts the values of the signals into values, NaN the first time that
 // it sees the Meter, and returns how many requests were served per second. waits says that
 // requests are in flight: while none of them ends, the latency is at least the time since the
 // last one ended.
-func (w *Window) Read(now time.Time, m *Meter, signals []tune.Signal, values []float64, waits bool) (served float64) {
+func (w *Window) Read(now time.Time, m *Meter, values []float64, waits bool) (served float64) {
 	was := *w
 	w.ended, w.served, w.rejected, w.sum = m.ended.Load(), m.served.Load(), m.rejected.Load(), m.latency.Load()
 	w.meter, w.at = m, now
@@ -78,7 +79,7 @@ func (w *Window) Read(now time.Time, m *Meter, signals []tune.Signal, values []f
 	default:
 		w.latency = max(w.latency, now.Sub(w.alive).Seconds()*1000)
 	}
-	for i, s := range signals {
+	for i, s := range w.Signals {
 		switch s.Name {
 		case config.SignalLatency:
 			values[i] = w.latency

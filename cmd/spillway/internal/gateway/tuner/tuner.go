@@ -10,6 +10,8 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"reflect"
+	"sync"
 	"time"
 
 	"github.com/seed90641741/spillway/tune"
@@ -20,9 +22,9 @@ type Limit interface {
 	// Read puts the values of the signals into values, NaN where one is not known,
 	// and returns how much of the limit is used, as [tune.Tuner.Read] takes them. All
 	// of it is of the time since the last call, which ends at now.
-	Read(ctx context.Context, now time.Time, values []float64) (used float64)
-	// Set puts the limit in force.
-	Set(ctx context.Context, limit float64) error
+	Read(now time.Time, values []float64) (used float64)
+	// Set puts the limit in force. The lock of the [Config] is held.
+	Set(limit float64) error
 }
 
 // Config is the configuration of a [Tuner].
@@ -30,36 +32,44 @@ type Config struct {
 	Name   string // of the limit, for the log
 	Tune   tune.Config
 	Limit  Limit
+	Lock   sync.Locker // of what the limit is part of
 	Logger *slog.Logger
 }
 
-// A Tuner adjusts a limit. It is safe for concurrent use; make one with [New].
+// A Tuner adjusts a limit. It is safe for concurrent use; make one with [Start].
 type Tuner struct {
-	config   Config
-	tuner    *tune.Tuner
-	interval time.Duration
-	values   []float64
-	set      float64   // what it was set to, successfully
-	at       time.Time // when
-	failing  bool
+	config  Config
+	tuner   *tune.Tuner
+	cancel  context.CancelFunc
+	values  []float64
+	set     float64   // what it was set to, successfully
+	at      time.Time // when
+	failing bool
 }
 
-// New returns a Tuner, or an error if its configuration is invalid.
-func New(c Config) (*Tuner, error) {
+// Start returns a Tuner that adjusts its limit, in running, until ctx ends or it is stopped; or an error if
+// its configuration is invalid.
+func Start(ctx context.Context, running *sync.WaitGroup, c Config) (*Tuner, error) {
 	engine, err := tune.New(c.Tune)
 	if err != nil {
 		return nil, err
 	}
 	reaction := cmp.Or(c.Tune.Reaction, 500*time.Millisecond)
-	return &Tuner{
-		config: c, tuner: engine, set: engine.Limit(),
-		interval: max(reaction/2, time.Millisecond), values: make([]float64, len(c.Tune.Signals)),
-	}, nil
+	t := &Tuner{config: c, tuner: engine, set: engine.Limit(), values: make([]float64, len(c.Tune.Signals))}
+	ctx, t.cancel = context.WithCancel(ctx)
+	running.Go(func() { t.run(ctx, max(reaction/2, time.Millisecond)) })
+	return t, nil
 }
 
-// Run reads and adjusts the limit until ctx ends. Call it once.
-func (t *Tuner) Run(ctx context.Context) {
-	ticks := time.NewTicker(t.interval)
+// Stop ends the Tuner. If the lock is held, the limit is not set any more.
+func (t *Tuner) Stop() { t.cancel() }
+
+// Follows reports whether the Tuner does what a configuration says.
+func (t *Tuner) Follows(c tune.Config) bool { return reflect.DeepEqual(t.config.Tune, c) }
+
+// run reads and adjusts the limit until ctx ends.
+func (t *Tuner) run(ctx context.Context, interval time.Duration) {
+	ticks := time.NewTicker(interval)
 	defer ticks.Stop()
 	for {
 		select {
@@ -73,7 +83,7 @@ func (t *Tuner) Run(ctx context.Context) {
 
 // step reads the signals and adjusts the limit once.
 func (t *Tuner) step(ctx context.Context, now time.Time) {
-	used := t.config.Limit.Read(ctx, now, t.values)
+	used := t.config.Limit.Read(now, t.values)
 	if ctx.Err() != nil {
 		return
 	}
@@ -88,10 +98,13 @@ func (t *Tuner) step(ctx context.Context, now time.Time) {
 
 // put sets the limit.
 func (t *Tuner) put(ctx context.Context, now time.Time, limit float64) {
-	err := t.config.Limit.Set(ctx, limit)
+	t.config.Lock.Lock()
+	defer t.config.Lock.Unlock()
+	if ctx.Err() != nil {
+		return // another one may have taken its place
+	}
+	err := t.config.Limit.Set(limit)
 	switch {
-	case ctx.Err() != nil:
-		return
 	case err != nil:
 		if !t.failing {
 			t.config.Logger.Error("a limit cannot be set", "limit", t.config.Name, "to", limit, "error", err)

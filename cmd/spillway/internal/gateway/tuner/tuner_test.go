@@ -2,7 +2,6 @@ package tuner_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"log/slog"
 	"math"
@@ -25,14 +24,14 @@ type fake struct {
 	err     error
 }
 
-func (f *fake) Read(_ context.Context, _ time.Time, values []float64) float64 {
+func (f *fake) Read(_ time.Time, values []float64) float64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	values[0] = f.latency
 	return f.limit
 }
 
-func (f *fake) Set(_ context.Context, limit float64) error {
+func (f *fake) Set(limit float64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.sets++
@@ -60,19 +59,17 @@ func (f *fake) meddle(limit float64) {
 func run(t *testing.T, enforce bool, do func(f *fake, x *tuner.Tuner, log *bytes.Buffer)) {
 	synctest.Test(t, func(t *testing.T) {
 		f, log := &fake{latency: 50, limit: 100}, new(bytes.Buffer)
-		x, err := tuner.New(tuner.Config{
-			Name: "web", Limit: f, Logger: slog.New(slog.NewTextHandler(log, nil)),
+		var running sync.WaitGroup
+		x, err := tuner.Start(t.Context(), &running, tuner.Config{
+			Name: "web", Limit: f, Lock: new(sync.Mutex), Logger: slog.New(slog.NewTextHandler(log, nil)),
 			Tune: tune.Config{Limit: 100, Signals: []tune.Signal{{Name: "latency", Unit: "ms", Target: 50}}, Enforce: enforce},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); x.Run(ctx) }()
 		do(f, x, log)
-		cancel()
-		<-done
+		x.Stop()
+		running.Wait()
 	})
 }
 
@@ -143,7 +140,7 @@ func TestWhatCannotBeSetIsTriedAgain(t *testing.T) {
 }
 
 func TestWrongConfig(t *testing.T) {
-	if _, err := tuner.New(tuner.Config{}); err == nil || !strings.Contains(err.Error(), "Limit is 0") {
+	if _, err := tuner.Start(t.Context(), new(sync.WaitGroup), tuner.Config{}); err == nil || !strings.Contains(err.Error(), "Limit is 0") {
 		t.Errorf("error %v", err)
 	}
 }
