@@ -16,6 +16,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/drain"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/lines"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
@@ -63,7 +64,7 @@ type Proxy struct {
 	connect  Connect
 	quotas   *quotas.Set
 	running  sync.WaitGroup // servers, and what was replaced and has still to end
-	former   sync.WaitGroup // listeners that were replaced, as long as they drain
+	former   drain.Users    // listeners that were replaced, as long as they drain
 
 	mu      sync.Mutex // one change at a time
 	closed  bool
@@ -147,17 +148,18 @@ func (p *Proxy) Drain(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.config.DrainTimeout)
 	defer cancel()
-	var all sync.WaitGroup
-	errs := make(chan error, len(p.listeners)+1)
+	ends := make(chan error, len(p.listeners))
 	for _, l := range p.listeners {
-		all.Go(func() { errs <- l.drain(ctx) })
+		go func() { ends <- l.drain(ctx) }()
 	}
-	all.Go(func() { errs <- p.leaveFormer(ctx) })
-	all.Wait()
-	close(errs)
 	var err error
-	for e := range errs {
-		err = errors.Join(err, e)
+	select {
+	case <-p.former.Retire():
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	for range p.listeners {
+		err = errors.Join(err, <-ends)
 	}
 	p.cancel() // of requests that have taken their connection over, too
 	for _, g := range p.gates {
@@ -169,21 +171,6 @@ func (p *Proxy) Drain(ctx context.Context) error {
 	p.running.Wait()
 	p.leave(p.plane)
 	return err
-}
-
-// leaveFormer waits until replaced listeners have drained, or until ctx is done.
-func (p *Proxy) leaveFormer(ctx context.Context) error {
-	gone := make(chan struct{})
-	go func() {
-		p.former.Wait() // ends with the requests at the latest
-		close(gone)
-	}()
-	select {
-	case <-gone:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // Stats is a snapshot of a [Proxy].

@@ -215,9 +215,9 @@ func (p *Proxy) end(n *state) {
 	var former sync.WaitGroup
 	for name, l := range p.listeners {
 		if n.listeners[name] != l {
-			p.former.Add(1)
+			p.former.Enter() // always true: after Drain there are no changes
 			former.Go(func() {
-				defer p.former.Done()
+				defer p.former.Leave()
 				ctx, cancel := context.WithTimeout(p.base, n.config.DrainTimeout)
 				defer cancel()
 				if err := l.drain(ctx); err != nil {
