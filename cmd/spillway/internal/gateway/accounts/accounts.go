@@ -5,11 +5,11 @@ package accounts
 
 import (
 	"cmp"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/capped"
 )
 
 // An Account is what happened to a request.
@@ -96,9 +96,8 @@ type End struct {
 // It is safe for concurrent use; counting takes no lock and allocates nothing.
 type Book struct {
 	offered  atomic.Uint64
-	unplaced Counts                            // of requests without a place
-	mu       sync.Mutex                        // held while a place is added
-	places   atomic.Pointer[map[Place]*Counts] // is replaced, and not changed
+	unplaced Counts // of requests without a place
+	places   capped.Map[Place, Counts]
 }
 
 // Begin counts a request that is offered. [Book.End] must be called exactly once for it.
@@ -118,7 +117,8 @@ type Totals struct {
 // Read returns the accounts. Requests go on meanwhile: what has ended is read first, so that it
 // is never more than what was offered.
 func (b *Book) Read() (t Totals) {
-	for _, c := range b.counts() {
+	b.unplaced.addTo(&t)
+	for _, c := range b.places.All() {
 		c.addTo(&t)
 	}
 	t.Offered = b.offered.Load()

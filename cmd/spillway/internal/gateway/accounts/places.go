@@ -2,7 +2,6 @@ package accounts
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -23,7 +22,6 @@ var Elsewhere = Place{"other", "other", "other"}
 
 // Counts are the accounts of one place. They are safe for concurrent use.
 type Counts struct {
-	place    Place
 	ended    [Count][spillway.Criticalities]atomic.Uint64
 	retried  [Count]atomic.Uint64
 	rejected [Reasons]atomic.Uint64
@@ -31,46 +29,7 @@ type Counts struct {
 }
 
 // At returns the counts of a place. It allocates for the first call of a place only.
-func (b *Book) At(p Place) *Counts {
-	if c := b.known(p); c != nil {
-		return c
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	more := make(map[Place]*Counts)
-	if all := b.places.Load(); all != nil {
-		maps.Copy(more, *all)
-	}
-	if _, ok := more[p]; !ok && len(more) >= MaxPlaces {
-		p = Elsewhere
-	}
-	if more[p] == nil {
-		more[p] = &Counts{place: p}
-		b.places.Store(&more)
-	}
-	return more[p]
-}
-
-// known returns the counts of a place that was asked for before, nil for another.
-func (b *Book) known(p Place) *Counts {
-	all := b.places.Load()
-	if all == nil {
-		return nil
-	}
-	if c := (*all)[p]; c != nil || len(*all) <= MaxPlaces {
-		return c
-	}
-	return (*all)[Elsewhere]
-}
-
-// counts returns the counts of requests without a place, and of each place.
-func (b *Book) counts() []*Counts {
-	all := []*Counts{&b.unplaced}
-	if places := b.places.Load(); places != nil {
-		all = slices.AppendSeq(all, maps.Values(*places))
-	}
-	return all
-}
+func (b *Book) At(p Place) *Counts { return b.places.Get(p, MaxPlaces, Elsewhere) }
 
 // end counts the end of a request.
 func (c *Counts) end(e *End) {
@@ -107,19 +66,25 @@ type PlaceTotal struct {
 	Latency  slow.Totals     // of Ended[Served]
 }
 
+// total returns the accounts of the place p.
+func (c *Counts) total(p Place) PlaceTotal {
+	var t Totals
+	c.addTo(&t)
+	all := PlaceTotal{Place: p, Rejected: t.Rejected, Latency: c.latency.Read()} // whatever has ended is in Latency
+	for a := range all.Ended {
+		all.Ended[a] = t.Of(Account(a))
+	}
+	return all
+}
+
 // Places returns the accounts of each place, in a fixed order. Requests without a place come
 // first, if there are any.
 func (b *Book) Places() (all []PlaceTotal) {
-	for _, c := range b.counts() {
-		var t Totals
-		c.addTo(&t)
-		place := PlaceTotal{Place: c.place, Rejected: t.Rejected, Latency: c.latency.Read()} // whatever has ended is in Latency
-		for a := range place.Ended {
-			place.Ended[a] = t.Of(Account(a))
-		}
-		if c != &b.unplaced || t.Sum() > 0 {
-			all = append(all, place)
-		}
+	if none := b.unplaced.total(Place{}); none.Ended != [Count]uint64{} {
+		all = append(all, none)
+	}
+	for p, c := range b.places.All() {
+		all = append(all, c.total(p))
 	}
 	slices.SortFunc(all, func(x, y PlaceTotal) int {
 		return cmp.Or(cmp.Compare(x.Listener, y.Listener), cmp.Compare(x.Cluster, y.Cluster), cmp.Compare(x.Route, y.Route))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/capped"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/histogram"
 	"github.com/seed90641741/spillway/internal/telemetry"
@@ -17,7 +18,7 @@ import (
 // for concurrent use, takes no lock but to count a rejection, and allocates nothing.
 type Collector struct {
 	accounts  accounts.Book
-	clusters  clusters                                          // events by cluster
+	clusters  capped.Map[string, telemetry.Counts]              // events by cluster
 	would     [len(sides)][spillway.Criticalities]atomic.Uint64 // rejections by gates that observe
 	retries   atomic.Uint64
 	latency   [len(telemetry.Roles)]histogram.Histogram // of requests that were served or late
@@ -25,6 +26,13 @@ type Collector struct {
 	slowest   atomic.Int64
 	byEnd     atomic.Pointer[[]string] // keys of calls
 }
+
+// maxClusters is the number of clusters with counts of their own. The configuration bounds the
+// names; this bounds the memory of a process whose configuration is often replaced.
+const maxClusters = 50
+
+// otherClusters is the name of the clusters beyond maxClusters.
+const otherClusters = "other"
 
 // The sides of gates, for rejections that gates would make: a request may meet one of each.
 var sides = [...]string{"server", "client"}
@@ -48,7 +56,7 @@ func (c *Collector) Accounts() *accounts.Book { return &c.accounts }
 // Observe implements [spillway.Observer].
 func (c *Collector) Observe(e spillway.Event) {
 	cluster, _, _ := strings.Cut(e.Call.Key, config.KeySeparator)
-	kind := c.clusters.of(cluster).Add(&e)
+	kind := c.clusters.Get(cluster, maxClusters, otherClusters).Add(&e)
 	if role := kind.Role(); role >= 0 && e.Latency > 0 {
 		c.latency[role].Add(e.Latency)
 	}
@@ -110,9 +118,12 @@ type Details struct {
 // Read returns what was counted so far. Counting goes on meanwhile, so sums may be off by the
 // requests of that moment.
 func (c *Collector) Read() (*Totals, Details) {
-	d := Details{Events: c.clusters.read(), Places: c.accounts.Places()}
+	d := Details{Events: make(map[string]*telemetry.Totals), Places: c.accounts.Places()}
 	t := &Totals{Accounts: c.accounts.Read(), Rejected: make(map[string]uint64), Retries: c.retries.Load(), Slowest: time.Duration(c.slowest.Swap(0))}
-	for name, events := range d.Events {
+	for name, counts := range c.clusters.All() {
+		events := new(telemetry.Totals)
+		counts.Read(events)
+		d.Events[name] = events
 		t.Rejected[name] = rejections(events)
 		t.Events.Add(events)
 	}
