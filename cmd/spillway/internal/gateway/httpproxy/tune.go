@@ -6,7 +6,6 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/tune"
 )
 
@@ -76,21 +75,20 @@ func (t *tuning) Set(limit float64) error {
 // Read implements [tuner.Limit].
 func (t *tuning) Read(now time.Time, values []float64) (used float64) {
 	m, dropped, share := t.count(now)
-	waiting := m.Waiting()
-	served := t.window.Read(now, &m.Counts, values, waiting > 0)
+	served := t.window.Read(now, m, values)
 	switch {
 	case t.limit == config.TuneRate:
 		return served * share
 	case dropped:
 		return t.tuner.Limit()
 	}
-	return float64(waiting)
+	return float64(m.Waiting())
 }
 
 // count returns the meter of the cluster, whether the limit in flight has dropped requests since the last
 // reading, and the share of the gate that has admitted the most requests since then, as each gate has its
 // own limit.
-func (t *tuning) count(now time.Time) (m *upstream.Meter, dropped bool, share float64) {
+func (t *tuning) count(now time.Time) (m *tuner.Meter, dropped bool, share float64) {
 	p := t.proxy
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,5 +102,5 @@ func (t *tuning) count(now time.Time) (m *upstream.Meter, dropped bool, share fl
 			most, all, g.counted = max(most, n-g.counted), all+n-g.counted, n
 		}
 	}
-	return u.Meter(), dropped, float64(max(most, 1)) / float64(max(all, 1))
+	return &u.Meter().Counts, dropped, float64(max(most, 1)) / float64(max(all, 1))
 }

@@ -78,8 +78,7 @@ func (l *listener) stats(now time.Time) Stats {
 		}
 	}
 	if t := l.tuning.Load(); t != nil {
-		x := t.tuner.Stats()
-		s.Tuner = &x
+		s.Tuner = new(t.tuner.Stats())
 	}
 	for r := range s.Closed {
 		s.Closed[r] = c.closed[r].Load()

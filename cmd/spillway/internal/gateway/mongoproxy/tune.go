@@ -1,7 +1,6 @@
 package mongoproxy
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
@@ -13,7 +12,6 @@ type tuning struct {
 	listener *listener
 	tuner    *tuner.Tuner
 	meter    tuner.Meter
-	underWay atomic.Int64 // commands that the meter will count
 	window   tuner.Window
 
 	admitted, exempted uint64 // at the latest reading
@@ -46,7 +44,7 @@ func (l *listener) retune(s *settings) error {
 // begin counts a command that is sent; a nil tuning counts none.
 func (t *tuning) begin() {
 	if t != nil {
-		t.underWay.Add(1)
+		t.meter.Begin()
 	}
 }
 
@@ -64,7 +62,6 @@ func (t *tuning) end(took time.Duration, a answered, err error) {
 		how = tuner.Served
 	}
 	t.meter.End(took, how)
-	t.underWay.Add(-1)
 }
 
 // Set implements [tuner.Limit].
@@ -75,7 +72,7 @@ func (t *tuning) Set(float64) error {
 
 // Read implements [tuner.Limit].
 func (t *tuning) Read(now time.Time, values []float64) (used float64) {
-	served := t.window.Read(now, &t.meter, values, t.underWay.Load() > 0)
+	served := t.window.Read(now, &t.meter, values)
 	s := t.listener.gate.Stats(now).RateLimit
 	admitted, exempted := float64(s.AdmittedTotal-t.admitted), float64(s.ExemptedTotal-t.exempted)
 	t.admitted, t.exempted = s.AdmittedTotal, s.ExemptedTotal

@@ -14,6 +14,7 @@ import (
 type Meter struct {
 	ended, served, rejected atomic.Uint64
 	latency                 atomic.Int64 // nanoseconds
+	waiting                 atomic.Int64 // requests in flight
 }
 
 // An Ending says how a request ended.
@@ -26,6 +27,9 @@ const (
 	Rejected // by the backend, as overloaded
 )
 
+// Begin counts a request that is sent. End must be called for it.
+func (m *Meter) Begin() { m.waiting.Add(1) }
+
 // End counts a request that has taken this long.
 func (m *Meter) End(took time.Duration, how Ending) {
 	m.latency.Add(int64(took))
@@ -37,7 +41,11 @@ func (m *Meter) End(took time.Duration, how Ending) {
 	case Failed:
 	}
 	m.ended.Add(1)
+	m.waiting.Add(-1)
 }
+
+// Waiting returns how many requests have not ended.
+func (m *Meter) Waiting() int64 { return m.waiting.Load() }
 
 // Ended returns how many requests have ended.
 func (m *Meter) Ended() uint64 { return m.ended.Load() }
@@ -56,11 +64,10 @@ type Window struct {
 }
 
 // Read puts the values of the signals into values, NaN the first time that
-// it sees the Meter, and returns how many requests were served per second. waits says that
-// requests are in flight: while none of them ends, the latency is at least the time since the
-// last one ended.
-func (w *Window) Read(now time.Time, m *Meter, values []float64, waits bool) (served float64) {
-	was := *w
+// it sees the Meter, and returns how many requests were served per second. While requests are in
+// flight and none of them ends, the latency is at least the time since the last one ended.
+func (w *Window) Read(now time.Time, m *Meter, values []float64) (served float64) {
+	was, waits := *w, m.Waiting() > 0 // what ends from here on may be counted below
 	w.ended, w.served, w.rejected, w.sum = m.ended.Load(), m.served.Load(), m.rejected.Load(), m.latency.Load()
 	w.meter, w.at = m, now
 	if was.meter != m {

@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -13,23 +12,18 @@ import (
 // until the headers of its answer arrive. An attempt without an answer counts with its
 // duration.
 type Meter struct {
-	Counts  tuner.Meter
-	next    http.RoundTripper
-	waiting atomic.Int64
+	Counts tuner.Meter
+	next   http.RoundTripper
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (m *Meter) RoundTrip(r *http.Request) (*http.Response, error) {
 	start := time.Now()
-	m.waiting.Add(1)
+	m.Counts.Begin()
 	answer, err := m.next.RoundTrip(r)
-	m.waiting.Add(-1)
 	m.Counts.End(time.Since(start), endingOf(answer, err, start))
 	return answer, err
 }
-
-// Waiting returns the number of attempts that wait for the headers of their answer.
-func (m *Meter) Waiting() int64 { return m.waiting.Load() }
 
 // endingOf returns the outcome of an attempt. A rejection of one customer says nothing about
 // the load.
