@@ -3,7 +3,6 @@ package httpproxy
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"time"
 
@@ -22,12 +21,9 @@ type Rehearsal struct {
 	change   *Change
 }
 
-// A dialFunc connects.
-type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
-
 // Rehearse returns a Rehearsal for a configuration with its defaults. It must be closed, after
 // its connections.
-func Rehearse(c *config.Config, l *config.Listener, dial dialFunc, o spillway.Observer) (*Rehearsal, error) {
+func Rehearse(c *config.Config, l *config.Listener, dial upstream.DialFunc, o spillway.Observer) (*Rehearsal, error) {
 	p := New(context.Background(), Config{Observer: o})
 	x := &Rehearsal{listener: listener{proxy: p}, change: p.newChange(c)}
 	err := x.change.rehearse(dial)
@@ -47,7 +43,7 @@ func Rehearse(c *config.Config, l *config.Listener, dial dialFunc, o spillway.Ob
 
 // rehearse makes clusters that send only requests: no health checks, and no fetches of load
 // reports. They learn no costs.
-func (n *Change) rehearse(dial dialFunc) error {
+func (n *Change) rehearse(dial upstream.DialFunc) error {
 	for _, named := range n.config.Clusters {
 		named.Health, named.LearnCosts = nil, nil
 		if l := named.Balance.LoadReports; l != nil {

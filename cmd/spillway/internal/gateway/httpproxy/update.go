@@ -67,12 +67,12 @@ func (n *Change) make() error {
 	}
 	for i := range n.config.Clusters {
 		if err := n.makeCluster(&n.config.Clusters[i]); err != nil {
-			return wrap("cluster", n.config.Clusters[i].Name, err)
+			return fmt.Errorf("cluster %s: %w", n.config.Clusters[i].Name, err)
 		}
 	}
 	for i := range n.config.Listeners {
 		if err := n.makeListener(&n.config.Listeners[i]); err != nil {
-			return wrap("listener", n.config.Listeners[i].Name, err)
+			return fmt.Errorf("listener %s: %w", n.config.Listeners[i].Name, err)
 		}
 	}
 	return nil
@@ -254,9 +254,6 @@ func (p *Proxy) retire(g *gate) {
 		}
 	})
 }
-
-// wrap adds the part of the configuration that an error was found in.
-func wrap(part, name string, err error) error { return fmt.Errorf("%s %s: %w", part, name, err) }
 
 // errNoPlane is returned if a configuration names a control plane and [Config].Connect is nil.
 var errNoPlane = errors.New("xds: there is no way to connect to a control plane")

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"context"
 	"crypto/tls"
 	"net"
 	"net/http"
@@ -271,7 +270,7 @@ func (e *endpoints) inherit(old *endpoints, health bool) {
 }
 
 // dial replaces the function that makes connections.
-func (e *endpoints) dial(how func(ctx context.Context, network, address string) (net.Conn, error)) {
+func (e *endpoints) dial(how DialFunc) {
 	e.plain.DialContext = how
 	if e.second != nil {
 		e.second.DialContext = how

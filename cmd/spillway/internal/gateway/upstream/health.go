@@ -86,7 +86,7 @@ type checker struct {
 
 func newChecker(e *endpoints, x *config.Cluster, secured *tls.Config) *checker {
 	c := &checker{watch: watch{cluster: x.Name, endpoints: e}, config: x.Health}
-	c.probe, c.close = newProbe(x, secured)
+	c.probe, c.close = newProbe(x, e.scheme, secured)
 	return c
 }
 

@@ -21,11 +21,7 @@ import (
 
 // newProbe returns a function that checks one endpoint of a cluster, and a function that
 // closes idle connections.
-func newProbe(x *config.Cluster, secured *tls.Config) (probe func(ctx context.Context, address string) error, closeIdle func()) {
-	scheme := "http"
-	if secured != nil {
-		scheme = "https"
-	}
+func newProbe(x *config.Cluster, scheme string, secured *tls.Config) (probe func(ctx context.Context, address string) error, closeIdle func()) {
 	if x.Health.Type == "tcp" {
 		return connects, func() {}
 	}

@@ -60,7 +60,7 @@ func TestProbes(t *testing.T) {
 		if row.address == silent.Addr().String() {
 			row.health.Timeout = 50 * time.Millisecond
 		}
-		c := newChecker(nil, &config.Cluster{Health: &row.health}, nil)
+		c := newChecker(&endpoints{scheme: "http"}, &config.Cluster{Health: &row.health}, nil)
 		err := c.check(t.Context(), row.address)
 		if (err != nil) != (row.want != "") || err != nil && !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%+v at %s: %v, want %q", row.health, row.address, err, row.want)

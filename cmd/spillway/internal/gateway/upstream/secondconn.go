@@ -29,11 +29,11 @@ var leastMaxFrameSize = [4]byte{0, 0, 1 << 14 >> 8, 0}
 // errNotSecond says that HTTP/2 was not negotiated.
 var errNotSecond = errors.New("the endpoint does not speak HTTP/2 over TLS: set its protocol to http1, or let it offer h2 (ALPN)")
 
-// A dialFunc connects.
-type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+// A DialFunc connects.
+type DialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
 // overTLS returns a dial function for TLS that negotiates HTTP/2 only.
-func overTLS(d *net.Dialer, secured *tls.Config) dialFunc {
+func overTLS(d *net.Dialer, secured *tls.Config) DialFunc {
 	secured = secured.Clone()
 	secured.NextProtos = []string{"h2"}
 	dialer := &tls.Dialer{NetDialer: d, Config: secured}
@@ -51,7 +51,7 @@ func overTLS(d *net.Dialer, secured *tls.Config) dialFunc {
 }
 
 // shortFrames returns dial with connections whose peers accept frames of at most 16 KiB.
-func shortFrames(dial dialFunc) dialFunc {
+func shortFrames(dial DialFunc) DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"math"
-	"net"
 	"net/http"
 	"reflect"
 	"time"
@@ -50,7 +49,7 @@ type Options struct {
 	// Plane sets limits of clusters with an xds part. It is nil without a control plane.
 	Plane ControlPlane
 	// Dial connects to endpoints, except for checks. Nil connects over the network.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	Dial DialFunc
 }
 
 // Make returns a version for Replace, or the one in use if that would be equal. A caller that does not
