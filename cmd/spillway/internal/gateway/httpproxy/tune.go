@@ -90,8 +90,6 @@ func (t *tuning) Read(now time.Time, values []float64) (used float64) {
 // own limit.
 func (t *tuning) count(now time.Time) (m *tuner.Meter, dropped bool, share float64) {
 	p := t.proxy
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	u := p.clusters[t.name].Current()
 	total := u.Limiter().Stats(now).RejectedTotal
 	dropped, t.dropped = total > t.dropped, total

@@ -17,13 +17,14 @@ import (
 	"github.com/seed90641741/spillway/tune"
 )
 
-// A Limit is the limit that a [Tuner] adjusts. Its methods are called by one goroutine.
+// A Limit is the limit that a [Tuner] adjusts. While its methods are called, the lock of the [Config]
+// is held, and the Tuner has not been stopped.
 type Limit interface {
 	// Read puts the values of the signals into values, NaN where one is not known,
 	// and returns how much of the limit is used, as [tune.Tuner.Read] takes them. All
 	// of it is of the time since the last call, which ends at now.
 	Read(now time.Time, values []float64) (used float64)
-	// Set puts the limit in force. The lock of the [Config] is held.
+	// Set puts the limit in force.
 	Set(limit float64) error
 }
 
@@ -61,7 +62,7 @@ func Start(ctx context.Context, running *sync.WaitGroup, c Config) (*Tuner, erro
 	return t, nil
 }
 
-// Stop ends the Tuner. If the lock is held, the limit is not set any more.
+// Stop ends the Tuner. If the lock is held, the limit is neither read nor set any more.
 func (t *Tuner) Stop() { t.cancel() }
 
 // Follows reports whether the Tuner does what a configuration says.
@@ -76,40 +77,37 @@ func (t *Tuner) run(ctx context.Context, interval time.Duration) {
 		case <-ctx.Done():
 			return
 		case <-ticks.C:
-			t.step(ctx, time.Now())
+			t.step(ctx)
 		}
 	}
 }
 
 // step reads the signals and adjusts the limit once.
-func (t *Tuner) step(ctx context.Context, now time.Time) {
-	used := t.config.Limit.Read(now, t.values)
+func (t *Tuner) step(ctx context.Context) {
+	t.config.Lock.Lock()
+	defer t.config.Lock.Unlock()
 	if ctx.Err() != nil {
-		return
+		return // what the limit was part of may be gone, and another one in its place
 	}
+	now := time.Now()
+	used := t.config.Limit.Read(now, t.values)
 	if m, ok := t.tuner.Read(now, used, t.values...); ok {
 		t.tell(m)
 	}
 	s := t.tuner.Limit()
 	if s != t.set || t.failing || !t.at.IsZero() && now.Sub(t.at) >= time.Minute {
-		t.put(ctx, now, s)
+		t.put(now, s)
 	}
 }
 
 // put sets the limit.
-func (t *Tuner) put(ctx context.Context, now time.Time, limit float64) {
-	t.config.Lock.Lock()
-	defer t.config.Lock.Unlock()
-	if ctx.Err() != nil {
-		return // another one may have taken its place
-	}
+func (t *Tuner) put(now time.Time, limit float64) {
 	err := t.config.Limit.Set(limit)
-	switch {
-	case err != nil:
+	if err != nil {
 		if !t.failing {
 			t.config.Logger.Error("a limit cannot be set", "limit", t.config.Name, "to", limit, "error", err)
 		}
-	default:
+	} else {
 		t.set, t.at = limit, now
 		if t.failing {
 			t.config.Logger.Info("a limit can be set again", "limit", t.config.Name, "to", limit)
