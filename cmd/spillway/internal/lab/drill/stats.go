@@ -90,7 +90,7 @@ func (c *Counts) of(o outcome) *int {
 func summary(records []record, p *probe, settings *Settings, capacity float64, length time.Duration) *Run {
 	run := &Run{Seconds: length.Seconds()}
 	for _, phase := range settings.Phases {
-		c := PhaseCount{Name: phase.Name}
+		c := NamedCounts{Name: phase.Name}
 		in := between(records, seconds(phase.Start), seconds(phase.End))
 		for i := range in {
 			c.add(&in[i])
@@ -112,8 +112,8 @@ func summary(records []record, p *probe, settings *Settings, capacity float64, l
 }
 
 // byClass counts the records of each class, the highest first.
-func byClass(records []record) []ClassCount {
-	all := make([]ClassCount, spillway.Criticalities)
+func byClass(records []record) []NamedCounts {
+	all := make([]NamedCounts, spillway.Criticalities)
 	for i := range all {
 		all[i].Name = (spillway.CriticalPlus - spillway.Criticality(i)).String()
 	}
