@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/access"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
@@ -122,7 +123,7 @@ func (s *Server) run(ctx context.Context) {
 			return
 		case <-beats.C:
 			now := time.Now()
-			s.sampler.pulse.beaten(now.Sub(last))
+			s.sampler.stalled += stall(now.Sub(last))
 			last = now
 		case now := <-ticks.C:
 			s.sampler.tick(now)
@@ -141,7 +142,8 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /api/v1/stream", s.access.Private(s.serveStream))
 	mux.HandleFunc("POST /api/v1/mode", s.changed(s.setMode))
 	mux.HandleFunc("POST /api/v1/reload", s.changed(s.reload))
-	mux.HandleFunc("GET /metrics", s.access.Read(s.metrics().ServeHTTP))
+	metrics := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: 4})
+	mux.HandleFunc("GET /metrics", s.access.Read(metrics.ServeHTTP))
 	mux.HandleFunc("GET /debug/limits", s.access.Private(s.text(writeLimits)))
 	mux.HandleFunc("GET /debug/accounts", s.access.Private(s.text(func(w io.Writer, st *State) { st.Totals.Accounts.Write(w) })))
 	mux.HandleFunc("GET /debug/queues", s.access.Private(s.text(writeQueues)))
