@@ -176,8 +176,7 @@ func series(records []record, p *probe, limit int, length time.Duration) Series 
 			break
 		}
 		s.T = append(s.T, from.Seconds())
-		s.addCalls(between(records, from, from+slotLength))
-		s.addSeen(&p.slots[i])
+		s.add(between(records, from, from+slotLength), &p.slots[i])
 		if p.slots[i].looked {
 			budget = p.slots[i].budget
 		}
@@ -189,7 +188,8 @@ func series(records []record, p *probe, limit int, length time.Duration) Series 
 	return s
 }
 
-func (s *Series) addCalls(records []record) {
+// add adds a slot: the calls that were to be sent in it, and what the probe saw.
+func (s *Series) add(records []record, seen *slot) {
 	var c Counts
 	var answered []time.Duration
 	for i := range records {
@@ -210,9 +210,6 @@ func (s *Series) addCalls(records []record) {
 	s.DroppedSends = append(s.DroppedSends, c.DroppedSends)
 	s.P50MS = append(s.P50MS, sampling.Quantile(answered, 0.50))
 	s.P99MS = append(s.P99MS, sampling.Quantile(answered, 0.99))
-}
-
-func (s *Series) addSeen(seen *slot) {
 	s.Attempts = append(s.Attempts, int(seen.attempts.Load()))
 	s.Retries = append(s.Retries, int(seen.retries.Load()))
 	s.InFlight = append(s.InFlight, int(seen.inFlight.Load()))
