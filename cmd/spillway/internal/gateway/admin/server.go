@@ -138,7 +138,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /", s.access.Read(http.FileServerFS(files).ServeHTTP))
 	mux.HandleFunc("GET /uplot.js", asset("text/javascript; charset=utf-8", page.UPlot))
 	mux.HandleFunc("GET /page.css", asset("text/css; charset=utf-8", page.UPlotStyle+page.Palette))
-	mux.HandleFunc("GET /api/v1/state", s.access.Private(s.serveState))
+	mux.HandleFunc("GET /api/v1/state", s.access.Private(func(w http.ResponseWriter, _ *http.Request) { textpage.ServeJSON(w, s.sampler.state.Load()) }))
 	mux.HandleFunc("GET /api/v1/stream", s.access.Private(s.serveStream))
 	mux.HandleFunc("POST /api/v1/mode", s.changed(s.setMode))
 	mux.HandleFunc("POST /api/v1/reload", s.changed(s.reload))
@@ -161,10 +161,6 @@ func asset(kind, text string) http.HandlerFunc {
 		w.Header().Set("Content-Type", kind)
 		_, _ = w.Write([]byte(text)) // who has left does not read it
 	}
-}
-
-func (s *Server) serveState(w http.ResponseWriter, _ *http.Request) {
-	textpage.ServeJSON(w, s.sampler.state.Load())
 }
 
 // serveReady does not use the last sample: a load balancer must see a change at once.
