@@ -1,11 +1,9 @@
 package admin
 
 import (
-	"net/http"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
@@ -29,11 +27,6 @@ func describe() map[string]*prometheus.Desc {
 
 // Metrics returns the metrics of the last State, as /metrics has them.
 func (s *Server) Metrics() prometheus.Gatherer { return s.registry }
-
-// metrics returns a handler that shows the last State to Prometheus.
-func (s *Server) metrics() http.Handler {
-	return promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: 4})
-}
 
 // An exporter makes metrics of the last State.
 type exporter struct{ sampler *sampler }

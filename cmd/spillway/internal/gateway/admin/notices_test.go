@@ -56,7 +56,7 @@ func TestNotices(t *testing.T) {
 	if v := s.sampler.state.Load().Verdict; v.Level != "bad" || v.Headline != "The upstream fails." || !strings.Contains(v.Text, "The log cannot be written.") {
 		t.Errorf("%+v", v)
 	}
-	s.sampler.pulse.beaten(beat + 5*time.Second)
+	s.sampler.stalled += stall(beat + 5*time.Second)
 	s.second()
 	if v := s.sampler.state.Load().Verdict; v.Headline != "This process lacks processor time." || !strings.Contains(v.Text, "50 %") {
 		t.Errorf("%+v", v)

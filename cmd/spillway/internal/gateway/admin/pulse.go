@@ -1,25 +1,16 @@
 package admin
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "time"
 
-// beat is the interval at which a pulse reads the clock. At 20 times per second the cost for
-// an idle process is negligible.
+// beat is the interval at which the clock is read to find stalls. At 20 times per second the
+// cost for an idle process is negligible.
 const beat = 50 * time.Millisecond
 
-// A pulse measures how long this process was runnable but did not run. The zero pulse is
-// ready for use.
-type pulse struct{ stalled atomic.Int64 }
-
-// beaten records the time between two readings of the clock. A delay up to a quarter of a
-// beat is not a stall: timers on a busy host are not more exact.
-func (p *pulse) beaten(passed time.Duration) {
+// stall returns how long this process was runnable but did not run, of the time between two
+// beats. A delay up to a quarter of a beat is not a stall: timers on a busy host are not more exact.
+func stall(passed time.Duration) time.Duration {
 	if late := passed - beat; late > beat/4 {
-		p.stalled.Add(int64(late))
+		return late
 	}
+	return 0
 }
-
-// read returns how long the process did not run since the last read.
-func (p *pulse) read() time.Duration { return time.Duration(p.stalled.Swap(0)) }

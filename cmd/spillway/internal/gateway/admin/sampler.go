@@ -36,11 +36,11 @@ type sampler struct {
 	started   time.Time
 	state     atomic.Pointer[State]
 	wall      func(time.Time) time.Time
-	pulse     pulse
 	incidents *incidents.Log
 	slow      *slow.Watch
-	samples   []*sample // of the last minute, the oldest first; used by tick alone, as steps
-	steps     []Change  // of the clock
+	samples   []*sample     // of the last minute, the oldest first; used by tick alone, as steps
+	steps     []Change      // of the clock
+	stalled   time.Duration // since the last tick; used by the goroutine of the ticks alone
 
 	mu      sync.Mutex
 	rows    []Figures              // the oldest first
@@ -67,7 +67,8 @@ func (s *sampler) ago(n int) *sample { return s.samples[max(0, len(s.samples)-1-
 // tick takes a sample and sends its State to all streams.
 func (s *sampler) tick(now time.Time) {
 	totals, details := s.collector.Read()
-	x := &sample{at: now, wall: s.wall(now), totals: totals, levels: s.proxy.Levels(now), stalled: s.pulse.read()}
+	x := &sample{at: now, wall: s.wall(now), totals: totals, levels: s.proxy.Levels(now), stalled: s.stalled}
+	s.stalled = 0
 	finite.All(&x.levels) // they are shown as JSON
 	s.watchClock(x)
 	for _, g := range x.levels.Gates {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/access"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
@@ -122,7 +123,7 @@ func (s *Server) run(ctx context.Context) {
 			return
 		case <-beats.C:
 			now := time.Now()
-			s.sampler.pulse.beaten(now.Sub(last))
+			s.sampler.stalled += stall(now.Sub(last))
 			last = now
 		case now := <-ticks.C:
 			s.sampler.tick(now)
@@ -137,11 +138,12 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /", s.access.Read(http.FileServerFS(files).ServeHTTP))
 	mux.HandleFunc("GET /uplot.js", asset("text/javascript; charset=utf-8", page.UPlot))
 	mux.HandleFunc("GET /page.css", asset("text/css; charset=utf-8", page.UPlotStyle+page.Palette))
-	mux.HandleFunc("GET /api/v1/state", s.access.Private(s.serveState))
+	mux.HandleFunc("GET /api/v1/state", s.access.Private(func(w http.ResponseWriter, _ *http.Request) { textpage.ServeJSON(w, s.sampler.state.Load()) }))
 	mux.HandleFunc("GET /api/v1/stream", s.access.Private(s.serveStream))
 	mux.HandleFunc("POST /api/v1/mode", s.changed(s.setMode))
 	mux.HandleFunc("POST /api/v1/reload", s.changed(s.reload))
-	mux.HandleFunc("GET /metrics", s.access.Read(s.metrics().ServeHTTP))
+	metrics := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: 4})
+	mux.HandleFunc("GET /metrics", s.access.Read(metrics.ServeHTTP))
 	mux.HandleFunc("GET /debug/limits", s.access.Private(s.text(writeLimits)))
 	mux.HandleFunc("GET /debug/accounts", s.access.Private(s.text(func(w io.Writer, st *State) { st.Totals.Accounts.Write(w) })))
 	mux.HandleFunc("GET /debug/queues", s.access.Private(s.text(writeQueues)))
@@ -159,10 +161,6 @@ func asset(kind, text string) http.HandlerFunc {
 		w.Header().Set("Content-Type", kind)
 		_, _ = w.Write([]byte(text)) // who has left does not read it
 	}
-}
-
-func (s *Server) serveState(w http.ResponseWriter, _ *http.Request) {
-	textpage.ServeJSON(w, s.sampler.state.Load())
 }
 
 // serveReady does not use the last sample: a load balancer must see a change at once.

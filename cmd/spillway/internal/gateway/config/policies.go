@@ -134,7 +134,11 @@ type Retries struct {
 }
 
 func (c *Config) retries(x *Cluster) (*Retries, error) {
-	b, r := c.budgeted(x), new(Retries)
+	b, r := policyconf.Fill[retry.BudgetedConfig](x.Retry), new(Retries)
+	b.Backoff.Base = max(0, b.Backoff.Base)
+	if !c.Retries(x) {
+		b.Attempts = 1
+	}
 	b.Ratio = cmp.Or(b.Ratio, tokens.DefaultRatio)
 	var err error
 	if r.Budgeted, err = retry.NewBudgeted(b); err != nil || b.Attempts == 1 || b.Ratio < 0 && x.Retry.Budget == nil {
@@ -154,15 +158,6 @@ func (r *Retry) bucket(ratio float64) budget.Config {
 		return policyconf.Fill[budget.Config](*r.Budget)
 	}
 	return budget.Config{Capacity: tokens.EarningCalls * ratio, Empty: true, Credit: tokens.CreditCalls * ratio}
-}
-
-func (c *Config) budgeted(x *Cluster) retry.BudgetedConfig {
-	b := policyconf.Fill[retry.BudgetedConfig](x.Retry)
-	b.Backoff.Base = max(0, b.Backoff.Base)
-	if !c.Retries(x) {
-		b.Attempts = 1
-	}
-	return b
 }
 
 // Retries reports whether requests to a cluster are sent again.

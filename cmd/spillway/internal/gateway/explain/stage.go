@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"google.golang.org/grpc/test/bufconn"
+
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
@@ -100,27 +102,29 @@ type failure struct {
 type stage struct {
 	failure failure
 	server  http.Server
-	conns   chan net.Conn
-	ended   chan struct{}
+	conns   *bufconn.Listener
 	serving sync.WaitGroup
 
 	attempts atomic.Int32
 	sent     atomic.Pointer[http.Request] // the head of the first one
 }
 
+// connBuffer is how many bytes are on the way at once in each direction of a connection to a stage.
+const connBuffer = 4 << 10
+
 func newStage() *stage {
-	s := &stage{conns: make(chan net.Conn), ended: make(chan struct{})}
+	s := &stage{conns: bufconn.Listen(connBuffer)}
 	s.server.Handler = s
 	s.server.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	s.server.Protocols = new(http.Protocols)
 	s.server.Protocols.SetHTTP1(true)
 	s.server.Protocols.SetUnencryptedHTTP2(true)
-	s.serving.Go(func() { _ = s.server.Serve(s) }) // which returns when it is closed
+	s.serving.Go(func() { _ = s.server.Serve(s.conns) }) // which returns when it is closed
 	return s
 }
 
 func (s *stage) close() {
-	_ = s.server.Close() // closes what Accept waits for
+	_ = s.server.Close() // closes the listener, too
 	s.serving.Wait()
 }
 
@@ -128,35 +132,8 @@ func (s *stage) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	if s.failure.refused && s.attempts.Add(1) == 1 {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
 	}
-	here, there := net.Pipe()
-	select {
-	case s.conns <- there:
-		return here, nil
-	case <-s.ended:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return s.conns.DialContext(ctx)
 }
-
-// Accept implements [net.Listener].
-func (s *stage) Accept() (net.Conn, error) {
-	select {
-	case c := <-s.conns:
-		return c, nil
-	case <-s.ended:
-		return nil, net.ErrClosed
-	}
-}
-
-// Close implements [net.Listener]. The server calls it once.
-func (s *stage) Close() error {
-	close(s.ended)
-	return nil
-}
-
-// Addr implements [net.Listener].
-func (s *stage) Addr() net.Addr { return &net.TCPAddr{} }
 
 // ServeHTTP implements [http.Handler].
 func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -32,15 +32,6 @@ const (
 	DefaultUpstream = "127.0.0.1:8080"
 )
 
-func (o Options) withDefaults() Options {
-	o.Listen = cmp.Or(o.Listen, DefaultListen)
-	o.Upstream = cmp.Or(o.Upstream, DefaultUpstream)
-	if o.Environment == nil {
-		o.Environment = func(string) (string, bool) { return "", false }
-	}
-	return o
-}
-
 // A builder makes the configuration.
 type builder struct {
 	Result
@@ -50,7 +41,12 @@ type builder struct {
 }
 
 func newBuilder(o Options) *builder {
-	return &builder{options: o.withDefaults()}
+	o.Listen = cmp.Or(o.Listen, DefaultListen)
+	o.Upstream = cmp.Or(o.Upstream, DefaultUpstream)
+	if o.Environment == nil {
+		o.Environment = func(string) (string, bool) { return "", false }
+	}
+	return &builder{options: o}
 }
 
 // cluster is one that is being made.

@@ -40,10 +40,9 @@ func GRPC(d Document, o Options) (*Result, error) {
 	for _, method := range root.Get("method_config").List() {
 		g.method(method)
 	}
-	for _, balancing := range root.Get("load_balancing_config").List() {
+	for _, balancing := range append(root.Get("load_balancing_config").List(), root.Get("load_balancing_policy")) {
 		balancing.Leave("of two random endpoints, the one with fewer requests in flight is used", "")
 	}
-	root.Get("load_balancing_policy").Leave("of two random endpoints, the one with fewer requests in flight is used", "")
 	g.fallback()
 	g.nothing = len(g.config.Routes) == 0 && g.base.Health == nil && g.base.Retry.Ratio == 0
 	slices.SortStableFunc(g.config.Routes, func(x, y config.Route) int { return rank(x) - rank(y) })

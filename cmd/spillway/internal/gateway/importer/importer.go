@@ -58,13 +58,7 @@ var ErrLost = errors.New("the import is not safe to use")
 // Err returns an error that wraps [ErrLost] if a setting of security was left out, or if
 // nothing could be imported.
 func (r *Result) Err() error {
-	n := 0
-	for _, note := range r.Notes {
-		if note.Left && note.Rank == Security {
-			n++
-		}
-	}
-	switch {
+	switch n := r.Counts()[Security]; {
 	case r.inside && n > 0:
 		return fmt.Errorf("%w: certificates or keys are in the input itself; give --certificates DIR, and they are written to files there", ErrLost)
 	case r.nothing:

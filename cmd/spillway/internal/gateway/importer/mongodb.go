@@ -173,14 +173,10 @@ func (m *mongoImport) behaviour(options document.Part) {
 	}
 	options.Get("directconnection").Change("mongo[].topology", "drivers see the proxy as a mongos, and connect to it only")
 	for _, c := range options.Fields() {
-		c.LeaveAs(rankOfOption(c.Path), "it is for drivers, and stays in the connection strings of clients", "")
+		rank := Detail
+		if strings.Contains(c.Path, "tls") || strings.Contains(c.Path, "ssl") {
+			rank = Security
+		}
+		c.LeaveAs(rank, "it is for drivers, and stays in the connection strings of clients", "")
 	}
-}
-
-// rankOfOption returns the rank of an option of a connection string that drivers keep.
-func rankOfOption(path string) document.Rank {
-	if strings.Contains(path, "tls") || strings.Contains(path, "ssl") {
-		return Security
-	}
-	return Detail
 }

@@ -74,7 +74,7 @@ func (m *mongoImport) serverTLS(c document.Part) {
 		mode.Carry("the default")
 		return
 	}
-	m.exposed = true
+	m.exposed = true // until all of it is carried
 	pair, ca := c.Get("certificateKeyFile"), c.Get("CAFile")
 	switch {
 	case pair.Text() == "":
@@ -84,7 +84,6 @@ func (m *mongoImport) serverTLS(c document.Part) {
 		pair.LeaveAs(Security, "the key is encrypted", "tls.certificate and key, a file without a password")
 		return
 	}
-	m.exposed = false
 	optional := isTrue(c.Get("allowConnectionsWithoutCertificates"))
 	reason := ""
 	if mode.Text() != "requireTLS" {
@@ -96,8 +95,7 @@ func (m *mongoImport) serverTLS(c document.Part) {
 		next.UpstreamTLS.Certificate, next.UpstreamTLS.Key = pair.Text(), pair.Text()
 	}
 	next.UpstreamTLS.CA = ca.Text()
-	if !try(m.builder, &m.x, next, mode, "tls", reason) {
-		m.exposed = true
+	if m.exposed = !try(m.builder, &m.x, next, mode, "tls", reason); m.exposed {
 		return
 	}
 	pair.Carry("mongo[].tls.certificate")

@@ -112,20 +112,14 @@ func (r *Result) checkRecovery() Check {
 	if callers, server := r.Settings.promises(); callers && server {
 		want = promiseThrottled.Seconds()
 	}
-	return Check{
-		Name: "recovery", Got: got, Want: want,
-		Pass: got != nil && *got <= want,
-		Text: fmt.Sprintf("service was back %s after the %s, promised within %s s", r.recovered(r.With), r.Settings.StepName(), number(want)),
-	}
+	text := fmt.Sprintf("service was back %s after the %s, promised within %s s", r.recovered(r.With), r.Settings.StepName(), number(want))
+	return Check{"recovery", got != nil && *got <= want, got, want, text}
 }
 
 func (r *Result) checkAttempts() Check {
 	got := r.With.AttemptsPerCall
-	return Check{
-		Name: "retries", Got: &got, Want: promiseAttempts,
-		Pass: got <= promiseAttempts,
-		Text: fmt.Sprintf("attempts per call during the %s are %.2f, promised at most %.2f", r.Settings.StepName(), got, promiseAttempts),
-	}
+	text := fmt.Sprintf("attempts per call during the %s are %.2f, promised at most %.2f", r.Settings.StepName(), got, promiseAttempts)
+	return Check{"retries", got <= promiseAttempts, &got, promiseAttempts, text}
 }
 
 // headline returns the outcome in two short lines.

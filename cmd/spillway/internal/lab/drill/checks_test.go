@@ -17,14 +17,14 @@ func sample() *Result {
 		Settings:    Settings{Clients: 1, Protect: ProtectCallers, Backend: process.KindCPU, Overload: 10, DeadlineMS: 100, ServiceMS: 1.5, MaxInFlight: 21, Connections: 257, Phases: threePhases()},
 		Without: &Run{BackendRPS: 640.4, GoodputRPS: 8.75, GoodputRatio: 0.01365, P50MS: new(51.51), Samples: 70, AttemptsPerCall: 3.996, Seconds: 18,
 			LatenessP99MS: 26.43, Counts: Counts{Offered: 51316, Goodput: 70, Late: 3, TimedOut: 51141, Failed: 2, DroppedSends: 100, Unfinished: 4},
-			Phases: []PhaseCount{{PhaseCalm, Counts{Offered: 1281}}, {PhaseStep, Counts{Offered: 51316, DroppedSends: 100}}, {PhaseRecovery, Counts{DroppedSends: 11}}}},
+			Phases: []NamedCounts{{PhaseCalm, Counts{Offered: 1281}}, {PhaseStep, Counts{Offered: 51316, DroppedSends: 100}}, {PhaseRecovery, Counts{DroppedSends: 11}}}},
 		With: &Run{BackendRPS: 637.6, CPUPressure: new(0.01552), GoodputRPS: 639.1, GoodputRatio: 0.99704, P50MS: new(50.27), P99MS: new(65.04), Samples: 5113, AttemptsPerCall: 1.004, Seconds: 18,
 			RecoverS: new(0.25), LatenessP99MS: 1.09, Counts: Counts{Offered: 51316, Goodput: 5113, RejectedLocal: 46167, RejectedByBackend: 5, TimedOut: 36},
-			Phases: []PhaseCount{{PhaseCalm, Counts{Offered: 1281}}, {PhaseStep, Counts{Offered: 51316}}, {PhaseRecovery, Counts{}}}},
+			Phases: []NamedCounts{{PhaseCalm, Counts{Offered: 1281}}, {PhaseStep, Counts{Offered: 51316}}, {PhaseRecovery, Counts{}}}},
 	}
 	for i, name := range []string{"CRITICAL_PLUS", "CRITICAL", "SHEDDABLE_PLUS", "SHEDDABLE"} {
-		r.Without.Classes = append(r.Without.Classes, ClassCount{name, Counts{Offered: 12829, Goodput: 20 - i, TimedOut: 12809 + i}})
-		r.With.Classes = append(r.With.Classes, ClassCount{name, Counts{Offered: 12829, RejectedLocal: 12800, RejectedByBackend: 29}})
+		r.Without.Classes = append(r.Without.Classes, NamedCounts{name, Counts{Offered: 12829, Goodput: 20 - i, TimedOut: 12809 + i}})
+		r.With.Classes = append(r.With.Classes, NamedCounts{name, Counts{Offered: 12829, RejectedLocal: 12800, RejectedByBackend: 29}})
 	}
 	for _, run := range []*Run{r.Without, r.With} {
 		run.Series.StepS = 0.5

@@ -112,7 +112,7 @@ func (c Config) validateNames() error {
 			return outOfRange(f.flag, strconv.Quote(f.is), "one of "+strings.Join(f.words, ", "))
 		}
 	}
-	if _, server := protects(c.Protect); c.Scenario == ScenarioDegradation && !server {
+	if _, server := Protects(c.Protect); c.Scenario == ScenarioDegradation && !server {
 		return outOfRange("protect", strconv.Quote(c.Protect), "server or both, as only a protected server degrades its answers")
 	}
 	return nil
@@ -127,8 +127,8 @@ const (
 	ProtectNone    = "none"  // shows how far two equal runs differ
 )
 
-// protects reports whether callers and server use Spillway in the protected run.
-func protects(who string) (callers, server bool) {
+// Protects reports whether callers and server use Spillway in the protected run.
+func Protects(who string) (callers, server bool) {
 	return who == ProtectCallers || who == ProtectBoth, who == ProtectServer || who == ProtectBoth
 }
 
@@ -269,7 +269,7 @@ func (c Config) phases(capacity float64) []Phase {
 // the whole deadline, so a quarter of the capacity is sent. With more, a backend that was slow
 // for a moment would not recover.
 func (c Config) inFlightLimit(capacity float64) (limit int, rule string) {
-	callers, server := protects(c.Protect)
+	callers, server := Protects(c.Protect)
 	limit, rule = int(capacity*c.Deadline.Seconds()/4), "a quarter of capacity × deadline"
 	switch {
 	case !callers:

@@ -164,7 +164,7 @@ type side struct{ name, protect string }
 // offerTo makes one run with a fresh backend. Unlike elsewhere, there may be both a
 // Run and an error: ctx ended.
 func (d *drill) offerTo(ctx context.Context, s side, calls []arrival) (*Run, error) {
-	_, server := protects(s.protect)
+	_, server := Protects(s.protect)
 	p, err := d.start(ctx, server)
 	if err != nil {
 		return nil, err
@@ -212,7 +212,7 @@ func (d *drill) offerBy(ctx context.Context, s side, calls []arrival, front, p *
 func (d *drill) callers(s side, url string, p *probe) ([]caller, error) {
 	c := &d.config
 	e := endpoint{&http.Client{Transport: p}, c.wire(), url, c.Deadline}
-	if callers, _ := protects(s.protect); !callers {
+	if callers, _ := Protects(s.protect); !callers {
 		return slices.Repeat([]caller{e.naive(c.Retries)}, c.Clients), nil
 	}
 	all, looks := make([]caller, c.Clients), make([]func() float64, c.Clients)

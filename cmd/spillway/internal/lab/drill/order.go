@@ -8,7 +8,7 @@ const promiseOrder = 0.05
 // of higher ones: at the worst line that can be drawn between two classes, the
 // lesser of what was rejected above it and what was good below it. classes has the
 // highest first.
-func misplaced(classes []ClassCount) float64 {
+func misplaced(classes []NamedCounts) float64 {
 	below := 0
 	for i := range classes {
 		below += classes[i].Goodput
@@ -24,7 +24,7 @@ func misplaced(classes []ClassCount) float64 {
 
 // checkHighest reports whether the highest class got what there was. There must be
 // calls of it.
-func (r *Result) checkHighest(highest *ClassCount) Check {
+func (r *Result) checkHighest(highest *NamedCounts) Check {
 	got := float64(highest.Goodput) / float64(highest.Offered)
 	want := min(promiseGoodput, r.goodputBound()/min(1, r.Settings.Overload))
 	if offered := r.Settings.Overload * float64(highest.Offered) / float64(max(1, r.With.Offered)); offered > 1 {

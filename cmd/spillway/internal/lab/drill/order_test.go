@@ -7,10 +7,10 @@ import (
 
 // classes returns the counts of classes, the highest first, from what was good
 // and what was rejected.
-func classes(counts ...[2]int) []ClassCount {
-	var all []ClassCount
+func classes(counts ...[2]int) []NamedCounts {
+	var all []NamedCounts
 	for _, c := range counts {
-		all = append(all, ClassCount{Name: "C", Counts: Counts{Offered: c[0] + c[1], Goodput: c[0], RejectedLocal: c[1] / 2, RejectedByBackend: c[1] - c[1]/2}})
+		all = append(all, NamedCounts{Name: "C", Counts: Counts{Offered: c[0] + c[1], Goodput: c[0], RejectedLocal: c[1] / 2, RejectedByBackend: c[1] - c[1]/2}})
 	}
 	return all
 }
@@ -18,7 +18,7 @@ func classes(counts ...[2]int) []ClassCount {
 func TestMisplaced(t *testing.T) {
 	for _, row := range []struct {
 		name    string
-		classes []ClassCount
+		classes []NamedCounts
 		want    float64
 	}{
 		{"nothing at all", nil, 0},
@@ -37,7 +37,7 @@ func TestMisplaced(t *testing.T) {
 func TestCheckHighest(t *testing.T) {
 	for _, row := range []struct {
 		overload float64
-		classes  []ClassCount
+		classes  []NamedCounts
 		want     float64
 		pass     bool
 	}{

@@ -74,7 +74,7 @@ func (s *Settings) StepName() string {
 
 // promises reports whose promises hold in the protected run. A proxy makes those of a server.
 func (s *Settings) promises() (callers, server bool) {
-	callers, server = protects(s.Protect)
+	callers, server = Protects(s.Protect)
 	return callers, server || s.Protect == ProtectProxy
 }
 
@@ -133,24 +133,18 @@ type Run struct {
 	CPUPressure *float64 `json:"cpu_pressure"`
 	// LatenessP50MS and LatenessP99MS say how far behind the intended send the
 	// generator was, over all sends of the run.
-	LatenessP50MS float64      `json:"lateness_p50_ms"`
-	LatenessP99MS float64      `json:"lateness_p99_ms"`
-	Phases        []PhaseCount `json:"phases"`  // calm, step, recovery
-	Classes       []ClassCount `json:"classes"` // of the step, the highest class first
-	Series        Series       `json:"series"`
+	LatenessP50MS float64       `json:"lateness_p50_ms"`
+	LatenessP99MS float64       `json:"lateness_p99_ms"`
+	Phases        []NamedCounts `json:"phases"`  // calm, step, recovery
+	Classes       []NamedCounts `json:"classes"` // of the step, the highest class first
+	Series        Series        `json:"series"`
 	// Seconds is how much of the schedule was offered; less than the last
 	// phase's end if the run was interrupted.
 	Seconds float64 `json:"seconds"`
 }
 
-// PhaseCount is the Counts of one phase.
-type PhaseCount struct {
-	Name string `json:"name"`
-	Counts
-}
-
-// ClassCount is the Counts of one criticality, during the step.
-type ClassCount struct {
+// NamedCounts is the Counts of one phase, or of one criticality during the step.
+type NamedCounts struct {
 	Name string `json:"name"`
 	Counts
 }

@@ -90,7 +90,7 @@ func (c *Counts) of(o outcome) *int {
 func summary(records []record, p *probe, settings *Settings, capacity float64, length time.Duration) *Run {
 	run := &Run{Seconds: length.Seconds()}
 	for _, phase := range settings.Phases {
-		c := PhaseCount{Name: phase.Name}
+		c := NamedCounts{Name: phase.Name}
 		in := between(records, seconds(phase.Start), seconds(phase.End))
 		for i := range in {
 			c.add(&in[i])
@@ -112,8 +112,8 @@ func summary(records []record, p *probe, settings *Settings, capacity float64, l
 }
 
 // byClass counts the records of each class, the highest first.
-func byClass(records []record) []ClassCount {
-	all := make([]ClassCount, spillway.Criticalities)
+func byClass(records []record) []NamedCounts {
+	all := make([]NamedCounts, spillway.Criticalities)
 	for i := range all {
 		all[i].Name = (spillway.CriticalPlus - spillway.Criticality(i)).String()
 	}
@@ -176,8 +176,7 @@ func series(records []record, p *probe, limit int, length time.Duration) Series 
 			break
 		}
 		s.T = append(s.T, from.Seconds())
-		s.addCalls(between(records, from, from+slotLength))
-		s.addSeen(&p.slots[i])
+		s.add(between(records, from, from+slotLength), &p.slots[i])
 		if p.slots[i].looked {
 			budget = p.slots[i].budget
 		}
@@ -189,7 +188,8 @@ func series(records []record, p *probe, limit int, length time.Duration) Series 
 	return s
 }
 
-func (s *Series) addCalls(records []record) {
+// add adds a slot: the calls that were to be sent in it, and what the probe saw.
+func (s *Series) add(records []record, seen *slot) {
 	var c Counts
 	var answered []time.Duration
 	for i := range records {
@@ -210,9 +210,6 @@ func (s *Series) addCalls(records []record) {
 	s.DroppedSends = append(s.DroppedSends, c.DroppedSends)
 	s.P50MS = append(s.P50MS, sampling.Quantile(answered, 0.50))
 	s.P99MS = append(s.P99MS, sampling.Quantile(answered, 0.99))
-}
-
-func (s *Series) addSeen(seen *slot) {
 	s.Attempts = append(s.Attempts, int(seen.attempts.Load()))
 	s.Retries = append(s.Retries, int(seen.retries.Load()))
 	s.InFlight = append(s.InFlight, int(seen.inFlight.Load()))

@@ -23,11 +23,7 @@ func (r *Result) WriteTable(w io.Writer) error {
 		b.WriteByte('\n')
 	}
 	for _, c := range r.Checks {
-		verdict := "PASS"
-		if !c.Pass {
-			verdict = "FAIL"
-		}
-		fmt.Fprintf(&b, "%s  %s\n", verdict, c.Text)
+		fmt.Fprintf(&b, "%s  %s\n", map[bool]string{true: "PASS", false: "FAIL"}[c.Pass], c.Text)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -125,7 +121,7 @@ func (r *Result) rows() []row {
 	return rows
 }
 
-func (c *ClassCount) cell() string {
+func (c *NamedCounts) cell() string {
 	return fmt.Sprintf("%d/%d/%d", c.Offered, c.Goodput, c.Rejected())
 }
 

@@ -87,8 +87,7 @@ func Of(ctx context.Context, text []byte, seed uint64) (Agreements, error) {
 	if !whole(&r) {
 		return nil, errors.New("is no result of a whole drill")
 	}
-	callers, server := r.Settings.Protect == drill.ProtectCallers || r.Settings.Protect == drill.ProtectBoth,
-		r.Settings.Protect == drill.ProtectServer || r.Settings.Protect == drill.ProtectBoth
+	callers, server := drill.Protects(r.Settings.Protect)
 	var all Agreements
 	for _, side := range []struct {
 		name            string
@@ -229,11 +228,8 @@ func (all Agreements) WriteTable(w io.Writer) error {
 	fmt.Fprintln(t, "run\tfigure\tmeasured\tpredicted\tmay differ by\t\t")
 	for i := range all {
 		a := &all[i]
-		word := "PASS"
-		if !a.Pass {
-			word = "FAIL"
-		}
-		fmt.Fprintf(t, "%s\t%s\t%v\t%v\t%.3g\t%s\t\n", a.Run, a.Figure, a.Measured, a.Predicted, float64(a.Band), word)
+		verdict := map[bool]string{true: "PASS", false: "FAIL"}[a.Pass]
+		fmt.Fprintf(t, "%s\t%s\t%v\t%v\t%.3g\t%s\t\n", a.Run, a.Figure, a.Measured, a.Predicted, float64(a.Band), verdict)
 	}
 	return t.Flush()
 }

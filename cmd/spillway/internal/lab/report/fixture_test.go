@@ -91,7 +91,7 @@ func fixtureRun(r *drill.Result, model func(rng *rand.Rand, t float64, phase str
 	rng := rand.New(rand.NewPCG(1, 2))
 	run := &drill.Run{LatenessP50MS: 0.04, LatenessP99MS: 1.3, Seconds: 18, Series: drill.Series{StepS: stepS}}
 	for _, p := range r.Settings.Phases {
-		count := drill.PhaseCount{Name: p.Name}
+		count := drill.NamedCounts{Name: p.Name}
 		for t := p.Start; t < p.End-1e-9; t += stepS {
 			s := model(rng, t, p.Name, int(p.OfferedRPS*stepS*(0.9+0.2*rng.Float64())), int(r.CapacityRPS*stepS))
 			s.TimedOut = s.Offered - s.Goodput - s.Late - s.RejectedLocal - s.RejectedByBackend - s.Failed - s.DroppedSends
@@ -115,10 +115,10 @@ func fixtureRun(r *drill.Result, model func(rng *rand.Rand, t float64, phase str
 
 // fixtureClasses divides the offered calls of c among four classes equally. The highest
 // class has all the goodput.
-func fixtureClasses(c drill.Counts) []drill.ClassCount {
-	var all []drill.ClassCount
+func fixtureClasses(c drill.Counts) []drill.NamedCounts {
+	var all []drill.NamedCounts
 	for i, name := range []string{"CRITICAL_PLUS", "CRITICAL", "SHEDDABLE_PLUS", "SHEDDABLE"} {
-		k := drill.ClassCount{Name: name, Counts: drill.Counts{Offered: c.Offered / 4}}
+		k := drill.NamedCounts{Name: name, Counts: drill.Counts{Offered: c.Offered / 4}}
 		if i == 0 {
 			k.Goodput = c.Goodput
 		}

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"slices"
+
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
 )
 
@@ -183,22 +185,14 @@ func classes(r *drill.Result) (rows []row) {
 	if r.Without == nil {
 		return nil
 	}
-	for i, c := range r.Without.Classes {
+	for _, c := range r.Without.Classes {
 		m := fate("", c.Name, "", func(c *drill.Counts) int { return c.Goodput })
 		m.notes = func(r *drill.Run) []note {
 			return []note{noteOf("of", r.Offered, ""), noteOf("", r.Rejected(), "rejected")}
 		}
-		rows = append(rows, m.row(r, classOf(r.Without, i), classOf(r.With, i)))
+		rows = append(rows, m.row(r, part(r.Without, c.Name), part(r.With, c.Name)))
 	}
 	return rows
-}
-
-// classOf returns a run with only the counts of one class of r.
-func classOf(r *drill.Run, class int) *drill.Run {
-	if r == nil || class >= len(r.Classes) {
-		return nil
-	}
-	return &drill.Run{Counts: r.Classes[class].Counts}
 }
 
 // phases counts the calls of each phase by outcome, which shows what protection costs without
@@ -206,7 +200,7 @@ func classOf(r *drill.Run, class int) *drill.Run {
 func phases(r *drill.Result) (rows []row) {
 	var runs []*drill.Run
 	for _, p := range r.Settings.Phases {
-		runs = append(runs, phaseOf(r.Without, p.Name), phaseOf(r.With, p.Name))
+		runs = append(runs, part(r.Without, p.Name), part(r.With, p.Name))
 	}
 	for _, m := range phaseMeasures() {
 		rows = append(rows, m.row(r, runs...))
@@ -226,14 +220,13 @@ func phaseMeasures() []measure {
 		fate("", "Retries", "", func(c *drill.Counts) int { return c.Retries }))
 }
 
-// phaseOf returns a run with only the counts of one phase of r.
-func phaseOf(r *drill.Run, phase string) *drill.Run {
-	if r == nil {
-		return nil
-	}
-	for _, p := range r.Phases {
-		if p.Name == phase {
-			return &drill.Run{Counts: p.Counts}
+// part returns a run with only the counts of one phase or class of r, nil if there are none.
+func part(r *drill.Run, name string) *drill.Run {
+	if r != nil {
+		for _, c := range slices.Concat(r.Phases, r.Classes) {
+			if c.Name == name {
+				return &drill.Run{Counts: c.Counts}
+			}
 		}
 	}
 	return nil

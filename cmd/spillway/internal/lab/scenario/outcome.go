@@ -175,11 +175,8 @@ func (o *Outcome) WriteTable(w io.Writer) error {
 		return err
 	}
 	for i := range o.Judgements {
-		word := "PASS"
-		if !o.Judgements[i].Pass {
-			word = "FAIL"
-		}
-		fmt.Fprintf(w, "%s  %s\n", word, o.Judgements[i].Text())
+		j := &o.Judgements[i]
+		fmt.Fprintf(w, "%s  %s\n", map[bool]string{true: "PASS", false: "FAIL"}[j.Pass], j.Text())
 	}
 	_, err := fmt.Fprintln(w)
 	return err

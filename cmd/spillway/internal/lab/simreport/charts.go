@@ -198,13 +198,13 @@ func total(layers [][]float64) []float64 {
 	return sum
 }
 
-// round returns the least of 1, 2, 2.5 and 5 times a power of ten that is not below v.
-func round(v float64) float64 {
+// round returns the least of the factors, from 1 to below 10 in their order, times a power of ten that is not below v.
+func round(v float64, factors ...float64) float64 {
 	if v <= 0 {
 		return 1
 	}
 	scale := math.Pow(10, math.Floor(math.Log10(v)))
-	for _, m := range []float64{1, 2, 2.5, 5} {
+	for _, m := range factors {
 		if m*scale >= v*0.999999 {
 			return m * scale
 		}
@@ -228,7 +228,7 @@ type frame struct {
 
 // newFrame returns a picture with its axes, and the windows that figures are of.
 func newFrame(r *sim.Result, top float64, text func(float64) string) *frame {
-	f := &frame{length: r.Seconds, top: round(top), step: r.StepS}
+	f := &frame{length: r.Seconds, top: round(top, 1, 2, 2.5, 5), step: r.StepS}
 	f.shade(r.Windows)
 	f.axes(text)
 	return f

@@ -32,6 +32,7 @@ func TestShade(t *testing.T) {
 func TestTicks(t *testing.T) {
 	for length, want := range map[float64][]float64{
 		40: {0, 10, 20, 30, 40}, 130: {0, 50, 100}, 10: {0, 2, 4, 6, 8, 10}, 3600: {0, 1000, 2000, 3000}, 1: {0, 0.2, 0.4, 0.6, 0.8, 1}, 45: {0, 10, 20, 30, 40}, 0: {0},
+		6: {0, 2, 4, 6}, 60: {0, 20, 40, 60}, 99: {0, 20, 40, 60, 80},
 	} {
 		got := ticks(length)
 		for i := range got {

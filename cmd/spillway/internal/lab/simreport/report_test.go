@@ -175,7 +175,7 @@ func TestNothingToWrite(t *testing.T) {
 
 func TestRoundNumbersEndTheScale(t *testing.T) {
 	for v, want := range map[float64]float64{0: 1, 1: 1, 1.1: 2, 2.4: 2.5, 3: 5, 7: 10, 4999: 5000, 10000: 10000, 0.3: 0.5} {
-		if got := round(v); math.Abs(got/want-1) > 1e-9 {
+		if got := round(v, 1, 2, 2.5, 5); math.Abs(got/want-1) > 1e-9 {
 			t.Errorf("round(%v) = %v, want %v", v, got, want)
 		}
 	}
