@@ -54,6 +54,20 @@ func TestLimitThatDoesNotPay(t *testing.T) {
 	}
 }
 
+// A limit that paid is given up when the quick requests that it rejects become more than it serves.
+func TestLimitThatPaysNoMore(t *testing.T) {
+	p := overload(t, 0.8, 1.1, 0, 1)
+	if s := p.state(); !s.Limiting() {
+		t.Fatalf("at 1.1 times the capacity: %+v", s)
+	}
+	p.run(2*memory, mixedSlots, 4*mixedCapacity)
+	p.rejected = 0
+	p.run(5*time.Second, mixedSlots, 4*mixedCapacity)
+	if p.rejected > 0 {
+		t.Errorf("%d rejected: %+v", p.rejected, p.state())
+	}
+}
+
 const mixedSlots, mixedCapacity = 8, 400 // per second
 
 // overload runs a pool for a quiet time, for 10 s with more than it serves, and for 5 s more, which count.
