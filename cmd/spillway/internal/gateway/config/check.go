@@ -155,8 +155,8 @@ func policy[T any](k *checker, at string, section any, err error) {
 }
 
 // try makes a policy of a section, and notes what it finds wrong. It returns the policy and true if all is good.
-func try[T, P any](k *checker, at string, section any, make func(T) (P, error)) (P, bool) {
-	p, err := make(policyconf.Fill[T](section))
+func try[T, P any](k *checker, at string, section any, build func(T) (P, error)) (P, bool) {
+	p, err := build(policyconf.Fill[T](section))
 	policy[T](k, at, section, err)
 	return p, err == nil
 }

@@ -102,7 +102,7 @@ func (n *accounting) close(gone, cut bool) accounts.End {
 		end.Account = left
 	case n.ended && n.outcome == spillway.OutcomeServed && cut:
 		end.Account = accounts.Failed
-	case n.ended && n.answered == notReached:
+	case n.ended && n.answered == errNotReached:
 		end.Account = accounts.Failed // the retry policy takes an endpoint that is down for one that is overloaded
 	case n.ended:
 		end.Account = accounts.Upstream(n.outcome)

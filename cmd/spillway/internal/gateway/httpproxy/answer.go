@@ -35,18 +35,18 @@ func (a *own) Error() string { return a.text }
 // The answers of the proxy. The texts report what happened without internal details. GoneWaiting is the
 // account of clients that have left, whether or not their request was sent on.
 var (
-	tooBusy     = &own{http.StatusServiceUnavailable, "14", accounts.Rejected, accounts.MaxRequests, "overloaded"}
-	notReached  = &own{http.StatusBadGateway, "14", accounts.Failed, 0, "the upstream gave no answer"}
-	tooLate     = &own{http.StatusGatewayTimeout, "4", accounts.Late, 0, "the upstream gave no answer in time"}
-	tooLong     = &own{http.StatusRequestEntityTooLarge, "8", accounts.Rejected, accounts.BadRequest, "the body is too long"}
-	tooSlow     = &own{http.StatusRequestTimeout, "1", accounts.GoneWaiting, 0, "the body did not come in time"}
-	cutShort    = &own{http.StatusBadRequest, "1", accounts.GoneWaiting, 0, "the body ended too soon"}
-	nowhere     = &own{http.StatusNotFound, "12", accounts.Rejected, accounts.NoRoute, "no route"}
-	noTunnel    = &own{http.StatusMethodNotAllowed, "12", accounts.Rejected, accounts.BadRequest, "CONNECT is not allowed"}
-	badPath     = &own{http.StatusBadRequest, "3", accounts.Rejected, accounts.BadRequest, "the path can be read as another one"}
-	ending      = &own{http.StatusServiceUnavailable, "14", accounts.Rejected, accounts.Draining, "ending"}
-	clientLeft  = &own{499, "1", accounts.GoneWaiting, 0, "the client has left"}
-	grpcContent = []string{media.GRPC}
+	errBusy       = &own{http.StatusServiceUnavailable, "14", accounts.Rejected, accounts.MaxRequests, "overloaded"}
+	errNotReached = &own{http.StatusBadGateway, "14", accounts.Failed, 0, "the upstream gave no answer"}
+	errLate       = &own{http.StatusGatewayTimeout, "4", accounts.Late, 0, "the upstream gave no answer in time"}
+	errTooLong    = &own{http.StatusRequestEntityTooLarge, "8", accounts.Rejected, accounts.BadRequest, "the body is too long"}
+	errSlow       = &own{http.StatusRequestTimeout, "1", accounts.GoneWaiting, 0, "the body did not come in time"}
+	errCutShort   = &own{http.StatusBadRequest, "1", accounts.GoneWaiting, 0, "the body ended too soon"}
+	errNoRoute    = &own{http.StatusNotFound, "12", accounts.Rejected, accounts.NoRoute, "no route"}
+	errTunnel     = &own{http.StatusMethodNotAllowed, "12", accounts.Rejected, accounts.BadRequest, "CONNECT is not allowed"}
+	errPath       = &own{http.StatusBadRequest, "3", accounts.Rejected, accounts.BadRequest, "the path can be read as another one"}
+	errDraining   = &own{http.StatusServiceUnavailable, "14", accounts.Rejected, accounts.Draining, "ending"}
+	errClientLeft = &own{499, "1", accounts.GoneWaiting, 0, "the client has left"}
+	grpcContent   = []string{media.GRPC}
 )
 
 // A rejection by the proxy's own throttle, in-flight limit or queue concerns the whole
@@ -69,36 +69,36 @@ func ownOf(r *http.Request, err error) *own {
 	timeout, ok := errors.AsType[net.Error](err)
 	late := errors.Is(err, context.DeadlineExceeded) || ok && timeout.Timeout()
 	switch {
-	case isOwn && decided != tooBusy:
+	case isOwn && decided != errBusy:
 		return decided
 	case errors.Is(err, routes.ErrPath):
-		return badPath
+		return errPath
 	case long:
-		return tooLong
+		return errTooLong
 	case body && late:
-		return tooSlow
+		return errSlow
 	case body:
-		return cutShort
+		return errCutShort
 	case errors.Is(r.Context().Err(), context.Canceled):
-		return clientLeft
+		return errClientLeft
 	case isOwn, errors.Is(err, spillway.ErrRejected):
-		return tooBusy
+		return errBusy
 	case late:
-		return tooLate
+		return errLate
 	default:
-		return notReached
+		return errNotReached
 	}
 }
 
 // answer sends a response from the proxy itself. A gRPC call gets a status in the headers
 // (trailers-only). For a rejected request, after is the Retry-After hint.
-func answer(w http.ResponseWriter, r *http.Request, err error, after time.Duration) *own {
+func answer(w http.ResponseWriter, r *http.Request, err error, after time.Duration) {
 	a := ownOf(r, err)
 	n, h := accountingOf(r.Context()), w.Header()
 	n.note(a, err)
 	h[headers.RequestID] = n.id
 	ms := strconv.FormatInt(after.Milliseconds(), 10)
-	final := a == tooBusy && errors.Is(err, spillway.ErrRejected)
+	final := a == errBusy && errors.Is(err, spillway.ErrRejected)
 	reason := disclosed(r, a, err)
 	if reason != "" {
 		h[reasonHeader] = []string{reason}
@@ -106,7 +106,7 @@ func answer(w http.ResponseWriter, r *http.Request, err error, after time.Durati
 	switch {
 	case final:
 		h[scopeHeader] = scopeService
-	case a == tooBusy, a == ending:
+	case a == errBusy, a == errDraining:
 		h[scopeHeader] = scopeTask
 	}
 	if media.IsGRPC(r) {
@@ -116,13 +116,13 @@ func answer(w http.ResponseWriter, r *http.Request, err error, after time.Durati
 		switch {
 		case final:
 			h["Grpc-Retry-Pushback-Ms"] = noPushback
-		case a == tooBusy:
+		case a == errBusy:
 			h["Grpc-Retry-Pushback-Ms"] = []string{ms}
 		}
 		w.WriteHeader(http.StatusOK)
-		return a
+		return
 	}
-	if a == tooBusy {
+	if a == errBusy {
 		h.Set("X-Envoy-Overloaded", "true")
 		if final {
 			h["X-Should-Retry"] = dontRetry
@@ -132,14 +132,13 @@ func answer(w http.ResponseWriter, r *http.Request, err error, after time.Durati
 	}
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
-	if a == tooSlow || a == cutShort || a == tooLong {
+	if a == errSlow || a == errCutShort || a == errTooLong {
 		h.Set("Connection", "close") // what is left of the body is not worth reading
 	}
 	w.WriteHeader(a.status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(a.body(reason)) // who has left does not read it
+		_, _ = w.Write(a.body(reason)) //nolint:gosec // a text of our own; who has left does not read it
 	}
-	return a
 }
 
 // reasonHeader says why a request was rejected, and scopeHeader how far that reaches.
@@ -155,9 +154,9 @@ const coarse = "overload"
 // package spillhttp write it; that of a failure begins with the name of the proxy.
 func (a *own) body(reason string) []byte {
 	switch {
-	case a == tooBusy && reason == "":
+	case a == errBusy && reason == "":
 		return nil
-	case a == tooBusy:
+	case a == errBusy:
 		return []byte("rejected: " + reason + "\n")
 	case a.account == accounts.Rejected:
 		return []byte("rejected: " + a.reason.String() + " (" + a.text + ")\n")
@@ -176,7 +175,7 @@ func (a *own) message(reason string) string {
 
 // disclosed returns the reason that the client of a rejected request learns; empty for none.
 func disclosed(r *http.Request, a *own, err error) string {
-	if a != tooBusy {
+	if a != errBusy {
 		return ""
 	}
 	switch accountingOf(r.Context()).listener.settings.Load().discloses {
@@ -199,7 +198,7 @@ func (s *settings) conceal(resp *http.Response) {
 	if h[reasonHeader] == nil || s.discloses == ingress.ReasonsFull {
 		return
 	}
-	reason, message := coarse, tooBusy.text
+	reason, message := coarse, errBusy.text
 	if resp.StatusCode == http.StatusTooManyRequests || h.Get("Grpc-Status") == "8" {
 		reason, message = "quota", "over quota"
 	}

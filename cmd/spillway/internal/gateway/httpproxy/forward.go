@@ -28,7 +28,8 @@ func (p *Proxy) newForward(g *gate) *httputil.ReverseProxy {
 		BufferPool:     buffers,
 		ErrorLog:       slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			if a := answer(w, r, err, g.comeBack(err)); (a == notReached || a == tooLate) && !errors.Is(err, spillway.ErrRejected) {
+			answer(w, r, err, g.comeBack(err))
+			if a := ownOf(r, err); (a == errNotReached || a == errLate) && !errors.Is(err, spillway.ErrRejected) {
 				failures.Warn("the upstream gave no answer", "cluster", g.key.cluster, "error", err)
 			}
 		},

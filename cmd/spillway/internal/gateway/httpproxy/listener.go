@@ -258,7 +258,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // admit has a request pass the bounds of the listener.
 func (l *listener) admit(x *clients.Exchange, r *http.Request, s *settings) {
 	if !l.users.Enter() {
-		answer(x, r, ending, 0)
+		answer(x, r, errDraining, 0)
 		return
 	}
 	defer l.users.Leave()
@@ -267,7 +267,7 @@ func (l *listener) admit(x *clients.Exchange, r *http.Request, s *settings) {
 		return
 	}
 	if !l.clients.Begin(x) {
-		answer(x, r, tooBusy, time.Second)
+		answer(x, r, errBusy, time.Second)
 		return
 	}
 	defer l.clients.End(x)
@@ -286,7 +286,7 @@ const shortBody = 64 << 10
 func (l *listener) pass(x *clients.Exchange, r *http.Request) {
 	to := l.enter(r)
 	if to == nil {
-		answer(x, r, nowhere, 0)
+		answer(x, r, errNoRoute, 0)
 		return
 	}
 	g := to.gate
@@ -315,7 +315,7 @@ func (l *listener) pass(x *clients.Exchange, r *http.Request) {
 func (s *settings) admits(r *http.Request) error {
 	switch m := s.config.MaxBodyBytes; {
 	case r.Method == http.MethodConnect:
-		return noTunnel
+		return errTunnel
 	case m > 0 && r.ContentLength > m:
 		return &http.MaxBytesError{Limit: m}
 	default:

@@ -140,9 +140,9 @@ func (n *accounting) tell(x *accesslog.Record, d *decisions.Decision, end accoun
 // failed says why a request was not served in time.
 func (n *accounting) failed(end accounts.End, h http.Header) string {
 	switch {
-	case n.answered == clientLeft:
+	case n.answered == errClientLeft:
 		return ""
-	case n.answered == tooSlow, n.answered == cutShort, n.answered == tooLong:
+	case n.answered == errSlow, n.answered == errCutShort, n.answered == errTooLong:
 		return n.answered.text
 	case n.err != nil:
 		return upstream.FailureOf(n.err)
