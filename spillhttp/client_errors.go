@@ -139,5 +139,5 @@ func (e *StatusError) giveUp() {
 	}
 	stop := time.AfterFunc(drainTime, func() { resp.Body.Close() })
 	defer stop.Stop()
-	_, _ = io.CopyN(io.Discard, resp.Body, drainBytes)
+	_, _ = io.CopyN(io.Discard, resp.Body, drainBytes) // an error costs the connection
 }

@@ -243,12 +243,12 @@ func (s *supervisor) follow(ctx context.Context, hangups <-chan os.Signal) {
 		case <-ctx.Done():
 			return
 		case <-hangups:
-			_ = s.read("SIGHUP")
+			_ = s.read("SIGHUP") // it has logged an error
 		case ask := <-s.asks:
 			ask()
 		case <-looks.C:
 			if s.changed() {
-				_ = s.read("a file has changed")
+				_ = s.read("a file has changed") // as above
 			}
 		}
 	}

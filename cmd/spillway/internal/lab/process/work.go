@@ -68,7 +68,7 @@ func (b Backend) pool() func(context.Context) bool {
 		case <-ctx.Done():
 			return false
 		}
-		time.Sleep(SlotHold / time.Duration(b.cheaper(ctx)))
+		time.Sleep(SlotHold / time.Duration(b.cheaper(ctx))) // it is the work of this kind of backend
 		<-free
 		return true
 	}
