@@ -9,11 +9,11 @@ import (
 )
 
 // Ours stays within the band of each scenario. -short skips this test, which takes
-// about 20 s, and those against theory.
+// a minute of two processors, and those against theory.
 func TestBands(t *testing.T) {
 	long(t)
 	const most = 1 // per cent of false rejections
-	for _, r := range evaluate(slices.Concat(scenarios, adversaries, innocents), []variant{{"ours", newOurs(shed.Config{})}}, seeds{n: 3, from: 10}, nil) {
+	for _, r := range evaluate(slices.Concat(scenarios, adversaries, innocents), []variant{{"ours", newOurs(shed.Config{})}}, seeds{n: 2, from: 10}, nil) {
 		t.Run(r.Name, func(t *testing.T) {
 			got := r.scores[0]
 			t.Logf("good %.1f%% of the oracle's, false rejections %.1f%%, p99 %.0f ms", got.Percent, got.False, got.P99)

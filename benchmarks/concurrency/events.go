@@ -13,11 +13,10 @@ const (
 // An event happens at a time. Events with equal times happen in the order of
 // scheduling, so that a run depends on its seed only.
 type event struct {
-	at    Time
-	order uint64
-	kind  kind
-	r     *Request
-	f     func(at Time)
+	at   Time
+	kind kind
+	r    *Request
+	f    func(at Time)
 }
 
 // kind is the type of an event. Events of requests need no func, which saves an
@@ -32,21 +31,48 @@ const (
 	expire             // the timer of r, see [Process.Timer]
 )
 
-// before orders events.
-func (e *event) before(o *event) bool {
-	return e.at < o.at || e.at == o.at && e.order < o.order
+// agenda is a heap of events. Four children per node are faster than two for
+// entries of this size. The events are beside it: moving pointers around has a
+// cost for the garbage collector.
+type agenda struct {
+	heap   []entry
+	order  uint64
+	events []event
+	unused []int32 // places in events
 }
 
-// agenda is a heap of events. Four children per node are faster than two for
-// events of this size.
-type agenda struct {
-	heap  []event
+// entry is the place of an event in an agenda.
+type entry struct {
+	at    Time
 	order uint64
+	event int32
+}
+
+// before orders events.
+func (e *entry) before(o *entry) bool {
+	return e.at < o.at || e.at == o.at && e.order < o.order
 }
 
 func (a *agenda) add(e event) {
 	a.order++
-	e.order = a.order
+	a.rise(entry{e.at, a.order, a.keep(e)})
+}
+
+// keep stores an event and returns where.
+func (a *agenda) keep(e event) int32 {
+	n := len(a.unused) - 1
+	if n < 0 {
+		a.events = append(a.events, e)
+		return int32(len(a.events) - 1)
+	}
+	place := a.unused[n]
+	a.unused = a.unused[:n]
+	a.events[place] = e
+	return place
+}
+
+// rise adds e.
+func (a *agenda) rise(e entry) {
 	a.heap = append(a.heap, e)
 	i := len(a.heap) - 1
 	for i > 0 {
@@ -62,10 +88,12 @@ func (a *agenda) add(e event) {
 
 // next takes the earliest event out. The agenda must not be empty.
 func (a *agenda) next() event {
-	first := a.heap[0]
+	place := a.heap[0].event
+	first := a.events[place]
+	a.events[place] = event{}
+	a.unused = append(a.unused, place)
 	n := len(a.heap) - 1
 	e := a.heap[n]
-	a.heap[n] = event{}
 	a.heap = a.heap[:n]
 	if n > 0 {
 		a.sink(e)
@@ -74,7 +102,7 @@ func (a *agenda) next() event {
 }
 
 // sink puts e in place of the root.
-func (a *agenda) sink(e event) {
+func (a *agenda) sink(e entry) {
 	i, n := 0, len(a.heap)
 	for {
 		least := 4*i + 1
