@@ -57,22 +57,15 @@ test: ## Test all modules
 	@go test work
 
 .PHONY: race
-race: ## Test all modules with the race detector; -short leaves out what measures
-	@go test -race -short work
+race: ## Test what users link with the race detector; -short leaves out what measures
+	@go test -race -short $$(go list work | grep -vE '/(benchmarks|drivers|examples|tools|archtest)(/|$$)')
 
 .PHONY: standalone
 standalone: ## Build, vet and test (-short) each module as its users see it, without the workspace
 	@bad=; for dir in $$(go list -m -f '{{.Dir}}'); do (cd "$$dir" && $(CURDIR)/tools/standalone) || bad=1; done; [ -z "$$bad" ]
 
 .PHONY: lint
-lint: staticcheck golangci ## Both linters
-
-.PHONY: staticcheck
-staticcheck: ## staticcheck on all modules
-	@go tool staticcheck work
-
-.PHONY: golangci
-golangci: $(LINT) ## golangci-lint on all modules
+lint: $(LINT) ## golangci-lint on all modules, with vet and staticcheck in it
 	@$(LINT) run $$(go list -m -f '{{.Dir}}/...')
 
 $(LINT):
@@ -93,7 +86,6 @@ mutants: ## Test the tests of MUTATED packages: changes of one operator that no 
 
 .PHONY: tools
 tools: $(LINT) $(VULN) ## Build the linters ahead of time
-	@go tool -n staticcheck >/dev/null
 
 .PHONY: promtool
 promtool: ## Check the alert rules, their tests and the metrics with promtool
