@@ -58,7 +58,7 @@ test: ## Test all modules
 
 .PHONY: race
 race: ## Test what users link with the race detector; -short leaves out what measures
-	@go test -race -short $$(go list work | grep -vE '/(benchmarks|drivers|examples|tools|archtest)(/|$$)')
+	@go test -race -short $$(go list work | grep -vE '/(benchmarks|drivers|examples|tools|archtest|awstest|sqltest)(/|$$)')
 
 .PHONY: standalone
 standalone: ## Build, vet and test (-short) each module as its users see it, without the workspace
