@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/shed"
 )
 
@@ -126,7 +127,7 @@ func TestLevelsAreSteadyInSteadyLoad(t *testing.T) {
 	if testing.Short() {
 		loads = []float64{0.8, 0.95, 1.5, 3.1}
 	}
-	if raceEnabled {
+	if race.Enabled {
 		loads = []float64{1.5} // one goroutine
 	}
 	for _, offered := range loads {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/concurrency"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/shed"
 )
 
@@ -363,7 +364,7 @@ func TestSuspendedWorkMakesPlace(t *testing.T) {
 
 // Neither a decision nor a waiter that moves to another queue allocates.
 func TestAllocationsWithALimit(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	s := limited(t, concurrency.Config{Fixed: true, Max: 1})

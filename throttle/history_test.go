@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/throttle"
 )
 
@@ -195,7 +196,7 @@ func recovery(t *testing.T, seed uint64) (took, most float64, text string) {
 // trips for the ramp, a second of accepts, and some round trips more. It takes longer, but not
 // for ever, where so few calls were accepted that the limit is below one per second.
 func TestRecoversFromAnything(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("one goroutine: nothing for the race detector to find")
 	}
 	seeds := uint64(300)
@@ -246,7 +247,7 @@ func TestRecoversWithManyMoreCalls(t *testing.T) {
 // calls it rejects besides.
 func afterAMoment(t *testing.T, seeds uint64, rejects func(c *caller, sent bool, at time.Duration) bool) (shares []float64) {
 	t.Helper()
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("a simulation runs on one goroutine: nothing for the race detector to find")
 	}
 	const perSecond, moment = 2240, 10 * time.Second
