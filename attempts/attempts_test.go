@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 const ms = time.Millisecond
@@ -232,7 +234,7 @@ func TestStrangersTakeNoPlace(t *testing.T) {
 }
 
 func TestHotPathDoesNotAllocate(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	h := must(t, Config{})

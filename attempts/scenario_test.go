@@ -7,6 +7,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // tries is how often a request is sent at most.
@@ -15,7 +17,7 @@ const tries = 3
 // TestShareVectors feeds a histogram with the requests of callers that are
 // refused with probability q, and compares the bars with the expected ones.
 func TestShareVectors(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("one goroutine, nothing to find")
 	}
 	data, err := os.ReadFile("../conformance/retry/sre_ch21.json")
@@ -128,7 +130,7 @@ func poisson(r *rand.Rand, mean float64) (n int) {
 func tasks(capacity ...float64) []float64 { return capacity }
 
 func TestPartialAndGlobalOverload(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("one goroutine, nothing to find")
 	}
 	partial := tasks(300, 2000, 2000, 2000, 2000, 2000, 2000, 2000, 2000, 2000) // the first is down to less than a third of its load

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/retry"
 )
 
@@ -208,7 +209,7 @@ func TestConcurrentReserve(t *testing.T) {
 }
 
 func TestNoAllocation(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	plain := must(budget.New(budget.Config{}))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // A fifo drives a Limiter in explicit time, from one event to the next: random arrivals at a pool of
@@ -149,7 +150,7 @@ func (r load) bands() (goodput, limit float64) {
 // Requests that take the same time and start together end together, one batch after the other. The
 // limit is the same as with random times.
 func TestBatches(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("one goroutine in virtual time has no races, and the detector makes it a minute")
 	}
 	for name, service := range map[string]func(*rand.Rand) time.Duration{

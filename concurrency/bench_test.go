@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // The clock is not read here: stacks read it once for all policies.
@@ -60,7 +61,7 @@ func BenchmarkManyNames(b *testing.B) {
 }
 
 func TestNoAllocations(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	full := must(t, Config{Max: 1, Fixed: true})
@@ -94,7 +95,7 @@ func TestNoAllocations(t *testing.T) {
 
 // 64 keys, each in use, take at most 100 kB.
 func TestMemory(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	names := make([]string, 64)

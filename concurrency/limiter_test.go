@@ -4,10 +4,12 @@ import (
 	"errors"
 	"math"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 var t0 = time.Unix(1e9, 0)
@@ -111,6 +113,9 @@ func TestFixed(t *testing.T) {
 
 // A million names take no more places than Keys; what has no place shares one limit.
 func TestKeysAreBounded(t *testing.T) {
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	l := must(t, Config{Keys: 8})
 	held := l.Enter(t0, call("held"))
 	for i := range 1_000_000 {
@@ -325,5 +330,38 @@ func TestUpdateOfMaxByKey(t *testing.T) {
 	}
 	if err := l.Update(Config{Keys: 2}); err != nil || !l.Ask(at(200_002), "new").Free {
 		t.Errorf("%v; the cap is still in effect", err)
+	}
+}
+
+// TestConcurrentUse: whatever happens at once, nothing is in flight afterwards.
+func TestConcurrentUse(t *testing.T) {
+	l := must(t, Config{Keys: 4})
+	var all sync.WaitGroup
+	for worker := range 8 {
+		all.Go(func() {
+			for i := range 1000 {
+				now := t0.Add(time.Duration(i) * time.Millisecond)
+				ticket, err := l.Admit(now, call(strconv.Itoa((worker+i)%6)))
+				if err != nil {
+					continue
+				}
+				if i%3 == 0 {
+					ticket.Suspend(now)
+					ticket.Resume(now)
+				}
+				ticket.Settle(now, spillway.OutcomeServed)
+				if i%100 == worker {
+					l.Beat(now, false)
+					l.Stats(now)
+					if err := l.Update(Config{Keys: 4, Min: 1 + worker}); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	if working, parked := l.Working(); working != 0 || parked != 0 {
+		t.Errorf("%d working, %d parked", working, parked)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // model counts requests the slow way: a list of all of them.
@@ -131,6 +132,9 @@ func (m *model) compare(t *testing.T, l *Limiter, now time.Time) {
 }
 
 func TestAgainstModel(t *testing.T) {
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		drive(t, rng.Uint32, 3000)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // pool drives a Limiter in explicit time: random arrivals at a pool of slots. A request is
@@ -34,7 +35,7 @@ type busy struct {
 }
 
 func newPool(tb testing.TB, c Config) *pool {
-	if raceEnabled {
+	if race.Enabled {
 		tb.Skip("a simulation runs on one goroutine: nothing for the race detector to find")
 	}
 	return &pool{l: must(tb, c), now: t0, rng: rand.New(rand.NewPCG(1, 2)), service: 20 * time.Millisecond}

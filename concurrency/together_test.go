@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // site drives a Limiter in explicit time: keys send to pools, at random times and with exponential times of service.
@@ -39,6 +40,9 @@ type waiting struct {
 }
 
 func newSite(tb testing.TB, seed uint64, slots ...int) *site {
+	if race.Enabled {
+		tb.Skip("one goroutine: nothing for the race detector to find")
+	}
 	s := &site{l: must(tb, Config{}), now: t0, rng: rand.New(rand.NewPCG(seed, 9))}
 	for i, n := range slots {
 		s.pools[i].slots = n

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/golden"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // A stage is some time of a trace.
@@ -83,6 +84,9 @@ func traces() map[string][]stage {
 // TestTrace compares the decisions and figures of a limiter with those recorded. Each second
 // has a line, with a hash of what was seen in each of its milliseconds.
 func TestTrace(t *testing.T) {
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	all := traces()
 	names := make([]string, 0, len(all))
 	for name := range all {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // pair are a customer with few expensive calls and one with many cheap ones.
@@ -19,7 +20,7 @@ func pair() (dear, cheap *caller) {
 
 // seeds returns how many seeds to test: fewer where tests are slow or to be short.
 func seeds(n uint64) uint64 {
-	if raceEnabled || testing.Short() {
+	if race.Enabled || testing.Short() {
 		return max(n/5, 1)
 	}
 	return n
@@ -261,7 +262,7 @@ func TestInventedKeys(t *testing.T) {
 		t, _, _ := w.Begin(t0.Add(w.at), name[i%len(name)])
 		w.Done(t0.Add(w.at), t)
 	})
-	if allocs > 0 && !raceEnabled {
+	if allocs > 0 && !race.Enabled {
 		t.Errorf("an invented key allocates %v times", allocs)
 	}
 	w.run(2*time.Minute, dear, cheap, &caller{rate: 100, cpu: 0.5})
@@ -379,7 +380,7 @@ func TestAllocations(t *testing.T) {
 		ticket, _, _ := w.Begin(now, "a")
 		w.Reject(now)
 		w.Done(now.Add(time.Millisecond), ticket)
-	}); n > 0 && !raceEnabled {
+	}); n > 0 && !race.Enabled {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -387,7 +388,7 @@ func TestAllocations(t *testing.T) {
 // Half or double the value of a constant changes the errors little. The limit has less freedom: half of it
 // takes noise for changes, and with double of it a doubled cost is learned slowly.
 func TestConstants(t *testing.T) {
-	if raceEnabled || testing.Short() {
+	if race.Enabled || testing.Short() {
 		t.Skip("takes long, and no goroutine is involved")
 	}
 	usual := meanError(t, func(*filter) {})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // all are the classes, lowest first.
@@ -48,6 +49,9 @@ func (e *ends) Pop() any {
 
 func newTrial(t testing.TB, limit int) *trial {
 	t.Helper()
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	return &trial{t: t, l: mustNew(t, limit), now: t0, random: rand.New(rand.NewPCG(1, 2))}
 }
 

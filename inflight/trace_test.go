@@ -9,11 +9,15 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/golden"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // TestTrace compares who gets a place with what was recorded: for each stage the requests that
 // were offered and admitted by class, and a hash of all answers so far.
 func TestTrace(t *testing.T) {
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	const s = time.Second
 	l := mustNew(t, 32)
 	r := &tracer{l: l, rng: rand.New(rand.NewPCG(4, 9))}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cost"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/shed"
@@ -26,6 +27,9 @@ type costly struct {
 // newCostly returns a process in which each of two customers may use 50 ms per second.
 func newCostly(t *testing.T, learn bool, c Config) *costly {
 	t.Helper()
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	x := &costly{random: rand.New(rand.NewPCG(1, 2)), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), runs: map[string]float64{}}
 	local, err := quota.NewLocal(quota.LocalConfig{Customers: map[string]quota.Limit{"dear": {Rate: 50}, "cheap": {Rate: 50}}})
 	if err != nil {

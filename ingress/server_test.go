@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/shed"
 )
@@ -352,7 +353,7 @@ func TestNothingIsLeft(t *testing.T) {
 }
 
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	s, err := New(Config{Quota: perCustomer(t, 1e6), Observer: spillway.ObserverFunc(func(spillway.Event) {})})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/internal/cputime"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 var t0 = time.Unix(1e9, 0)
@@ -241,7 +242,7 @@ func TestMeasureNames(t *testing.T) {
 }
 
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	c := tree(t, "0::/\n", map[string]string{

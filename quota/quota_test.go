@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 const ms = time.Millisecond
@@ -361,7 +362,7 @@ func TestConfigOutOfRangeNamesTheField(t *testing.T) {
 }
 
 func TestHotPathDoesNotAllocate(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	local := mustLocal(t, LocalConfig{Capacity: 1000, Customers: map[string]Limit{"a": {}, "b": {}}})

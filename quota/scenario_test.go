@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // tally is what happened to the calls of one customer.
@@ -41,7 +43,7 @@ func play(q *Quota, loads map[string]load, from, to time.Duration, r *rand.Rand)
 
 // One of two customers offers twenty times its quota: the other loses nothing.
 func TestFairness(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("one goroutine, nothing to find")
 	}
 	const quota = 500.
@@ -88,7 +90,7 @@ func TestFairness(t *testing.T) {
 // Capacity is used by any customer with demand, and is not exceeded once the customers have
 // their new leases; a customer that comes back gets its share at once.
 func TestBorrowing(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("one goroutine, nothing to find")
 	}
 	const capacity = 1000.
@@ -128,7 +130,7 @@ func TestBorrowing(t *testing.T) {
 // Under a load of four equal classes at twice the quota, the upper two are served
 // and the lower two are not.
 func TestClassesUnderOverload(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("one goroutine, nothing to find")
 	}
 	for _, row := range []struct {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // TestSetting: a rejection names the limit that customers share, if it is for one of those and not for
@@ -140,7 +141,7 @@ func TestRecent(t *testing.T) {
 // TestRejectionByTotalAllocatesNothing: rejections for all unlisted customers together are shared, too,
 // whatever names the calls have.
 func TestRejectionByTotalAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	q := must(t, Config{Allocator: mustLocal(t, LocalConfig{DefaultLimit: Limit{Rate: 5}, UnlistedTotal: Limit{Rate: 20}})})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // model is the bucket as one would draw it: tokens that drip in, here counted in
@@ -123,7 +124,7 @@ func FuzzAgainstModel(f *testing.F) {
 // In any stretch of time no more is admitted than the bucket holds and what
 // drips in meanwhile, whatever the rate, the burst and the arrivals.
 func TestRateIsNeverExceeded(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("one goroutine, nothing to find")
 	}
 	for seed := range uint64(50) {

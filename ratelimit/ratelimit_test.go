@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 const ms = time.Millisecond
@@ -290,7 +291,7 @@ func TestConfigOutOfRangeNamesTheField(t *testing.T) {
 }
 
 func TestHotPathDoesNotAllocate(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	now := t0

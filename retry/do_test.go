@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/retry"
 )
 
@@ -369,7 +370,7 @@ func TestDoDeprioritizes(t *testing.T) {
 }
 
 func TestNoAllocation(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	ctx := t.Context()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // naiveRequest is a request at work, in the naive model of what callers use.
@@ -102,6 +103,9 @@ func (n *naive) resume(r *naiveRequest) {
 
 // TestUseAgainstNaiveModel feeds admissions, ends and suspensions at random times to both.
 func TestUseAgainstNaiveModel(t *testing.T) {
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	for seed := range uint64(20) {
 		u := rand.New(rand.NewPCG(seed, 3))
 		s, err := New(Config{})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/concurrency"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/shed"
 )
 
@@ -14,6 +15,9 @@ import (
 // later: two servers with the same requests reject as many, if only one asks Pass first. When a
 // burst began that one knows to within the time between two requests.
 func TestPassIsAShortCut(t *testing.T) {
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	const ms = float64(time.Millisecond)
 	r := rand.New(rand.NewPCG(3, 4))
 	quick, slow := limited(t, concurrency.Config{}), limited(t, concurrency.Config{})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/shed"
 )
 
@@ -34,7 +35,11 @@ const queueCapacity = 49
 
 var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func newQueueModel(seed uint64, full time.Duration, cheap float64) *queueModel {
+func newQueueModel(t *testing.T, seed uint64, full time.Duration, cheap float64) *queueModel {
+	t.Helper()
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	c := time.Duration(float64(full) * cheap)
 	m := &queueModel{
 		rng: rand.New(rand.NewPCG(seed, 1)), cost: [4]time.Duration{full, c, c, c},
@@ -126,14 +131,11 @@ func TestLevelsAreSteadyInSteadyLoad(t *testing.T) {
 	if testing.Short() {
 		loads = []float64{0.8, 0.95, 1.5, 3.1}
 	}
-	if raceEnabled {
-		loads = []float64{1.5} // one goroutine
-	}
 	for _, offered := range loads {
 		for _, cheap := range []float64{1, 1. / 3, 0.05} {
 			for name, mix := range map[string][4]float64{"four classes": {0.25, 0.25, 0.25, 0.25}, "one class": {0, 0, 1, 0}, "two": {0.9, 0, 0, 0.1}} {
 				for _, retries := range []int{0, 2} {
-					m := newQueueModel(7, full, cheap)
+					m := newQueueModel(t, 7, full, cheap)
 					m.mix, m.retries = mix, retries
 					m.run(offered/full.Seconds(), 3*time.Minute)
 					if n := m.mostChanges(30 * time.Second); n > 4 {
@@ -151,7 +153,7 @@ func TestLevelsAreSteadyInSteadyLoad(t *testing.T) {
 // At a low rate of slow requests chance must not look like a change of the load.
 func TestLevelsOfSlowRequests(t *testing.T) {
 	for seed := range uint64(20) {
-		m := newQueueModel(seed, 100*time.Millisecond, 1./3)
+		m := newQueueModel(t, seed, 100*time.Millisecond, 1./3)
 		m.run(20, 10*time.Minute)
 		if n := m.mostChanges(time.Minute); n > 4 {
 			t.Errorf("seed %d: %d changes in a minute: %v", seed, n, m.changes)
@@ -162,7 +164,7 @@ func TestLevelsOfSlowRequests(t *testing.T) {
 // At twice the capacity of full answers, answers that cost a third serve all.
 func TestDegradationRaisesGoodput(t *testing.T) {
 	const full = 1500 * time.Microsecond
-	m := newQueueModel(3, full, 1./3)
+	m := newQueueModel(t, 3, full, 1./3)
 	m.run(0.5/full.Seconds(), 10*time.Second)
 	if m.degrader.Stats(time.Time{}).Stage != 0 {
 		t.Fatalf("at half of the load: %+v", m.degrader.Stats(time.Time{}))
@@ -186,7 +188,7 @@ func TestDegradationRaisesGoodput(t *testing.T) {
 // from full answers than a lower one.
 func TestLowerClassesDegradeFirst(t *testing.T) {
 	const full = 1500 * time.Microsecond
-	m := newQueueModel(5, full, 1./3)
+	m := newQueueModel(t, 5, full, 1./3)
 	for _, offered := range []float64{0.5, 1.1, 1.2, 1.4, 2, 4, 1, 0.5, 0.3} {
 		for range 50 {
 			m.run(offered/full.Seconds(), 100*time.Millisecond)
@@ -203,7 +205,7 @@ func TestLowerClassesDegradeFirst(t *testing.T) {
 // Load that comes and goes must not be followed for ever.
 func TestLevelsOfFlappingLoad(t *testing.T) {
 	const full = 1500 * time.Microsecond
-	m := newQueueModel(9, full, 1./3)
+	m := newQueueModel(t, 9, full, 1./3)
 	for range 60 {
 		m.run(2/full.Seconds(), 3*time.Second)
 		m.run(0.3/full.Seconds(), 4*time.Second)
@@ -237,7 +239,7 @@ func TestUtilizationDegradesThoseThatAreNear(t *testing.T) {
 // An idle task forgets that it was overloaded.
 func TestDegradationAfterIdleTime(t *testing.T) {
 	const full = 1500 * time.Microsecond
-	m := newQueueModel(11, full, 1)
+	m := newQueueModel(t, 11, full, 1)
 	m.run(5/full.Seconds(), 5*time.Second)
 	if s := m.degrader.Stats(time.Time{}); s.Stage != shed.Stages {
 		t.Fatalf("stage %d", s.Stage)

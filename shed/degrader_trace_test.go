@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/golden"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/shed"
 )
 
@@ -62,6 +63,9 @@ func stretches() map[string][]stretch {
 // TestDegraderTrace compares the levels of Degraders with those recorded. Each change of a level
 // has a line.
 func TestDegraderTrace(t *testing.T) {
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	var out strings.Builder
 	all := stretches()
 	for _, name := range sorted(all) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/concurrency"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/shed"
 )
 
@@ -203,7 +204,7 @@ func TestFairnessWithinAClass(t *testing.T) {
 
 // A million names neither allocate nor make a decision slower than a bounded search.
 func TestManyNamesAllocateNothing(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	s := limited(t, concurrency.Config{Fixed: true, Max: 1})
@@ -230,7 +231,7 @@ func TestManyNamesAllocateNothing(t *testing.T) {
 
 // While callers are counted, an admission, a suspension and the end of a request allocate nothing.
 func TestChargingAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	s := limited(t, concurrency.Config{Fixed: true, Max: 1})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/concurrency"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/shed"
 )
 
@@ -363,7 +364,7 @@ func TestSuspendedWorkMakesPlace(t *testing.T) {
 
 // Neither a decision nor a waiter that moves to another queue allocates.
 func TestAllocationsWithALimit(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	s := limited(t, concurrency.Config{Fixed: true, Max: 1})
@@ -400,6 +401,9 @@ func TestAllocationsWithALimit(t *testing.T) {
 // Whatever keys are limited, and become so while requests wait: each waiter leaves exactly
 // once, none runs that its limit holds back, and none waits for the limit of another.
 func TestKeysAgainstModel(t *testing.T) {
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		k, s := newKeyed(t)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/concurrency"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/shed"
 )
 
@@ -363,7 +364,7 @@ type kind struct {
 
 func (k kind) server(t *testing.T, processors int, seed uint64) *server {
 	t.Helper()
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("a scenario runs on one goroutine: nothing for the race detector to find")
 	}
 	r := rand.New(rand.NewPCG(seed, 21))

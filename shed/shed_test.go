@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/concurrency"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/shed"
 )
 
@@ -386,7 +387,7 @@ func TestRefusalsAreShared(t *testing.T) {
 }
 
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	s := pastBurst(limited(t, concurrency.Config{}))

@@ -7,13 +7,14 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/quota"
 )
 
 // A customer whose calls are 10 times as expensive uses 10 times its share of two tasks if quotas
 // count requests, and its share if they learn the cost. The other customer notices neither.
 func TestLearnedCosts(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("a simulation runs on one goroutine: nothing for the race detector to find")
 	}
 	use := func(learn bool) (expensive, cheap float64) {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // fused is an instruction that rounds a product and a sum at once.
@@ -16,7 +18,7 @@ var fused = regexp.MustCompile(`\tFN?M(?:ADD|SUB)[DS]\t`)
 // policy that compares what comes out with a bound then decides otherwise there, and so
 // the same seed has other bytes. A conversion, float64(x*y), forbids it.
 func TestNothingIsFused(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || race.Enabled {
 		t.Skip("compiles for another machine")
 	}
 	packages := strings.Fields(tool(t, "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "."))

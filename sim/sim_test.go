@@ -18,6 +18,7 @@ import (
 	"github.com/seed90641741/spillway/concurrency"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/retry"
@@ -28,7 +29,7 @@ const ms = time.Millisecond
 
 func run(t testing.TB, c Config) *Result {
 	t.Helper()
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("a simulation runs on one goroutine: nothing for the race detector to find")
 	}
 	s, err := New(c)
@@ -244,7 +245,7 @@ func TestConnectionsBoundWhatIsOnTheWay(t *testing.T) {
 // calls rarely has no throttle.
 func TestIdleClientsAreSmall(t *testing.T) {
 	const clients = 200_000
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector takes memory of its own")
 	}
 	var before, after runtime.MemStats

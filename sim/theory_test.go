@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // Queues are as the theory says: the response time of M/M/1 is exponential with the
@@ -36,7 +38,7 @@ func TestQueueingTheory(t *testing.T) {
 // The mean time in M/M/1, M/D/1, M/G/1 and M/M/c is as the formulas of Pollaczek and
 // Khinchine and of Erlang say.
 func TestMeanTimes(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("a simulation runs on one goroutine: nothing for the race detector to find")
 	}
 	const work = 1e-3 // s

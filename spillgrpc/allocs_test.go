@@ -10,12 +10,13 @@ import (
 
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // TestAllocations expects what each way through the package allocates, beyond grpc
 // itself, which copies the trailer of a call for one more.
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	cc := dial(t, "passthrough:///backend")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/quota"
 )
 
@@ -47,7 +48,7 @@ func TestCharge(t *testing.T) {
 		Charge(derived, 3) // adds up
 		Charge(ctx, -2)
 		Charge(ctx, math.NaN())
-		if n := testing.AllocsPerRun(100, func() { Charge(ctx, 0) }); n > 0 && !raceEnabled {
+		if n := testing.AllocsPerRun(100, func() { Charge(ctx, 0) }); n > 0 && !race.Enabled {
 			t.Errorf("%v allocations", n)
 		}
 	}

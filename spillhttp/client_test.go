@@ -13,6 +13,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/retry"
 )
@@ -169,7 +170,7 @@ func TestTransportUpdate(t *testing.T) {
 
 // TestAllocations: three on top of the base's, whatever the headers.
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	base := instant{"hello"}

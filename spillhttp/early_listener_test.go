@@ -17,6 +17,7 @@ import (
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/netconn"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // TestEarlyRefusal: which requests net/http does not even see, and that the client
@@ -374,7 +375,7 @@ func TestLooks(t *testing.T) {
 // TestEarlyRefusalAllocatesNothing, whatever the length of the path, with a part of a body, and for labels that
 // clients use.
 func TestEarlyRefusalAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("pools lose what they hold")
 	}
 	inside := swamped

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/quota"
 )
 
@@ -92,7 +93,7 @@ func TestChargesAfterTheEnd(t *testing.T) {
 type keptKey struct{}
 
 func TestChargeAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	h, _ := newCharged(t, func(_ http.ResponseWriter, r *http.Request) {

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"testing"
 	"unsafe"
+
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // moves reports whether the stack of a new goroutine, of the size that growStack leaves, moves
@@ -24,7 +26,7 @@ func moves(h http.Handler, w http.ResponseWriter, r *http.Request) bool {
 
 // TestDecisionStack: a rejection and an admission need no more of the stack than they prepare.
 func TestDecisionStack(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector needs more of the stack")
 	}
 	runtime.GC() // which may move stacks

@@ -18,6 +18,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 func TestHandlerConfig(t *testing.T) {
@@ -358,7 +359,7 @@ func TestSizeOfARequest(t *testing.T) {
 }
 
 func TestHandlerAllocations(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	count := func(h http.Handler, r *http.Request) float64 {

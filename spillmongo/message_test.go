@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // opMessage returns an OP_MSG with a body and sequences.
@@ -229,7 +230,7 @@ func TestWithLabel(t *testing.T) {
 }
 
 func TestCleanAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	wm := opMessage(0, document(t, `{"cursor": {"id": 0, "firstBatch": []}, "ok": 1.0}`))

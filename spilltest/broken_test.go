@@ -14,6 +14,7 @@ import (
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/retry"
 	"github.com/seed90641741/spillway/spilltest"
 )
@@ -277,7 +278,7 @@ func TestFaultsAreFound(t *testing.T) {
 		fails("TestBrokenGate", clause)
 	}
 	for clause := range brokenStacks {
-		if clause != "no allocations" || !spilltest.RaceEnabled {
+		if clause != "no allocations" || !race.Enabled {
 			fails("TestBrokenStack", clause)
 		}
 	}

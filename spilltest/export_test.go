@@ -4,6 +4,3 @@ import "time"
 
 // SetPatience sets how long clauses wait.
 func SetPatience(d time.Duration) { patience = d }
-
-// RaceEnabled is set if allocations are not counted.
-const RaceEnabled = raceEnabled

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // A Setup is the configuration of a tested stack. All else has its default.
@@ -203,7 +204,7 @@ func testObserve(b *bench) {
 // testStackAllocations counts in a process whose other goroutines wait. Its second part takes
 // seconds, as a server has each call wait before it rejects it.
 func testStackAllocations(b *bench) {
-	if raceEnabled {
+	if race.Enabled {
 		b.t.Skip("the race detector allocates")
 	}
 	bare := 0.0

@@ -9,6 +9,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/spillxds"
 )
 
@@ -34,7 +35,7 @@ var ok = &canned{http.Response{StatusCode: http.StatusOK, Body: http.NoBody}}
 func works(context.Context, *egress.Attempt) error { return nil }
 
 func TestCountingAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	here := spillxds.Locality{Zone: "here"}

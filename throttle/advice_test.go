@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/throttle"
 )
 
@@ -140,6 +141,9 @@ func FuzzAdvise(f *testing.F) {
 // nothing, also when the load changes: a busy client goes by its own measurements, and advice
 // does not disturb them.
 func TestAdviceOfABusyClient(t *testing.T) {
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	const capacity, seconds = 100, 60
 	sent := func(advised bool, rates []float64) (all []int) {
 		rng := rand.New(rand.NewPCG(1, 1))

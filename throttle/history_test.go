@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/throttle"
 )
 
@@ -45,6 +46,9 @@ type caller struct {
 
 func newCaller(t *testing.T, seed uint64, k float64) *caller {
 	t.Helper()
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	r := rand.New(rand.NewPCG(seed, 77))
 	routes, err := throttle.NewRoutes(throttle.Config{K: k, Rand: r.Float64})
 	if err != nil {
@@ -195,9 +199,6 @@ func recovery(t *testing.T, seed uint64) (took, most float64, text string) {
 // trips for the ramp, a second of accepts, and some round trips more. It takes longer, but not
 // for ever, where so few calls were accepted that the limit is below one per second.
 func TestRecoversFromAnything(t *testing.T) {
-	if raceEnabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
 	seeds := uint64(300)
 	if testing.Short() {
 		seeds = 30
@@ -246,9 +247,6 @@ func TestRecoversWithManyMoreCalls(t *testing.T) {
 // calls it rejects besides.
 func afterAMoment(t *testing.T, seeds uint64, rejects func(c *caller, sent bool, at time.Duration) bool) (shares []float64) {
 	t.Helper()
-	if raceEnabled {
-		t.Skip("a simulation runs on one goroutine: nothing for the race detector to find")
-	}
 	const perSecond, moment = 2240, 10 * time.Second
 	for seed := range seeds {
 		c := newCaller(t, seed, 2)

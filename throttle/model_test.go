@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/throttle"
 )
 
@@ -86,6 +87,9 @@ func drive(t *testing.T, next func() uint32, ops int) {
 }
 
 func TestAgainstModel(t *testing.T) {
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		drive(t, r.Uint32, 500)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/throttle"
 )
 
@@ -40,7 +41,7 @@ type answer struct {
 
 func (s scenario) run(t *testing.T) []second {
 	t.Helper()
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("a scenario runs on one goroutine: nothing for the race detector to find")
 	}
 	r := rand.New(rand.NewPCG(21, s.seed+1))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/throttle"
 )
 
@@ -324,7 +325,7 @@ func TestProbabilityVectors(t *testing.T) {
 }
 
 func TestHotPathDoesNotAllocate(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	u := 0.0

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/golden"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/throttle"
 )
 
@@ -85,6 +86,9 @@ func flapping(stages, rate int, takes time.Duration, little, much int) (all []st
 // TestTrace compares the decisions and figures of a throttle with those recorded. Each second
 // has a line, with a hash of all answers so far.
 func TestTrace(t *testing.T) {
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	all := traces()
 	names := make([]string, 0, len(all))
 	for name := range all {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/tune"
 )
 
@@ -30,7 +31,7 @@ func TestLimitFollowsCapacity(t *testing.T) {
 }
 
 func seeds() uint64 {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || race.Enabled { // which has nothing to find on one goroutine
 		return 1
 	}
 	return 20

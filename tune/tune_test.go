@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/tune"
 )
 
@@ -335,7 +336,7 @@ func TestConcurrentUse(t *testing.T) {
 }
 
 func TestNoAllocation(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	tuner := must(tune.New(latency(tune.Config{})))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/scenario"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/sim"
 )
 
@@ -128,7 +129,7 @@ func TestSimIsInterrupted(t *testing.T) {
 
 func skipRace(t *testing.T) {
 	t.Helper()
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("a simulation runs on one goroutine: nothing for the race detector to find")
 	}
 }

@@ -5,8 +5,11 @@ import (
 	"maps"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // counts returns the counts of all keys in a table, and checks that everything adds up to n.
@@ -41,6 +44,9 @@ func TestFewKeys(t *testing.T) {
 // TestBounds compares with exact counts of random streams of several shapes: no count is above the truth, and at most
 // 1 key in 100 (here 3, as chance decides) lacks more than Error.
 func TestBounds(t *testing.T) {
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, row := range []struct {
 		name string
@@ -86,6 +92,9 @@ func TestBounds(t *testing.T) {
 // whether it sends few names often, or each name once or a few times. In a table with room for ten keys that lets each
 // new key in, the first customer had one event.
 func TestInventedNames(t *testing.T) {
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	for _, row := range []struct {
 		names, each int
 		real        int // events of the customer
@@ -120,6 +129,9 @@ func TestInventedNames(t *testing.T) {
 
 // TestAfterAFlood: a customer that comes after a flood of invented names is found, too.
 func TestAfterAFlood(t *testing.T) {
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	x := New()
 	for i := range 200_000 {
 		x.Add(fmt.Sprint("invented ", i), 0)
@@ -134,6 +146,9 @@ func TestAfterAFlood(t *testing.T) {
 
 // TestOthersNeverFall: a metrics server takes a counter that falls for one of a new process.
 func TestOthersNeverFall(t *testing.T) {
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	x, r := New(), rand.New(rand.NewPCG(1, 2))
 	last := uint64(0)
 	for i := range 5_000 {
@@ -213,4 +228,23 @@ func BenchmarkAdd(b *testing.B) {
 			x.Add("one", 0)
 		}
 	})
+}
+
+// TestConcurrentUse: no event is lost, whatever is counted and read at once.
+func TestConcurrentUse(t *testing.T) {
+	x := New()
+	var all sync.WaitGroup
+	for worker := range 4 {
+		all.Go(func() {
+			for i := range 2000 {
+				x.Add(fmt.Sprint("key", i*(worker+1)), 0)
+				if i%500 == 0 {
+					x.Read(10)
+					x.Error()
+				}
+			}
+		})
+	}
+	all.Wait()
+	counts(t, x, 4*2000)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/quota"
 )
 
@@ -86,6 +87,9 @@ func boards() map[string]func(n uint64, s Said) Heard {
 
 // Whatever a board says, no task stops, and none goes beyond the configured limit.
 func TestHostileBoards(t *testing.T) {
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	limits := quota.LocalConfig{
 		Customers:    map[string]quota.Limit{"mail": {Rate: 1000}, "listed": {Rate: 400}},
 		DefaultLimit: quota.Limit{Rate: 200},

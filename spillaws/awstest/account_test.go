@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/retry"
 	"github.com/seed90641741/spillway/spillaws"
 )
@@ -81,7 +82,7 @@ const tick = 10 * time.Millisecond
 func TestEveryTokenIsAccountedFor(t *testing.T) {
 	const workers = 100
 	calls := 100
-	if testing.Short() || raceEnabled {
+	if testing.Short() || race.Enabled {
 		calls = 10
 	}
 	inBothBehaviours(t, func(t *testing.T) {
@@ -98,7 +99,7 @@ func TestEveryTokenIsAccountedFor(t *testing.T) {
 			var wg sync.WaitGroup
 			for worker := range workers {
 				wg.Go(func() {
-					if raceEnabled {
+					if race.Enabled {
 						// Timers that fire at one moment on two processors crash it (go.dev/issue/78156).
 						time.Sleep(time.Duration(worker))
 					}

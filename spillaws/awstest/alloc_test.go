@@ -4,11 +4,12 @@ import (
 	"testing"
 
 	"github.com/aws/smithy-go/middleware"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // TestAllocations compares the retry loop with that of the SDK's own retryer.
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	inBothBehaviours(t, func(t *testing.T) {

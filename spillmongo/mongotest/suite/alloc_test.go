@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // allocations returns how many f makes for a command, in a hundred of them.
@@ -26,7 +28,7 @@ func allocations(t *testing.T, f func() error) float64 {
 // without the policy, adaptive retries or not: what stands in its connection. The
 // least of several counts is that without what else goes on.
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	least := [len(benchNames)]float64{}

@@ -5,11 +5,16 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // TestSubsetOfEndpointsThatChange: of 10,000 endpoints 1 % are replaced. Of its 20 endpoints, a
 // client keeps most.
 func TestSubsetOfEndpointsThatChange(t *testing.T) {
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	random := rand.New(rand.NewPCG(8, 9))
 	name := func() string {
 		return fmt.Sprintf("10.%d.%d.%d:80", random.IntN(256), random.IntN(256), random.IntN(256))

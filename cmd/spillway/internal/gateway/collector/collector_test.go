@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/internal/telemetry"
 	"github.com/seed90641741/spillway/retry"
 )
@@ -188,7 +189,7 @@ func TestCollectorAgainstModel(t *testing.T) {
 }
 
 func TestObserveAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	c := New()

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 var uuid = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
@@ -74,7 +76,7 @@ func TestIDsDiffer(t *testing.T) {
 
 // TestIdentifyAllocates: a new id costs two allocations, one that is kept costs none.
 func TestIdentifyAllocates(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	h := http.Header{RequestID: {"id-1"}}

@@ -20,6 +20,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
 	"github.com/seed90641741/spillway/internal/mongowire"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // certificate writes one for 127.0.0.1 and its key into files.
@@ -181,7 +182,7 @@ func TestClaimants(t *testing.T) {
 
 // TestReadAllocatesNothing: parsing a command does not allocate.
 func TestReadAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	var c message.Command

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // heap returns how many bytes are in use.
@@ -19,6 +21,9 @@ func heap() int64 {
 
 // TestMemory: what a route takes after a day is bounded, whatever latencies its answers have.
 func TestMemory(t *testing.T) {
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	for name, row := range map[string]struct {
 		latency func(i int) time.Duration
 		most    int64 // bytes

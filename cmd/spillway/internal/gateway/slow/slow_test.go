@@ -3,8 +3,11 @@ package slow
 import (
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -20,7 +23,11 @@ type world struct {
 	random *rand.Rand
 }
 
-func newWorld() *world {
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	return &world{Watch: New(), now: noon, random: rand.New(rand.NewPCG(1, 2))}
 }
 
@@ -52,7 +59,7 @@ func TestBecomesSlow(t *testing.T) {
 	}{
 		"the upstream": {ms, 10 * time.Second, false}, "a queue": {10 * time.Second, 20 * ms, true}, "both": {5 * time.Second, 8 * time.Second, false},
 	} {
-		w := newWorld()
+		w := newWorld(t)
 		if n := w.run(120, 20, ms, always(20*ms)); n > 0 {
 			t.Errorf("%s: slow for %d s of a quiet time", name, n)
 		}
@@ -81,7 +88,7 @@ func TestBecomesSlow(t *testing.T) {
 // usual.
 func TestRamp(t *testing.T) {
 	for _, row := range []struct{ before, seconds, within int }{{40, 20, 8}, {900, 300, 60}, {900, 1200, 200}} {
-		w := newWorld()
+		w := newWorld(t)
 		w.run(row.before, 20, 0, always(20*ms))
 		first := -1
 		for i := range row.seconds {
@@ -98,7 +105,7 @@ func TestRamp(t *testing.T) {
 
 // TestNormalVariation: none of these cases is a notice.
 func TestNormalVariation(t *testing.T) {
-	w := newWorld()
+	w := newWorld(t)
 	often := func(share float64, rare, usual time.Duration) func() time.Duration {
 		return func() time.Duration {
 			if w.random.Float64() < share {
@@ -129,7 +136,7 @@ func TestNormalVariation(t *testing.T) {
 			return n
 		},
 	} {
-		w = newWorld()
+		w = newWorld(t)
 		if n := day(); n > 0 {
 			t.Errorf("%s: slow for %d s", name, n)
 		}
@@ -162,7 +169,7 @@ func TestRoutesOfACluster(t *testing.T) {
 
 // TestSilence: a slow route without any answer stays slow for a minute.
 func TestSilence(t *testing.T) {
-	w := newWorld()
+	w := newWorld(t)
 	w.run(120, 20, 0, always(20*ms))
 	w.run(10, 20, 0, always(10*time.Second))
 	if n := w.run(300, 0, 0, nil); n < 60 || n > 80 {
@@ -172,7 +179,7 @@ func TestSilence(t *testing.T) {
 
 // TestAnHourIsUsual: what lasts for more than an hour is usual from then on.
 func TestAnHourIsUsual(t *testing.T) {
-	w := newWorld()
+	w := newWorld(t)
 	w.run(120, 20, 0, always(20*ms))
 	if n := w.run(2*3600, 20, 0, always(time.Second)); n < 3500 || n > 3700 {
 		t.Errorf("slow for %d s", n)
@@ -183,5 +190,25 @@ func TestAddAllocatesNothing(t *testing.T) {
 	var c Counts
 	if n := testing.AllocsPerRun(100, func() { c.Add(ms, ms) }); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestConcurrentUse: no answer is lost, whatever is counted and read at once.
+func TestConcurrentUse(t *testing.T) {
+	var c Counts
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for i := range 1000 {
+				c.Add(ms, time.Duration(i)*ms)
+				if i%100 == 0 {
+					c.Read()
+				}
+			}
+		})
+	}
+	all.Wait()
+	if got := c.Read(); got.Total() != 4000 || got.waited != 4000*ms {
+		t.Errorf("%d answers, which waited for %v", got.Total(), got.waited)
 	}
 }

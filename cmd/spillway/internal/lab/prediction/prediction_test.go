@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // The files in testdata are what spillway drill has measured on a machine with two
@@ -78,7 +80,7 @@ func TestPredictionCanBeWrong(t *testing.T) {
 
 func skipRace(t *testing.T) {
 	t.Helper()
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("a simulation runs on one goroutine: nothing for the race detector to find")
 	}
 }

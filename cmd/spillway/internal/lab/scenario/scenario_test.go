@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/sim"
 )
 
@@ -148,7 +149,7 @@ func TestSweepsAndSeedsMultiply(t *testing.T) {
 
 // The built-in scenarios keep what they claim, in their short versions and as they are.
 func TestBuiltinScenariosComeOutAsTheyClaim(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("a simulation runs on one goroutine: nothing for the race detector to find")
 	}
 	all, err := Builtin()

@@ -1,5 +1,0 @@
-//go:build !race
-
-package attempts
-
-const raceEnabled = false

@@ -1,5 +1,0 @@
-//go:build race
-
-package headers
-
-const raceEnabled = true

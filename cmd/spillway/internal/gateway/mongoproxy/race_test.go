@@ -1,5 +1,0 @@
-//go:build race
-
-package mongoproxy
-
-const raceEnabled = true

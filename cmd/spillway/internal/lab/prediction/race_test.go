@@ -1,5 +1,0 @@
-//go:build race
-
-package prediction
-
-const raceEnabled = true

@@ -1,5 +1,0 @@
-//go:build !race
-
-package concurrency
-
-const raceEnabled = false

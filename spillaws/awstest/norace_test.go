@@ -1,5 +1,0 @@
-//go:build !race
-
-package awstest
-
-const raceEnabled = false

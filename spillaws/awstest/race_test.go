@@ -1,6 +1,0 @@
-//go:build race
-
-package awstest
-
-// raceEnabled says that the race detector is on.
-const raceEnabled = true

@@ -1,5 +1,0 @@
-//go:build race
-
-package spillgrpc
-
-const raceEnabled = true

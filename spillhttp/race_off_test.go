@@ -1,5 +1,0 @@
-//go:build !race
-
-package spillhttp
-
-const raceEnabled = false

@@ -1,5 +1,0 @@
-//go:build race
-
-package spillmongo
-
-const raceEnabled = true

@@ -1,5 +1,0 @@
-//go:build !race
-
-package spilltest
-
-const raceEnabled = false

@@ -1,5 +1,0 @@
-//go:build !race
-
-package spillxds_test
-
-const raceEnabled = false

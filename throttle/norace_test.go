@@ -1,5 +1,0 @@
-//go:build !race
-
-package throttle_test
-
-const raceEnabled = false

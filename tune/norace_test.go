@@ -1,5 +1,0 @@
-//go:build !race
-
-package tune_test
-
-const raceEnabled = false
