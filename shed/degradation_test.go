@@ -24,7 +24,7 @@ type queueModel struct {
 
 	now, free time.Time // when the processor is free
 	look      time.Time
-	queue     []time.Time // when the waiting ones are done
+	queue     fifo[time.Time] // when the waiting ones are done
 	pressure  shed.Pressure
 	served    int
 	changes   [spillway.Criticalities][]time.Duration // of the level of each class
@@ -68,8 +68,8 @@ func (m *queueModel) run(rate float64, d time.Duration) {
 }
 
 func (m *queueModel) arrive() bool {
-	for len(m.queue) > 0 && !m.queue[0].After(m.now) {
-		m.queue = m.queue[1:]
+	for m.queue.len() > 0 && !m.queue.first().After(m.now) {
+		m.queue.pop()
 	}
 	class, x := 0, m.rng.Float64()
 	for x > m.mix[class] {
@@ -79,7 +79,7 @@ func (m *queueModel) arrive() bool {
 	m.pressure.Offered[class]++
 	if m.now.Sub(m.look) >= 10*time.Millisecond {
 		m.look = m.now
-		m.pressure.Fill = float64(len(m.queue)) / queueCapacity
+		m.pressure.Fill = float64(m.queue.len()) / queueCapacity
 		before := m.degrader.Stats(time.Time{}).Levels
 		m.degrader.Observe(m.now, m.pressure)
 		for class, level := range m.degrader.Stats(time.Time{}).Levels {
@@ -88,7 +88,7 @@ func (m *queueModel) arrive() bool {
 			}
 		}
 	}
-	if len(m.queue) >= queueCapacity {
+	if m.queue.len() >= queueCapacity {
 		m.pressure.Rejected[class]++
 		return false
 	}
@@ -97,7 +97,7 @@ func (m *queueModel) arrive() bool {
 		m.free = m.now
 	}
 	m.free = m.free.Add(m.cost[level])
-	m.queue = append(m.queue, m.free)
+	m.queue.push(m.free)
 	m.served++
 	m.levels[level]++
 	return true

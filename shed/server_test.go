@@ -1,7 +1,6 @@
 package shed_test
 
 import (
-	"container/heap"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -25,7 +24,7 @@ type server struct {
 	vary       func() []phase                               // gives each request a handler of its own; nil: all have the same
 	key        func(spillway.Criticality) (string, []phase) // what each class asks for; nil: all the same
 	pool       int                                          // free slots
-	poolQueue  []func()                                     // waiting for one
+	poolQueue  fifo[func()]                                 // waiting for one
 	deadline   time.Duration                                // of each request
 	known      bool                                         // to the Shedder
 	leave      bool                                         // clients leave then, and the work goes on
@@ -34,14 +33,16 @@ type server struct {
 	preempts   bool // the scheduler looks for waiters every 10 ms, also while no processor is idle
 	atOnce     bool // rejects what the limit does not admit, without a queue
 
-	now     time.Time
+	now     time.Time // the start and at
+	start   time.Time
+	at      time.Duration // since the start
 	events  events
 	seq     int
 	used    time.Duration // processor time since the last sample
 	sampled time.Time
 	cpu     float64
 	running int
-	queue   []task
+	queue   fifo[task]
 	rand    *rand.Rand
 
 	offered, good, late, refused [spillway.Criticalities]int
@@ -59,55 +60,30 @@ type task struct {
 	then func()
 }
 
-type event struct {
-	at  time.Time
-	seq int
-	do  func()
-}
-
-type events []event
-
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, j int) bool {
-	return e[i].at.Before(e[j].at) || e[i].at.Equal(e[j].at) && e[i].seq < e[j].seq
-}
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	old := *e
-	x := old[len(old)-1]
-	*e = old[:len(old)-1]
-	return x
-}
-
 func (s *server) after(d time.Duration, do func()) {
 	s.seq++
-	heap.Push(&s.events, event{s.now.Add(d), s.seq, do})
+	s.events.push(event{at: s.at + d, seq: s.seq, do: do})
 }
 
 // spawn makes a goroutine ready that computes and then does something.
 func (s *server) spawn(cpu time.Duration, then func()) {
-	s.queue = append(s.queue, task{cpu, then})
+	s.queue.push(task{cpu, then})
 	s.schedule()
 }
 
 func (s *server) schedule() {
 	for s.running < s.processors {
-		if len(s.queue) == 0 {
+		if s.queue.len() == 0 {
 			if !s.dispatch() {
 				return
 			}
 			continue
 		}
-		t := s.queue[0]
-		s.queue = s.queue[1:]
+		t := s.queue.pop()
 		s.running++
 		s.used += t.cpu
-		s.after(t.cpu, func() {
-			s.running--
-			t.then()
-			s.schedule()
-		})
+		s.seq++
+		s.events.push(event{at: s.at + t.cpu, seq: s.seq, do: t.then, frees: true})
 	}
 }
 
@@ -119,7 +95,7 @@ func (s *server) state() shed.State {
 		s.cpu = float64(s.used) / float64(d) / float64(s.processors)
 		s.used, s.sampled = 0, s.now
 	}
-	return shed.State{Runnable: len(s.queue), Processors: s.processors, CPU: s.cpu}
+	return shed.State{Runnable: s.queue.len(), Processors: s.processors, CPU: s.cpu}
 }
 
 // dispatch lets a waiter in. There is nothing else to do.
@@ -134,7 +110,7 @@ func (s *server) dispatch() bool {
 		return true
 	}
 	r.ticket = w.Ticket
-	s.queue = append(s.queue, task{time.Microsecond, func() { s.serve(r, 0) }})
+	s.queue.push(task{time.Microsecond, func() { s.serve(r, 0) }})
 	return true
 }
 
@@ -242,16 +218,15 @@ func (s *server) serve(r *request, i int) {
 		s.pool--
 		s.hold(p.pool, next)
 	default:
-		s.poolQueue = append(s.poolQueue, func() { s.hold(p.pool, next) })
+		s.poolQueue.push(func() { s.hold(p.pool, next) })
 	}
 }
 
 // hold keeps a slot of the pool for a while, and hands it on.
 func (s *server) hold(d time.Duration, next func()) {
 	s.after(d, func() {
-		if len(s.poolQueue) > 0 {
-			s.poolQueue[0]()
-			s.poolQueue = s.poolQueue[1:]
+		if s.poolQueue.len() > 0 {
+			s.poolQueue.pop()()
 		} else {
 			s.pool++
 		}
@@ -315,13 +290,17 @@ func (s *server) crowd(n int) {
 }
 
 func (s *server) run(until time.Time) {
-	for len(s.events) > 0 && !s.events[0].at.After(until) {
-		e := heap.Pop(&s.events).(event)
-		s.now = e.at
+	end := until.Sub(s.start)
+	for len(s.events) > 0 && s.events[0].at <= end {
+		e := s.events.pop()
+		s.at, s.now = e.at, s.start.Add(e.at)
+		if e.frees {
+			s.running--
+		}
 		e.do()
 		s.schedule()
 	}
-	s.now = until
+	s.at, s.now = end, until
 }
 
 // fresh resets the counts.
@@ -372,7 +351,7 @@ func (k kind) server(t *testing.T, processors int, seed uint64) *server {
 	c := shed.Config{Limit: l, Rand: rand.New(rand.NewPCG(seed, 22)).Float64}
 	s := &server{
 		shedder: must(t, c), limit: l, processors: processors, handler: k.handler, pool: k.pool,
-		deadline: 100 * ms, now: time.Unix(1e9, 0), rand: r,
+		deadline: 100 * ms, now: time.Unix(1e9, 0), start: time.Unix(1e9, 0), rand: r,
 	}
 	s.heartbeat()
 	return s

@@ -1,7 +1,6 @@
 package throttle_test
 
 import (
-	"container/heap"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -12,27 +11,6 @@ import (
 	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/throttle"
 )
-
-// A sentCall is a call that was sent, and how and when it will end.
-type sentCall struct {
-	sent, ends time.Time
-	ticket     spillway.Ticket
-	route      throttle.Route
-	outcome    spillway.Outcome
-}
-
-// sentCalls is a heap: calls end in another order than they are sent.
-type sentCalls []sentCall
-
-func (f sentCalls) Len() int           { return len(f) }
-func (f sentCalls) Less(i, j int) bool { return f[i].ends.Before(f[j].ends) }
-func (f sentCalls) Swap(i, j int)      { f[i], f[j] = f[j], f[i] }
-func (f *sentCalls) Push(x any)        { *f = append(*f, x.(sentCall)) }
-func (f *sentCalls) Pop() any {
-	last := (*f)[len(*f)-1]
-	*f = (*f)[:len(*f)-1]
-	return last
-}
 
 // A caller makes calls as package egress does, at explicit times.
 type caller struct {
@@ -59,13 +37,13 @@ func newCaller(t *testing.T, seed uint64, k float64) *caller {
 
 // until brings the time to at.
 func (c *caller) until(at time.Time) {
-	for len(c.pending) > 0 && !c.pending[0].ends.After(at) {
-		c.end(heap.Pop(&c.pending).(sentCall))
+	for end := at.Sub(t0); c.pending.next(end); {
+		c.end(c.pending.pop())
 	}
 	c.now = at
 }
 
-func (c *caller) end(f sentCall) {
+func (c *caller) end(f *sentCall) {
 	if f.outcome.Accepted() {
 		ratio := 1.
 		if c.advice < 1 && c.IntN(4) == 0 {
@@ -87,10 +65,10 @@ func (c *caller) call(class spillway.Criticality, route string, o spillway.Outco
 	c.passed++
 	f := sentCall{c.now, c.now.Add(took), ticket, r, o}
 	if took == 0 {
-		c.end(f)
+		c.end(&f)
 		return true
 	}
-	heap.Push(&c.pending, f)
+	c.pending.push(f)
 	return true
 }
 

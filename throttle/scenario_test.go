@@ -32,63 +32,94 @@ type scenario struct {
 // A second is what happened in one second of a scenario.
 type second struct{ offered, sent, served float64 }
 
+// perTick is what the backend accepts in a tick.
+const perTick = capacity * float64(tick) / float64(time.Second)
+
 type answer struct {
-	at      time.Time
-	client  int
+	at      time.Duration
 	ticket  spillway.Ticket
 	outcome spillway.Outcome
 }
 
-func (s scenario) run(t *testing.T) []second {
+// answers are those that are pending, in order, after some that were given.
+type answers struct {
+	all   []answer
+	given int
+}
+
+// until gives the answers until at.
+func (a *answers) until(at time.Duration) {
+	for ; a.given < len(a.all) && a.all[a.given].at <= at; a.given++ {
+		next := &a.all[a.given]
+		next.ticket.Settle(t0.Add(next.at), next.outcome)
+	}
+	if 2*a.given >= len(a.all) { // the memory is used again
+		a.all, a.given = append(a.all[:0], a.all[a.given:]...), 0
+	}
+}
+
+func (s scenario) throttles(t *testing.T) []*throttle.Throttle {
 	t.Helper()
 	if race.Enabled {
 		t.Skip("a scenario runs on one goroutine: nothing for the race detector to find")
 	}
-	r := rand.New(rand.NewPCG(21, s.seed+1))
 	clients := make([]*throttle.Throttle, s.clients)
 	for i := range clients {
 		clients[i] = must(t, throttle.Config{K: s.k, Rand: rand.New(rand.NewPCG(21+s.seed, uint64(i)+2)).Float64})
 	}
+	return clients
+}
+
+// client returns which client makes a call.
+func (s *scenario) client(r *rand.Rand) int {
+	client := r.IntN(s.clients)
+	if s.busiest > 0 && r.Float64() < s.busiest {
+		return 0
+	}
+	return client
+}
+
+// room returns how many calls the backend accepts in a tick, of which some are left from before.
+func (s *scenario) room(left float64, at time.Duration) float64 {
+	if s.down != nil && s.down(at) {
+		return 0
+	}
+	return min(left+perTick, capacity/10)
+}
+
+func (s scenario) run(t *testing.T) []second {
+	t.Helper()
+	r := rand.New(rand.NewPCG(21, s.seed+1))
+	clients := s.throttles(t)
 	seconds := make([]second, s.length/time.Second)
-	var pending []answer
+	var pending answers
 	var room float64
 	next := r.ExpFloat64()
 	for at := time.Duration(0); at < s.length; at += tick {
-		for len(pending) > 0 && !pending[0].at.After(t0.Add(at)) {
-			a := pending[0]
-			a.ticket.Settle(a.at, a.outcome)
-			pending = pending[1:]
-		}
-		room = min(room+capacity*tick.Seconds(), capacity/10)
-		if s.down != nil && s.down(at) {
-			room = 0
-		}
-		sec := &seconds[at/time.Second]
+		pending.until(at)
+		room = s.room(room, at)
+		now, sec := t0.Add(at), &seconds[at/time.Second]
 		// The next arrival is kept as what is left of a unit-rate process, so
 		// that a change of load takes effect at once.
-		for left := s.load(at) * capacity * tick.Seconds(); ; next = r.ExpFloat64() {
+		for left := s.load(at) * perTick; ; next = r.ExpFloat64() {
 			if next > left {
 				next -= left
 				break
 			}
 			left -= next
 			sec.offered++
-			now, client := t0.Add(at), r.IntN(s.clients)
-			if s.busiest > 0 && r.Float64() < s.busiest {
-				client = 0
-			}
-			ticket, err := clients[client].Admit(now, spillway.Call{})
+			ticket, err := clients[s.client(r)].Admit(now, spillway.Call{})
 			if err != nil {
 				continue
 			}
 			sec.sent++
-			a := answer{now.Add(s.latency), client, ticket, spillway.OutcomeOverloaded}
+			a := answer{at + s.latency, ticket, spillway.OutcomeOverloaded}
 			if room >= 1 {
 				room--
 				sec.served++
 				a.outcome = spillway.OutcomeServed
 			}
-			pending = append(pending, a)
+			pending.all = append(pending.all, a)
 		}
 	}
 	return seconds
