@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/aws/smithy-go/middleware"
+
 	"github.com/seed90641741/spillway/internal/race"
 )
 
