@@ -5,11 +5,12 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/internal/race"
 )
 
 // pair are a customer with few expensive calls and one with many cheap ones.
@@ -18,9 +19,9 @@ func pair() (dear, cheap *caller) {
 		&caller{key: "cheap", rate: 200, cpu: 1, vary: 0.3, took: 10 * time.Millisecond}
 }
 
-// seeds returns how many seeds to test: fewer where tests are slow or to be short.
+// seeds returns how many seeds to test: fewer where tests are to be short.
 func seeds(n uint64) uint64 {
-	if race.Enabled || testing.Short() {
+	if testing.Short() {
 		return max(n/5, 1)
 	}
 	return n
@@ -262,7 +263,7 @@ func TestInventedKeys(t *testing.T) {
 		t, _, _ := w.Begin(t0.Add(w.at), name[i%len(name)])
 		w.Done(t0.Add(w.at), t)
 	})
-	if allocs > 0 && !race.Enabled {
+	if allocs > 0 {
 		t.Errorf("an invented key allocates %v times", allocs)
 	}
 	w.run(2*time.Minute, dear, cheap, &caller{rate: 100, cpu: 0.5})
@@ -380,7 +381,7 @@ func TestAllocations(t *testing.T) {
 		ticket, _, _ := w.Begin(now, "a")
 		w.Reject(now)
 		w.Done(now.Add(time.Millisecond), ticket)
-	}); n > 0 && !race.Enabled {
+	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -388,8 +389,8 @@ func TestAllocations(t *testing.T) {
 // Half or double the value of a constant changes the errors little. The limit has less freedom: half of it
 // takes noise for changes, and with double of it a doubled cost is learned slowly.
 func TestConstants(t *testing.T) {
-	if race.Enabled || testing.Short() {
-		t.Skip("takes long, and no goroutine is involved")
+	if testing.Short() {
+		t.Skip("takes long")
 	}
 	usual := meanError(t, func(*filter) {})
 	t.Logf("mean error %.3f", usual)
@@ -504,5 +505,36 @@ func BenchmarkInterval(b *testing.B) {
 				f.learn(x, 0.5)
 			}
 		})
+	}
+}
+
+// TestConcurrentUse: whatever happens at once, each call has an answer.
+func TestConcurrentUse(t *testing.T) {
+	var cpu atomic.Int64
+	e, err := New(Config{Interval: 50 * time.Millisecond, MaxKeys: 2, CPU: func() (time.Duration, error) { return time.Duration(cpu.Add(1e6)), nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for worker := range 4 {
+		all.Go(func() {
+			for i := range 1000 {
+				now := t0.Add(time.Duration(i) * 5 * time.Millisecond)
+				ticket, _, _ := e.Begin(now, strconv.Itoa((worker+i)%4))
+				if i%10 == 0 {
+					e.Reject(now)
+					e.Stats()
+				}
+				e.Done(now.Add(time.Millisecond), ticket)
+			}
+		})
+	}
+	all.Wait()
+	calls := uint64(0)
+	for _, k := range e.Stats().Keys {
+		calls += k.Calls
+	}
+	if calls != 4000 {
+		t.Errorf("%d calls are known, want 4000", calls)
 	}
 }

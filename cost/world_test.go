@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -54,6 +56,9 @@ type running struct {
 
 func newWorld(t testing.TB, seed uint64, c Config) *world {
 	t.Helper()
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	w := &world{random: rand.New(rand.NewPCG(seed, 1))}
 	c.CPU = func() (time.Duration, error) {
 		if w.lost {

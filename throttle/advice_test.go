@@ -84,6 +84,9 @@ func TestAdviceThrottlesRareCalls(t *testing.T) {
 // Whatever a server reports, only the class that it reports is throttled, never all of its
 // calls, and not for longer than its last answer counts.
 func TestAdviceOfAHostileServer(t *testing.T) {
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	rng := rand.New(rand.NewPCG(2, 2))
 	th := must(t, throttle.Config{Rand: rng.Float64})
 	now := t0

@@ -152,6 +152,9 @@ func TestStaleBoardLeavesTheFallback(t *testing.T) {
 // A client that invents names gets no more than DefaultLimit for MaxUnlisted names and the name "". It
 // costs customers that were there before nothing.
 func TestInventedNamesCostOthersNothing(t *testing.T) {
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	const names, rate, seconds = 100, 10, 20
 	f, err := New(Config{Tasks: 1, MaxUnlisted: names, Limits: quota.LocalConfig{DefaultLimit: quota.Limit{Rate: rate}}})
 	if err != nil {
