@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/retry"
 )
 
@@ -110,6 +111,9 @@ func (f *flock) amplification() float64 { return float64(f.attempts) / float64(f
 // TestSREAmplification holds the numbers of the chapter: three attempts allow
 // almost three times the load, a budget of a tenth keeps it to 1.1 times.
 func TestSREAmplification(t *testing.T) {
+	if race.Enabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
 	var facts sre
 	vectors(t, "sre_ch21.json", &facts)
 	const capacity = 30
