@@ -17,9 +17,7 @@ const tries = 3
 // TestShareVectors feeds a histogram with the requests of callers that are
 // refused with probability q, and compares the bars with the expected ones.
 func TestShareVectors(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine, nothing to find")
-	}
+	race.SkipOneGoroutine(t)
 	data, err := os.ReadFile("../conformance/retry/sre_ch21.json")
 	if err != nil {
 		t.Fatal(err)
@@ -130,9 +128,7 @@ func poisson(r *rand.Rand, mean float64) (n int) {
 func tasks(capacity ...float64) []float64 { return capacity }
 
 func TestPartialAndGlobalOverload(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine, nothing to find")
-	}
+	race.SkipOneGoroutine(t)
 	partial := tasks(300, 2000, 2000, 2000, 2000, 2000, 2000, 2000, 2000, 2000) // the first is down to less than a third of its load
 	global := tasks(500, 500, 500, 500, 500, 500, 500, 500, 500, 500)
 	for name, row := range map[string]struct {

@@ -150,9 +150,7 @@ func (r load) bands() (goodput, limit float64) {
 // Requests that take the same time and start together end together, one batch after the other. The
 // limit is the same as with random times.
 func TestBatches(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine in virtual time has no races, and the detector makes it a minute")
-	}
+	race.SkipOneGoroutine(t)
 	for name, service := range map[string]func(*rand.Rand) time.Duration{
 		"constant": constantly, "nearly constant": nearly, "random": randomly,
 	} {

@@ -12,9 +12,7 @@ import (
 // A backend without a queue fails at once for a second of every five, in 1 ms in place of about 40.
 // Neither the failures nor the return to 40 ms are a queue: at most 1 % is rejected.
 func TestFastFailuresAreNoQueue(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	for seed := range uint64(5) {
 		l, rng, rejected := must(t, Config{}), rand.New(rand.NewPCG(seed, 7)), 0
 		type request struct {

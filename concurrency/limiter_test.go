@@ -113,9 +113,7 @@ func TestFixed(t *testing.T) {
 
 // A million names take no more places than Keys; what has no place shares one limit.
 func TestKeysAreBounded(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	l := must(t, Config{Keys: 8})
 	held := l.Enter(t0, call("held"))
 	for i := range 1_000_000 {

@@ -132,9 +132,7 @@ func (m *model) compare(t *testing.T, l *Limiter, now time.Time) {
 }
 
 func TestAgainstModel(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		drive(t, rng.Uint32, 3000)

@@ -35,9 +35,7 @@ type busy struct {
 }
 
 func newPool(tb testing.TB, c Config) *pool {
-	if race.Enabled {
-		tb.Skip("a simulation runs on one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(tb)
 	return &pool{l: must(tb, c), now: t0, rng: rand.New(rand.NewPCG(1, 2)), service: 20 * time.Millisecond}
 }
 

@@ -40,9 +40,7 @@ type waiting struct {
 }
 
 func newSite(tb testing.TB, seed uint64, slots ...int) *site {
-	if race.Enabled {
-		tb.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(tb)
 	s := &site{l: must(tb, Config{}), now: t0, rng: rand.New(rand.NewPCG(seed, 9))}
 	for i, n := range slots {
 		s.pools[i].slots = n

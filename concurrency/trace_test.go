@@ -84,9 +84,7 @@ func traces() map[string][]stage {
 // TestTrace compares the decisions and figures of a limiter with those recorded. Each second
 // has a line, with a hash of what was seen in each of its milliseconds.
 func TestTrace(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	all := traces()
 	names := make([]string, 0, len(all))
 	for name := range all {

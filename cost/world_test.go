@@ -56,9 +56,7 @@ type running struct {
 
 func newWorld(t testing.TB, seed uint64, c Config) *world {
 	t.Helper()
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	w := &world{random: rand.New(rand.NewPCG(seed, 1))}
 	c.CPU = func() (time.Duration, error) {
 		if w.lost {

@@ -49,9 +49,7 @@ func (e *ends) Pop() any {
 
 func newTrial(t testing.TB, limit int) *trial {
 	t.Helper()
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	return &trial{t: t, l: mustNew(t, limit), now: t0, random: rand.New(rand.NewPCG(1, 2))}
 }
 

@@ -15,9 +15,7 @@ import (
 // TestTrace compares who gets a place with what was recorded: for each stage the requests that
 // were offered and admitted by class, and a hash of all answers so far.
 func TestTrace(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	const s = time.Second
 	l := mustNew(t, 32)
 	r := &tracer{l: l, rng: rand.New(rand.NewPCG(4, 9))}

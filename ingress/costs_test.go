@@ -27,9 +27,7 @@ type costly struct {
 // newCostly returns a process in which each of two customers may use 50 ms per second.
 func newCostly(t *testing.T, learn bool, c Config) *costly {
 	t.Helper()
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	x := &costly{random: rand.New(rand.NewPCG(1, 2)), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), runs: map[string]float64{}}
 	local, err := quota.NewLocal(quota.LocalConfig{Customers: map[string]quota.Limit{"dear": {Rate: 50}, "cheap": {Rate: 50}}})
 	if err != nil {

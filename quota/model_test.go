@@ -114,9 +114,7 @@ func FuzzAgainstModel(f *testing.F) {
 // storm is a customer that sends bursts of random classes, charges and gives
 // back costs, while its grant changes. It returns what happened to each call.
 func storm(t *testing.T, seed uint64, g *grants, change bool) []decision {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	r := rand.New(rand.NewPCG(seed, 3))
 	q := must(t, Config{Allocator: g})
 	var all []decision

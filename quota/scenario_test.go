@@ -43,9 +43,7 @@ func play(q *Quota, loads map[string]load, from, to time.Duration, r *rand.Rand)
 
 // One of two customers offers twenty times its quota: the other loses nothing.
 func TestFairness(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine, nothing to find")
-	}
+	race.SkipOneGoroutine(t)
 	const quota = 500.
 	greedy := func(at time.Duration) float64 {
 		if at < 2*time.Second {
@@ -90,9 +88,7 @@ func TestFairness(t *testing.T) {
 // Capacity is used by any customer with demand, and is not exceeded once the customers have
 // their new leases; a customer that comes back gets its share at once.
 func TestBorrowing(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine, nothing to find")
-	}
+	race.SkipOneGoroutine(t)
 	const capacity = 1000.
 	q := must(t, Config{Allocator: mustLocal(t, LocalConfig{Capacity: capacity}), BurstSeconds: 0.1})
 	second := func(from time.Duration, loads map[string]load) (sum float64, all map[string]*tally) {
@@ -130,9 +126,7 @@ func TestBorrowing(t *testing.T) {
 // Under a load of four equal classes at twice the quota, the upper two are served
 // and the lower two are not.
 func TestClassesUnderOverload(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine, nothing to find")
-	}
+	race.SkipOneGoroutine(t)
 	for _, row := range []struct {
 		load float64 // in quotas
 		want [4]float64

@@ -124,9 +124,7 @@ func FuzzAgainstModel(f *testing.F) {
 // In any stretch of time no more is admitted than the bucket holds and what
 // drips in meanwhile, whatever the rate, the burst and the arrivals.
 func TestRateIsNeverExceeded(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine, nothing to find")
-	}
+	race.SkipOneGoroutine(t)
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		rate := 1 + 999*r.Float64()

@@ -111,9 +111,7 @@ func (f *flock) amplification() float64 { return float64(f.attempts) / float64(f
 // TestSREAmplification holds the numbers of the chapter: three attempts allow
 // almost three times the load, a budget of a tenth keeps it to 1.1 times.
 func TestSREAmplification(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	var facts sre
 	vectors(t, "sre_ch21.json", &facts)
 	const capacity = 30

@@ -103,9 +103,7 @@ func (n *naive) resume(r *naiveRequest) {
 
 // TestUseAgainstNaiveModel feeds admissions, ends and suspensions at random times to both.
 func TestUseAgainstNaiveModel(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	for seed := range uint64(20) {
 		u := rand.New(rand.NewPCG(seed, 3))
 		s, err := New(Config{})

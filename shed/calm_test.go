@@ -15,9 +15,7 @@ import (
 // later: two servers with the same requests reject as many, if only one asks Pass first. When a
 // burst began that one knows to within the time between two requests.
 func TestPassIsAShortCut(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	const ms = float64(time.Millisecond)
 	r := rand.New(rand.NewPCG(3, 4))
 	quick, slow := limited(t, concurrency.Config{}), limited(t, concurrency.Config{})

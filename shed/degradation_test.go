@@ -37,9 +37,7 @@ var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newQueueModel(t *testing.T, seed uint64, full time.Duration, cheap float64) *queueModel {
 	t.Helper()
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	c := time.Duration(float64(full) * cheap)
 	m := &queueModel{
 		rng: rand.New(rand.NewPCG(seed, 1)), cost: [4]time.Duration{full, c, c, c},

@@ -63,9 +63,7 @@ func stretches() map[string][]stretch {
 // TestDegraderTrace compares the levels of Degraders with those recorded. Each change of a level
 // has a line.
 func TestDegraderTrace(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	var out strings.Builder
 	all := stretches()
 	for _, name := range sorted(all) {

@@ -172,9 +172,7 @@ func TestChangingNamesOfSlow(t *testing.T) {
 
 // A caller with streams that idle, or that have been open for long, is charged for its work only.
 func TestIdleStreamsCostNothing(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	for _, suspended := range []bool{true, false} {
 		t.Run(fmt.Sprint("suspended ", suspended), func(t *testing.T) {
 			l := limiter(t, concurrency.Config{Fixed: true, Max: 24})

@@ -401,9 +401,7 @@ func TestAllocationsWithALimit(t *testing.T) {
 // Whatever keys are limited, and become so while requests wait: each waiter leaves exactly
 // once, none runs that its limit holds back, and none waits for the limit of another.
 func TestKeysAgainstModel(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		k, s := newKeyed(t)

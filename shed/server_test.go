@@ -343,9 +343,7 @@ type kind struct {
 
 func (k kind) server(t *testing.T, processors int, seed uint64) *server {
 	t.Helper()
-	if race.Enabled {
-		t.Skip("a scenario runs on one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	r := rand.New(rand.NewPCG(seed, 21))
 	l := limiter(t, k.limit)
 	c := shed.Config{Limit: l, Rand: rand.New(rand.NewPCG(seed, 22)).Float64}

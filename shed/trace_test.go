@@ -77,9 +77,7 @@ func traces() map[string]traceOf {
 // TestTrace compares the decisions of Shedders with those recorded. Each 250 ms have a line, with
 // a hash of all answers so far.
 func TestTrace(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	all := traces()
 	var out strings.Builder
 	for i, name := range sorted(all) {

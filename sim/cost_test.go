@@ -14,9 +14,7 @@ import (
 // A customer whose calls are 10 times as expensive uses 10 times its share of two tasks if quotas
 // count requests, and its share if they learn the cost. The other customer notices neither.
 func TestLearnedCosts(t *testing.T) {
-	if race.Enabled {
-		t.Skip("a simulation runs on one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	use := func(learn bool) (expensive, cheap float64) {
 		limit := quota.Limit{Rate: 50} // ms per second and task
 		s, err := New(Config{

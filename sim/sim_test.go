@@ -29,9 +29,7 @@ const ms = time.Millisecond
 
 func run(t testing.TB, c Config) *Result {
 	t.Helper()
-	if race.Enabled {
-		t.Skip("a simulation runs on one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	s, err := New(c)
 	if err != nil {
 		t.Fatal(err)

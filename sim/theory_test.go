@@ -38,9 +38,7 @@ func TestQueueingTheory(t *testing.T) {
 // The mean time in M/M/1, M/D/1, M/G/1 and M/M/c is as the formulas of Pollaczek and
 // Khinchine and of Erlang say.
 func TestMeanTimes(t *testing.T) {
-	if race.Enabled {
-		t.Skip("a simulation runs on one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	const work = 1e-3 // s
 	for name, row := range map[string]struct {
 		cpu        Dist

@@ -84,9 +84,7 @@ func TestAdviceThrottlesRareCalls(t *testing.T) {
 // Whatever a server reports, only the class that it reports is throttled, never all of its
 // calls, and not for longer than its last answer counts.
 func TestAdviceOfAHostileServer(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	rng := rand.New(rand.NewPCG(2, 2))
 	th := must(t, throttle.Config{Rand: rng.Float64})
 	now := t0
@@ -144,9 +142,7 @@ func FuzzAdvise(f *testing.F) {
 // nothing, also when the load changes: a busy client goes by its own measurements, and advice
 // does not disturb them.
 func TestAdviceOfABusyClient(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	const capacity, seconds = 100, 60
 	sent := func(advised bool, rates []float64) (all []int) {
 		rng := rand.New(rand.NewPCG(1, 1))

@@ -13,9 +13,7 @@ import (
 // TestCalmAcceptsChangeNothing feeds the same calls to two throttles. One of them takes the lock
 // for each of them. Both know and decide the same.
 func TestCalmAcceptsChangeNothing(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	var counted, limited int
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 3))

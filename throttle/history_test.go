@@ -24,9 +24,7 @@ type caller struct {
 
 func newCaller(t *testing.T, seed uint64, k float64) *caller {
 	t.Helper()
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	r := rand.New(rand.NewPCG(seed, 77))
 	routes, err := throttle.NewRoutes(throttle.Config{K: k, Rand: r.Float64})
 	if err != nil {

@@ -87,9 +87,7 @@ func drive(t *testing.T, next func() uint32, ops int) {
 }
 
 func TestAgainstModel(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		drive(t, r.Uint32, 500)

@@ -22,9 +22,7 @@ const never = time.Hour
 // each of them.
 func load(t *testing.T, seconds int, backend lasting) (sent []int) {
 	t.Helper()
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	r, err := throttle.NewRoutes(throttle.Config{Rand: rand.New(rand.NewPCG(1, 9)).Float64})
 	if err != nil {
 		t.Fatal(err)

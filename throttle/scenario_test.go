@@ -60,9 +60,7 @@ func (a *answers) until(at time.Duration) {
 
 func (s scenario) throttles(t *testing.T) []*throttle.Throttle {
 	t.Helper()
-	if race.Enabled {
-		t.Skip("a scenario runs on one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	clients := make([]*throttle.Throttle, s.clients)
 	for i := range clients {
 		clients[i] = must(t, throttle.Config{K: s.k, Rand: rand.New(rand.NewPCG(21+s.seed, uint64(i)+2)).Float64})

@@ -86,9 +86,7 @@ func flapping(stages, rate int, takes time.Duration, little, much int) (all []st
 // TestTrace compares the decisions and figures of a throttle with those recorded. Each second
 // has a line, with a hash of all answers so far.
 func TestTrace(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	all := traces()
 	names := make([]string, 0, len(all))
 	for name := range all {

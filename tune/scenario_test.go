@@ -38,9 +38,7 @@ func seeds() uint64 {
 }
 
 func follows(t *testing.T, l *loop, seed uint64) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	const react, settled = 10 * time.Second, 20 * time.Second
 	l.pass(react)
 	before, could := l.good, 0.0

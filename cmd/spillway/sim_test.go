@@ -108,7 +108,7 @@ func TestSimExitStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if strings.HasPrefix(name, "drill ") {
-				skipRace(t)
+				race.SkipOneGoroutine(t)
 			}
 			status, stdout, stderr := spill(t, append([]string{"sim"}, row.args...)...)
 			if status != row.status || !strings.Contains(stdout+stderr, row.says) {
@@ -124,12 +124,5 @@ func TestSimIsInterrupted(t *testing.T) {
 	var out, err bytes.Buffer
 	if status := run(ctx, []string{"sim", "sparse-clients"}, &out, &err); status != exitInterrupted {
 		t.Errorf("status %d: %s%s", status, &out, &err)
-	}
-}
-
-func skipRace(t *testing.T) {
-	t.Helper()
-	if race.Enabled {
-		t.Skip("a simulation runs on one goroutine: nothing for the race detector to find")
 	}
 }

@@ -44,9 +44,7 @@ func TestFewKeys(t *testing.T) {
 // TestBounds compares with exact counts of random streams of several shapes: no count is above the truth, and at most
 // 1 key in 100 (here 3, as chance decides) lacks more than Error.
 func TestBounds(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, row := range []struct {
 		name string
@@ -92,9 +90,7 @@ func TestBounds(t *testing.T) {
 // whether it sends few names often, or each name once or a few times. In a table with room for ten keys that lets each
 // new key in, the first customer had one event.
 func TestInventedNames(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	for _, row := range []struct {
 		names, each int
 		real        int // events of the customer
@@ -129,9 +125,7 @@ func TestInventedNames(t *testing.T) {
 
 // TestAfterAFlood: a customer that comes after a flood of invented names is found, too.
 func TestAfterAFlood(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	x := New()
 	for i := range 200_000 {
 		x.Add(fmt.Sprint("invented ", i), 0)
@@ -146,9 +140,7 @@ func TestAfterAFlood(t *testing.T) {
 
 // TestOthersNeverFall: a metrics server takes a counter that falls for one of a new process.
 func TestOthersNeverFall(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	x, r := New(), rand.New(rand.NewPCG(1, 2))
 	last := uint64(0)
 	for i := range 5_000 {

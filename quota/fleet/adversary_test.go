@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/quota"
 )
 
@@ -165,6 +166,9 @@ func (s slow) Publish(ctx context.Context, p Publication) error {
 // A board whose answers take almost as long as tasks wait. The tasks share the limit with older
 // levels, or fall back if the leader cannot publish in time; they never go beyond.
 func TestBoardJustBelowTheTimeout(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector itself ends here in some runs: CHECK failed: tsan_rtl.cpp slot_locked")
+	}
 	for _, each := range []time.Duration{150 * ms, 250 * ms, 390 * ms} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())

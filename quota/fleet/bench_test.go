@@ -50,9 +50,7 @@ func decide(q *quota.Quota, calls []spillway.Call, now time.Time, n int) time.Ti
 }
 
 func TestDecisionsDoNotAllocate(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	global, _, calls := gates(t, 100)
 	now := decide(global, calls, t0, 1000)
 	if n := testing.AllocsPerRun(100, func() { now = decide(global, calls, now, 10_000) }); n > 0 {

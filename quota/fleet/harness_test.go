@@ -103,9 +103,7 @@ func (s *service) now() time.Time { return t0.Add(s.at) }
 // newService starts n tasks, which have expected one another.
 func newService(t *testing.T, n int, c Config, load func(int, time.Duration) []stream) *service {
 	t.Helper()
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	s := &service{t: t, rand: rand.New(rand.NewPCG(7, uint64(n))), config: c, load: load, customer: map[string]*cell{}}
 	s.board = NewMemory(s.now)
 	for range n {

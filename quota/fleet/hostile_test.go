@@ -87,9 +87,7 @@ func boards() map[string]func(n uint64, s Said) Heard {
 
 // Whatever a board says, no task stops, and none goes beyond the configured limit.
 func TestHostileBoards(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	limits := quota.LocalConfig{
 		Customers:    map[string]quota.Limit{"mail": {Rate: 1000}, "listed": {Rate: 400}},
 		DefaultLimit: quota.Limit{Rate: 200},
@@ -152,9 +150,7 @@ func TestStaleBoardLeavesTheFallback(t *testing.T) {
 // A client that invents names gets no more than DefaultLimit for MaxUnlisted names and the name "". It
 // costs customers that were there before nothing.
 func TestInventedNamesCostOthersNothing(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	const names, rate, seconds = 100, 10, 20
 	f, err := New(Config{Tasks: 1, MaxUnlisted: names, Limits: quota.LocalConfig{DefaultLimit: quota.Limit{Rate: rate}}})
 	if err != nil {

@@ -12,9 +12,7 @@ import (
 // TestSubsetOfEndpointsThatChange: of 10,000 endpoints 1 % are replaced. Of its 20 endpoints, a
 // client keeps most.
 func TestSubsetOfEndpointsThatChange(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	random := rand.New(rand.NewPCG(8, 9))
 	name := func() string {
 		return fmt.Sprintf("10.%d.%d.%d:80", random.IntN(256), random.IntN(256), random.IntN(256))

@@ -21,9 +21,7 @@ func heap() int64 {
 
 // TestMemory: what a route takes after a day is bounded, whatever latencies its answers have.
 func TestMemory(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	for name, row := range map[string]struct {
 		latency func(i int) time.Duration
 		most    int64 // bytes

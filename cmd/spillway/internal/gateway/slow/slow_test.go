@@ -25,9 +25,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	if race.Enabled {
-		t.Skip("one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	return &world{Watch: New(), now: noon, random: rand.New(rand.NewPCG(1, 2))}
 }
 

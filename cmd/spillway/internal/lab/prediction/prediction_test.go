@@ -15,7 +15,7 @@ import (
 // processors: callers protected, both sides protected, and a retry storm. Nothing is
 // fitted to them: the model knows the settings and the capacity of the backend.
 func TestSimulatorPredictsTheDrill(t *testing.T) {
-	skipRace(t)
+	race.SkipOneGoroutine(t)
 	files, err := filepath.Glob("testdata/drill-*.json")
 	if err != nil || len(files) != 3 {
 		t.Fatalf("%v, %v", files, err)
@@ -48,7 +48,7 @@ func TestSimulatorPredictsTheDrill(t *testing.T) {
 }
 
 func TestPredictionCanBeWrong(t *testing.T) {
-	skipRace(t)
+	race.SkipOneGoroutine(t)
 	text, err := os.ReadFile("testdata/drill-callers.json")
 	if err != nil {
 		t.Fatal(err)
@@ -75,13 +75,6 @@ func TestPredictionCanBeWrong(t *testing.T) {
 		if _, err := Of(t.Context(), []byte(bad), 1); err == nil {
 			t.Errorf("%.20q was compared", bad)
 		}
-	}
-}
-
-func skipRace(t *testing.T) {
-	t.Helper()
-	if race.Enabled {
-		t.Skip("a simulation runs on one goroutine: nothing for the race detector to find")
 	}
 }
 

@@ -149,9 +149,7 @@ func TestSweepsAndSeedsMultiply(t *testing.T) {
 
 // The built-in scenarios keep what they claim, in their short versions and as they are.
 func TestBuiltinScenariosComeOutAsTheyClaim(t *testing.T) {
-	if race.Enabled {
-		t.Skip("a simulation runs on one goroutine: nothing for the race detector to find")
-	}
+	race.SkipOneGoroutine(t)
 	all, err := Builtin()
 	if err != nil {
 		t.Fatal(err)
