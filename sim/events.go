@@ -32,15 +32,21 @@ func (e *event) kind() kind { return kind(e.key & 0xff) }
 func (e *event) before(f *event) bool { return e.at < f.at || e.at == f.at && e.key < f.key }
 
 // agenda is the events to come: a heap with four children to a node, which is
-// shallow and keeps siblings on few cache lines.
+// shallow and keeps siblings on few cache lines. Timeouts of one length are pushed in
+// their order: most events that wait are such, and need no heap.
 type agenda struct {
-	heap []event
-	seq  uint64
+	heap     []event
+	timeouts queue[event]
+	seq      uint64
 }
 
 func (a *agenda) push(at int64, k kind, of ref) {
 	a.seq++
 	e := event{at, a.seq<<8 | uint64(k), of}
+	if n := a.timeouts.n; k == expire && (n == 0 || a.timeouts.at(n-1).at <= at) {
+		a.timeouts.push(e)
+		return
+	}
 	a.heap = append(a.heap, e)
 	h, i := a.heap, len(a.heap)-1
 	for i > 0 {
@@ -57,6 +63,9 @@ func (a *agenda) push(at int64, k kind, of ref) {
 // pop takes out the first event. There must be one.
 func (a *agenda) pop() event {
 	h := a.heap
+	if a.timeouts.n > 0 && (len(h) == 0 || a.timeouts.at(0).before(&h[0])) {
+		return a.timeouts.oldest()
+	}
 	first, last := h[0], h[len(h)-1]
 	h = h[:len(h)-1]
 	a.heap = h

@@ -103,8 +103,7 @@ func (s *Sim) slotOf(ns int64) int { return min(int(ns/int64(s.config.Step)), s.
 func (s *Sim) Run(ctx context.Context) (*Result, error) {
 	s.start()
 	end := int64(s.config.Duration)
-	for len(s.agenda.heap) > 0 && s.agenda.heap[0].at <= end {
-		e := s.agenda.pop()
+	for e := s.agenda.pop(); e.at <= end; e = s.agenda.pop() { // there is always a sample to come
 		s.pass(e.at)
 		s.happen(&e)
 		if s.events++; s.events%(1<<14) == 0 && ctx.Err() != nil {
