@@ -117,8 +117,9 @@ func newUser(t *testing.T, r *release, proxy string) *user {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What comes from the module cache was checked when it got there.
-	return &user{t, t.TempDir(), append(env, "GOSUMDB=off", "GOFLAGS=-modcacherw -trimpath")}
+	// What comes from the module cache was checked when it got there. With the flags of this test the build cache has
+	// what others compiled.
+	return &user{t, t.TempDir(), append(env, "GOSUMDB=off", "GOFLAGS=-modcacherw -trimpath "+os.Getenv("GOFLAGS"))}
 }
 
 // runs a command in a directory of the user.
