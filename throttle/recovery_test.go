@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/throttle"
 )
 
@@ -254,6 +255,7 @@ func TestClockSetBack(t *testing.T) {
 // A backend that accepts what is cheap and refuses what is costly gets at most K calls
 // for each that it accepts: cheap calls that go well are no recovery.
 func TestCheapAcceptedCostlyRefused(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for _, k := range ks {
 		r := rand.New(rand.NewPCG(5, 5))
 		th := must(t, throttle.Config{K: k, Rand: r.Float64})
@@ -285,6 +287,7 @@ func TestCheapAcceptedCostlyRefused(t *testing.T) {
 
 // Clients from one call per minute to a hundred thousand per second.
 func TestFromSparseToHot(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for _, every := range []time.Duration{time.Minute, 10 * time.Second, 100 * time.Millisecond, 10 * time.Microsecond} {
 		th := must(t, throttle.Config{Rand: rand.New(rand.NewPCG(2, 2)).Float64})
 		length := max(100*every, 4*time.Second)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // A script tells a Log once per second which conditions there are.
@@ -75,6 +77,7 @@ func TestLines(t *testing.T) {
 // TestFlapping: whatever the rhythm in which a condition comes and goes, it has two lines per minute
 // at most, a beginning and an end in turn.
 func TestFlapping(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	c := Condition{Kind: "k", Headline: "It is so."}
 	for on := 1; on <= 40; on += 3 {
 		for off := 1; off <= 40; off += 3 {

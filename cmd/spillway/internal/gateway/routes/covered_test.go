@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // TestRoutesThatAreNeverUsed compares the warnings with what random requests meet: a route
 // with a warning meets none.
 func TestRoutesThatAreNeverUsed(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	random := rand.New(rand.NewPCG(7, 7))
 	one := func(all ...string) string { return all[random.IntN(len(all))] }
 	warned := 0

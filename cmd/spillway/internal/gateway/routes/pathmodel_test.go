@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/internal/race"
 )
 
 // pathRoutes are routes by path.
@@ -124,6 +125,7 @@ func routesAlike(t testing.TB, target string) (matched *Route, ok bool) {
 }
 
 func TestRandomPaths(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	random := rand.New(rand.NewPCG(4, 17))
 	exact := newRoute(&config.Listener{}, &pathRoutes[0])
 	below := newRoute(&config.Listener{}, &pathRoutes[1])
