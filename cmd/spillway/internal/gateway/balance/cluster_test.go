@@ -5,7 +5,6 @@
 package balance
 
 import (
-	"container/heap"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -44,21 +43,44 @@ type request struct {
 }
 
 type event struct {
-	at time.Time
+	at int64 // nanoseconds since the start
 	do func()
 }
 
+// events is a heap as in container/heap, whose interface would allocate each event.
 type events []event
 
-func (e events) Len() int           { return len(e) }
-func (e events) Less(i, j int) bool { return e[i].at.Before(e[j].at) }
-func (e events) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)        { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	last := len(*e) - 1
-	x := (*e)[last]
-	*e = (*e)[:last]
-	return x
+func (e *events) push(x event) {
+	*e = append(*e, x)
+	h := *e
+	for i := len(h) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if h[i].at >= h[parent].at {
+			return
+		}
+		h[i], h[parent] = h[parent], h[i]
+		i = parent
+	}
+}
+
+func (e *events) pop() event {
+	h := *e
+	n := len(h) - 1
+	first := h[0]
+	h[0], h[n] = h[n], event{}
+	h = h[:n]
+	*e = h
+	for i, child := 0, 1; child < n; child = 2*i + 1 {
+		if right := child + 1; right < n && h[right].at < h[child].at {
+			child = right
+		}
+		if h[child].at >= h[i].at {
+			break
+		}
+		h[i], h[child] = h[child], h[i]
+		i = child
+	}
+	return first
 }
 
 type model struct {
@@ -94,7 +116,9 @@ func newModel(t testing.TB, c Config, servers ...*server) *model {
 	return m
 }
 
-func (m *model) after(d time.Duration, do func()) { heap.Push(&m.events, event{m.now.Add(d), do}) }
+func (m *model) after(d time.Duration, do func()) {
+	m.events.push(event{int64(m.now.Sub(m.start) + d), do})
+}
 
 func (m *model) exponential(mean time.Duration) time.Duration {
 	return time.Duration(m.random.ExpFloat64() * float64(mean))
@@ -122,9 +146,9 @@ func (m *model) load(rate float64, d time.Duration, class spillway.Criticality, 
 // run runs the model for a time.
 func (m *model) run(d time.Duration) {
 	end := m.now.Add(d)
-	for len(m.events) > 0 && !m.events[0].at.After(end) {
-		e := heap.Pop(&m.events).(event)
-		m.now = e.at
+	for len(m.events) > 0 && m.events[0].at <= int64(end.Sub(m.start)) {
+		e := m.events.pop()
+		m.now = m.start.Add(time.Duration(e.at))
 		e.do()
 	}
 	m.now = end
