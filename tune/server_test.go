@@ -1,7 +1,6 @@
 package tune_test
 
 import (
-	"container/heap"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -93,7 +92,8 @@ type request struct {
 	ticket spillway.Ticket
 }
 
-// ends are requests that are being served, by when they end.
+// ends are requests that are being served, by when they end: a heap as in
+// container/heap, whose interface would allocate each of them.
 type ends []end
 
 type end struct {
@@ -101,11 +101,36 @@ type end struct {
 	request
 }
 
-func (e ends) Len() int           { return len(e) }
-func (e ends) Less(i, j int) bool { return e[i].at < e[j].at }
-func (e ends) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
-func (e *ends) Push(x any)        { *e = append(*e, x.(end)) }
-func (e *ends) Pop() any          { x := (*e)[len(*e)-1]; *e = (*e)[:len(*e)-1]; return x }
+func (e *ends) push(x end) {
+	h := append(*e, x)
+	i := len(h) - 1
+	for i > 0 && x.at < h[(i-1)/2].at {
+		h[i] = h[(i-1)/2]
+		i = (i - 1) / 2
+	}
+	h[i] = x
+	*e = h
+}
+
+func (e *ends) pop() end {
+	h := *e
+	n := len(h) - 1
+	first, last := h[0], h[n]
+	i := 0
+	for child := 1; child < n; child = 2*i + 1 {
+		if right := child + 1; right < n && h[right].at < h[child].at {
+			child = right
+		}
+		if h[child].at >= last.at {
+			break
+		}
+		h[i] = h[child]
+		i = child
+	}
+	h[i] = last
+	*e = h[:n]
+	return first
+}
 
 func newServer(k kind, g gate, seed uint64, rate float64) *server {
 	s := &server{kind: k, gate: g, random: rand.New(rand.NewPCG(seed, 7)), places: k.places, deadline: time.Second, rate: rate}
@@ -141,7 +166,7 @@ func (s *server) run(until time.Duration) {
 	for {
 		switch busy := len(s.ends) > 0; {
 		case busy && s.ends[0].at <= min(s.next, until):
-			e := heap.Pop(&s.ends).(end)
+			e := s.ends.pop()
 			s.advance(e.at)
 			s.end(e.request)
 		case s.next <= until:
@@ -164,7 +189,7 @@ func (s *server) fill() {
 		}
 		s.busy++
 		d := time.Duration((0.5 + s.random.Float64()) * float64(s.service))
-		heap.Push(&s.ends, end{s.now + d, s.queue[0]})
+		s.ends.push(end{s.now + d, s.queue[0]})
 		s.queue = s.queue[1:]
 	}
 }
