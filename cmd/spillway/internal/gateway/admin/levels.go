@@ -34,19 +34,19 @@ type Setting struct {
 
 // Levels are the current limits, queues and budgets of a proxy.
 type Levels struct {
-	Mode      spillway.Mode // of gates that have none of their own
-	Override  *Override     // nil: the mode is that of the configuration
-	Draining  bool          // it ends, and accepts nothing new
-	Listeners []Listener
-	Gates     []Gate
-	Clusters  []Cluster
-	Tuned     []Tuned
-	Mongo     []Count
-	Notices   []Notice // the worst first
-	Changes   []Change // the latest, the oldest first
-	Quotas    []Quota
-	Customers []customers.Customer // with most use, and with most rejections
-	Logs      []Log
+	Mode      spillway.Mode        `json:"mode"`     // of gates that have none of their own
+	Override  *Override            `json:"override"` // nil: the mode is that of the configuration
+	Draining  bool                 `json:"draining"` // it ends, and accepts nothing new
+	Notices   []Notice             `json:"notices"`  // the worst first; a State has more
+	Changes   []Change             `json:"changes"`  // the latest, the oldest first; likewise
+	Listeners []Listener           `json:"listeners"`
+	Gates     []Gate               `json:"gates"`
+	Clusters  []Cluster            `json:"clusters"`
+	Tuned     []Tuned              `json:"tuned,omitempty"`
+	Mongo     []Count              `json:"mongo,omitempty"`
+	Quotas    []Quota              `json:"quotas,omitempty"`
+	Customers []customers.Customer `json:"customers,omitempty"` // with most use, and with most rejections
+	Logs      []Log                `json:"logs,omitempty"`
 }
 
 // A Log is a log that the proxy writes.

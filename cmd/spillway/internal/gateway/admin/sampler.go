@@ -89,20 +89,17 @@ func (s *sampler) summarize(details collector.Details) *State {
 	now, then, mean, minute := s.ago(0), s.ago(1), s.ago(meanTicks), s.ago(minuteTicks)
 	l := &now.levels
 	st := &State{
-		Time: now.wall, Started: s.started, Version: s.version,
-		Mode: l.Mode, Override: l.Override, Draining: l.Draining, Ready: s.proxy.Ready() == nil,
+		Time: now.wall, Started: s.started, Version: s.version, Ready: s.proxy.Ready() == nil, Levels: *l,
 		Last: figures(then, now, mean), Mean: figures(mean, now, mean), Reasons: reasons(minute.totals, now.totals, &details),
-		Listeners: l.Listeners, Clusters: clusters(mean, now), Tuned: l.Tuned, Mongo: l.Mongo, Quotas: l.Quotas, Customers: l.Customers,
-		Changes: s.changes(l), MongoAway: mongoAway(&mean.levels, l),
-		Logs: l.Logs, Top: s.decided.Top(now.at, topRows), Totals: now.totals, Details: details,
+		Top: s.decided.Top(now.at, topRows), MongoAway: mongoAway(&mean.levels, l), Totals: now.totals, Details: details,
 	}
+	st.Gates, st.Clusters, st.Changes = peaks(s.samples), clusters(mean, now), s.changes(l)
 	st.Last.Time, st.Mean.Time = s.axis(now.at), s.axis(now.at)
 	for i := range meanTicks {
 		st.Mean.Peak = max(st.Mean.Peak, s.ago(i).peak)
 		st.Mean.Stalled += s.ago(i).stalled.Seconds() / st.Mean.Seconds
 		st.Mean.Slowest = max(st.Mean.Slowest, milliseconds(s.ago(i).totals.Slowest))
 	}
-	st.Gates = peaks(s.samples)
 	s.explain(st)
 	st.Limits = s.limits(l)
 	st.Last.Limits = make(map[string]float64, len(st.Limits))
