@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/limits"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 )
@@ -104,15 +105,7 @@ type Listener struct {
 	Mongo      bool          `json:"mongo,omitempty"` // clients are drivers of MongoDB
 	// Clients counts requests, including requests that wait for their client; nil for
 	// MongoDB.
-	Clients *Clients `json:"clients,omitempty"`
-}
-
-// Clients counts the requests and evictions of a listener's clients.
-type Clients struct {
-	Requests int    `json:"requests"`
-	Waiting  int    `json:"waiting"`  // of them, for their client
-	Evicted  uint64 `json:"evicted"`  // requests and connections, since the start
-	Rejected uint64 `json:"rejected"` // requests, at the cap, since the start
+	Clients *clients.Stats `json:"clients,omitempty"`
 }
 
 // A Gate admits the requests of a listener to a cluster.

@@ -33,7 +33,7 @@ func Of(p *gateway.Proxy, c *config.Config, now time.Time) (l admin.Levels, acce
 	for i := range c.Listeners {
 		if x, ok := s.Listeners[c.Listeners[i].Name]; ok {
 			level := listenerLevel(p, c.Listeners[i].Name, x.Open, s.Resets[c.Listeners[i].Name])
-			level.Clients = new(admin.Clients(s.Clients[c.Listeners[i].Name]))
+			level.Clients = new(s.Clients[c.Listeners[i].Name])
 			l.Listeners = append(l.Listeners, level)
 		}
 	}
@@ -70,8 +70,8 @@ func mongo(l *admin.Levels, p *gateway.Proxy, c *config.Config, all []mongoproxy
 		level := listenerLevel(p, x.Listener, x.Connections.Open, x.Resets)
 		level.Mongo = true
 		l.Listeners = append(l.Listeners, level)
-		for name, value := range x.Counts() {
-			l.Mongo = append(l.Mongo, admin.Count{Listener: x.Listener, Name: name, Value: value, Level: mongoproxy.IsLevel(name)})
+		for _, c := range x.Counts() {
+			l.Mongo = append(l.Mongo, admin.Count{Listener: x.Listener, Name: c.Name, Value: c.Value, Level: mongoproxy.IsLevel(c.Name)})
 		}
 		gate := mongoGate(c, x)
 		l.Customers = append(l.Customers, customers.Of(x.Listener, gate.Cluster, x.Gate.Quota)...)
