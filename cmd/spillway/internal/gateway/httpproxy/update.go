@@ -145,8 +145,8 @@ func (n *Change) makeListener(l *config.Listener) error {
 // makeGate makes a gate, unless it exists.
 func (n *Change) makeGate(key gateKey, l *config.Listener) error {
 	p, u := n.proxy, n.versions[key.cluster]
-	c := n.config.Ingress(l, u.Config())
-	p.quotas.Share(&c.Quota, n.config, key.cluster, u.Config().Quota)
+	c := n.config.Ingress(l, u.Config)
+	p.quotas.Share(&c.Quota, n.config, key.cluster, u.Config.Quota)
 	u.Charge(&c)
 	c.Observer = p.observerOf(l)
 	n.policies[key] = c
