@@ -8,6 +8,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/limits"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 )
 
@@ -45,7 +46,7 @@ type Levels struct {
 	Clusters  []Cluster            `json:"clusters"`
 	Tuned     []Tuned              `json:"tuned,omitempty"`
 	Mongo     []Count              `json:"mongo,omitempty"`
-	Quotas    []Quota              `json:"quotas,omitempty"`
+	Quotas    []quotas.Stats       `json:"quotas,omitempty"`
 	Customers []customers.Customer `json:"customers,omitempty"` // with most use, and with most rejections
 	Logs      []Log                `json:"logs,omitempty"`
 }
@@ -54,28 +55,6 @@ type Levels struct {
 type Log struct {
 	Name string `json:"name"` // program or access
 	Lost uint64 `json:"lost"` // lines that could not be written, since the start of the log
-}
-
-// A Quota is a quota that is shared with other proxies.
-type Quota struct {
-	Name      string        `json:"name"`   // of the cluster or listener
-	Syncs     uint64        `json:"syncs"`  // exchanges of reports and levels that succeeded
-	Errors    uint64        `json:"errors"` // that failed
-	Fenced    uint64        `json:"fenced"` // that came too late, as another task led
-	Leader    bool          `json:"leader"`
-	Tasks     int           `json:"tasks"` // 0 without levels
-	Age       time.Duration `json:"age"`   // of the levels; negative without any
-	Lost      bool          `json:"lost"`  // its servers answer, and no leader sends levels
-	Conflict  bool          `json:"conflict"`
-	Customers []QuotaLevel  `json:"customers"`
-}
-
-// A QuotaLevel is the level of a customer in all proxies.
-type QuotaLevel struct {
-	Customer string        `json:"customer"`
-	Rate     float64       `json:"rate"`
-	Debt     time.Duration `json:"debt"`     // at this rate
-	Marginal int           `json:"marginal"` // class that is not admitted in full; -1: all are
 }
 
 // A Count is a counter of a MongoDB listener.

@@ -19,14 +19,14 @@ import (
 
 // newForward returns the reverse proxy to a cluster.
 func (p *Proxy) newForward(g *gate) *httputil.ReverseProxy {
-	failures, err := loglimit.New(p.logger, 1)
+	failures, err := loglimit.New(p.with.Logger, 1)
 	p.impossible(err) // of a constant
 	return &httputil.ReverseProxy{
 		Rewrite:        g.rewrite,
 		Transport:      g.cluster,
 		ModifyResponse: g.received,
 		BufferPool:     buffers,
-		ErrorLog:       slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug),
+		ErrorLog:       slog.NewLogLogger(p.with.Logger.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			answer(w, r, err, g.comeBack(err))
 			if a := ownOf(r, err); (a == errNotReached || a == errLate) && !errors.Is(err, spillway.ErrRejected) {

@@ -55,7 +55,7 @@ func (p *Proxy) newGate(key gateKey, x *cluster, c ingress.Config) (*gate, error
 		return nil, err
 	}
 	for _, missing := range server.Missing() {
-		p.logger.Debug("a measure of load is missing", "error", missing)
+		p.with.Logger.Debug("a measure of load is missing", "error", missing)
 	}
 	return g, nil
 }

@@ -48,7 +48,7 @@ func (p *Proxy) tune() {
 func (p *Proxy) newTuning(name string, c tune.Config, limit string) *tuning {
 	t := &tuning{proxy: p, name: name, limit: limit, window: tuner.Window{Signals: c.Signals}}
 	var err error
-	t.tuner, err = tuner.Start(p.base, &p.running, tuner.Config{Name: name + " " + limit, Tune: c, Limit: t, Lock: &p.mu, Logger: p.logger})
+	t.tuner, err = tuner.Start(p.base, &p.running, tuner.Config{Name: name + " " + limit, Tune: c, Limit: t, Lock: &p.mu, Logger: p.with.Logger})
 	p.impossible(err) // it was checked
 	return t
 }

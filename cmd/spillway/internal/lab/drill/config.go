@@ -34,10 +34,7 @@ type Config struct {
 	Port        int           `default:"0" placeholder:"N" help:"Port of the backend on 127.0.0.1 (default any free one)."`
 }
 
-// A UsageError has the invalid flag, its value and the allowed values.
-type UsageError = process.UsageError
-
-// Validate returns a [*UsageError] for the first field that is out of range. The bounds keep
+// Validate returns a [*process.UsageError] for the first field that is out of range. The bounds keep
 // memory and running time small enough for a laptop.
 func (c Config) Validate() error {
 	if err := c.validateNames(); err != nil {
@@ -185,7 +182,7 @@ func (c Config) validateSize() error {
 }
 
 func outOfRange(flag string, is any, must string) error {
-	return &UsageError{Flag: flag, Problem: fmt.Sprintf("is %v, must be %s", is, must)}
+	return &process.UsageError{Flag: flag, Problem: fmt.Sprintf("is %v, must be %s", is, must)}
 }
 
 // The scenarios of a drill.

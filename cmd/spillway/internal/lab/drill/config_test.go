@@ -62,7 +62,7 @@ func TestValidate(t *testing.T) {
 		c := small()
 		row.change(&c)
 		err := c.Validate()
-		usage, ok := errors.AsType[*UsageError](err)
+		usage, ok := errors.AsType[*process.UsageError](err)
 		if !ok || usage.Flag != row.flag || !strings.HasPrefix(usage.Problem, "is "+row.value+", must be ") {
 			t.Errorf("error %q, want one for --%s that says %s", err, row.flag, row.value)
 		}
