@@ -105,7 +105,7 @@ func (o *outOfBand) stream(ctx context.Context, x *endpoint) (received bool, err
 	if err != nil {
 		return false, err
 	}
-	defer stream.Close()
+	defer func() { _ = stream.Close() }() // it has ended, or the reader is gone
 	for stream.Receive() {
 		received, c.left = true, maxMessage
 		now := time.Now()
