@@ -12,7 +12,7 @@ import (
 // Of returns a frame. Nothing is checked: a frame may be wrong.
 func Of(kind http2.FrameType, flags http2.Flags, stream uint32, payload string) string {
 	var b strings.Builder
-	_ = http2.NewFramer(&b, nil).WriteRawFrame(kind, flags, stream, []byte(payload)) // a Builder fails never
+	_ = http2.NewFramer(&b, nil).WriteRawFrame(kind, flags, stream, []byte(payload)) // a Builder never fails
 	return b.String()
 }
 
