@@ -24,8 +24,8 @@ func TestControlPlaneIsNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	control, collector := new(xds.Connector), collector.New()
-	p, err := gateway.Start(context.Background(), gateway.Config{
-		Config: c, Logger: slog.New(slog.DiscardHandler), Observer: collector, Accounts: collector.Accounts(), Connect: control.Connect,
+	p, err := gateway.Start(context.Background(), c, gateway.Config{
+		Logger: slog.New(slog.DiscardHandler), Observer: collector, Accounts: collector.Accounts(), Connect: control.Connect,
 	})
 	if err != nil {
 		t.Fatal(err)

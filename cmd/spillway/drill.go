@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/costdrill"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/report"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/target"
 )
@@ -43,7 +44,7 @@ func (c *drillCommand) Run(ctx context.Context, w streams) error {
 	}
 	if c.Proxy {
 		if c.Protect != drill.ProtectBoth && c.Protect != drill.ProtectProxy {
-			return &drill.UsageError{Flag: "proxy", Problem: "goes without --protect=" + c.Protect}
+			return &process.UsageError{Flag: "proxy", Problem: "goes without --protect=" + c.Protect}
 		}
 		c.Protect = drill.ProtectProxy
 	}
@@ -62,7 +63,7 @@ func (c *drillCommand) Run(ctx context.Context, w streams) error {
 // withoutReport prepares the output of a kind of drill that has no page.
 func (c *drillCommand) withoutReport(flag string) error {
 	if c.Report != "" {
-		return &drill.UsageError{Flag: "report", Problem: "goes without --" + flag}
+		return &process.UsageError{Flag: "report", Problem: "goes without --" + flag}
 	}
 	return c.try()
 }

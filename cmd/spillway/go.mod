@@ -13,6 +13,8 @@ require (
 )
 
 require (
+	connectrpc.com/connect v1.21.1
+	github.com/agnivade/levenshtein v1.2.1
 	github.com/cncf/xds/go v0.0.0-20260202195803-dba9d589def2
 	github.com/envoyproxy/go-control-plane/envoy v1.40.0
 	github.com/invopop/jsonschema v0.14.0

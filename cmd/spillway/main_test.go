@@ -159,6 +159,7 @@ func TestBadInput(t *testing.T) {
 		{[]string{"drill", "--protect=all"}, []string{"--protect", "all", "both"}},
 		{[]string{"drill", "--proxy", "--protect=server"}, []string{"--proxy", "--protect=server"}},
 		{[]string{"drill", "--backend=gpu"}, []string{"--backend", "gpu", "blocking"}},
+		{[]string{"drill", "--scenario=storm"}, []string{"--scenario", "storm", "retry-storm"}},
 		{[]string{"drill", "--seed=-1"}, []string{"--seed", "-1"}},
 		{[]string{"drill", "--max-in-flight=-1"}, []string{"--max-in-flight", "-1"}},
 		{[]string{"drill", "--port=70000"}, []string{"--port", "70000", "65535"}},

@@ -70,8 +70,8 @@ func (c *proxyCommand) Run(ctx context.Context, w streams) error {
 		return err
 	}
 	defer tracer.Close()
-	p, err := gateway.Start(context.WithoutCancel(ctx), gateway.Config{
-		Config: wanted, Logger: logger, Observer: collector, Accounts: collector.Accounts(), Decisions: decided, Tracer: tracer, Connect: control.Connect,
+	p, err := gateway.Start(context.WithoutCancel(ctx), wanted, gateway.Config{
+		Logger: logger, Observer: collector, Accounts: collector.Accounts(), Decisions: decided, Tracer: tracer, Connect: control.Connect,
 	})
 	if err != nil {
 		return err

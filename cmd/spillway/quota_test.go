@@ -159,7 +159,7 @@ clusters:
 	for {
 		all := set.Stats(time.Now())
 		if all[0].Tasks == 2 {
-			if all[0].ConfigConflict {
+			if all[0].Conflict {
 				t.Error("the same limits and interval are a conflict")
 			}
 			return

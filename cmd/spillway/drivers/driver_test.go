@@ -3,7 +3,6 @@ package drivers
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -228,7 +227,10 @@ func TestRefusal(t *testing.T) {
 		t.Errorf("got %v with the labels %v after %d attempts", err, ce.Labels, attempts)
 	}
 	st := s.stats()
-	counted := maps.Collect(st.Counts())
+	counted := make(map[string]float64)
+	for _, c := range st.Counts() {
+		counted[c.Name] = c.Value
+	}
 	if counted["network.ingressRequestRateLimiter.rejectedAdmissions"] != 4 ||
 		counted["network.ingressRequestRateLimiter.successfulAdmissions"] != 1 ||
 		counted["network.ingressRequestRateLimiter.exemptedAdmissions"] == 0 {

@@ -18,6 +18,8 @@ require (
 )
 
 require (
+	connectrpc.com/connect v1.21.1 // indirect
+	github.com/agnivade/levenshtein v1.2.1 // indirect
 	github.com/cncf/xds/go v0.0.0-20260202195803-dba9d589def2 // indirect
 	github.com/envoyproxy/protoc-gen-validate v1.3.3 // indirect
 	github.com/golang/snappy v0.0.4 // indirect

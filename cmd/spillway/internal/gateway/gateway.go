@@ -15,37 +15,18 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/openfiles"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 )
 
-// Config is what a proxy is started with.
-type Config struct {
-	// Config is the configuration, as a file has it. It is not changed.
-	Config *config.Config
-	// Logger receives changes of the configuration and failures of upstreams. Nil discards them.
-	Logger *slog.Logger
-	// Observer, if not nil, receives the decisions of all gates.
-	Observer spillway.Observer
-	// Accounts, if not nil, counts the outcomes of requests.
-	Accounts *accounts.Book
-	// Decisions receives each rejection. With nil, rejections are only written to Logger.
-	Decisions *decisions.Log
-	// Tracer, if not nil, makes spans of requests of HTTP.
-	Tracer *otel.Tracer
-	// Connect connects to the control plane that the configuration names. Nil means
-	// that it may name none.
-	Connect httpproxy.Connect
-}
+// Config is what a proxy reports to, and by what it connects. It makes its Quotas itself.
+type Config = httpproxy.Config
 
 // A Proxy is a running proxy. It is safe for concurrent use; create one with [Start].
 type Proxy struct {
@@ -60,22 +41,20 @@ type Proxy struct {
 	config *config.Config
 }
 
-// Start starts a proxy, or returns an error of its configuration or its resources. The proxy
-// runs until [Proxy.Drain] or [Proxy.Close] is called. When ctx ends, all requests are
-// canceled, but the proxy runs on.
-func Start(ctx context.Context, c Config) (*Proxy, error) {
-	p := &Proxy{logger: cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), config: &config.Config{}}
-	p.decisions = cmp.Or(c.Decisions, decisions.New(p.logger))
-	observer := p.decisions.Before(c.Observer)
+// Start starts a proxy with a configuration as a file has it, which is not changed, or returns an error of
+// the configuration or its resources. The proxy runs until [Proxy.Drain] or [Proxy.Close] is called. When
+// ctx ends, all requests are canceled, but the proxy runs on.
+func Start(ctx context.Context, wanted *config.Config, c Config) (*Proxy, error) {
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	c.Decisions = cmp.Or(c.Decisions, decisions.New(c.Logger))
+	c.Observer, c.Quotas = c.Decisions.Before(c.Observer), quotas.New(c.Logger)
+	p := &Proxy{logger: c.Logger, decisions: c.Decisions, quotas: c.Quotas, config: &config.Config{}}
 	ctx, p.cancel = context.WithCancel(ctx)
-	p.quotas = quotas.New(p.logger)
-	p.http = httpproxy.New(ctx, httpproxy.Config{
-		Logger: p.logger, Observer: observer, Accounts: c.Accounts, Decisions: p.decisions, Tracer: c.Tracer, Connect: c.Connect, Quotas: p.quotas,
-	})
+	p.http = httpproxy.New(ctx, c)
 	p.mongo = mongoproxy.New(ctx, mongoproxy.Config{
-		Logger: p.logger, Observer: observer, Accounts: c.Accounts, Decisions: p.decisions, Quotas: p.quotas,
+		Logger: c.Logger, Observer: c.Observer, Accounts: c.Accounts, Decisions: c.Decisions, Quotas: c.Quotas,
 	})
-	if err := p.Update(c.Config); err != nil {
+	if err := p.Update(wanted); err != nil {
 		p.cancel()
 		return nil, err
 	}

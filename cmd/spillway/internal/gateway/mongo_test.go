@@ -29,7 +29,7 @@ func TestMongo(t *testing.T) {
 		}
 	}()
 	only := &config.Config{Mode: "enforce", Mongo: []config.Mongo{{Name: "m", Address: "127.0.0.1:0", Endpoints: []string{server.Addr().String()}}}}
-	p, err := Start(t.Context(), Config{Config: only})
+	p, err := Start(t.Context(), only, Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 // TestUpdateAfterABadAccessLog: an access log that cannot be opened rejects the configuration and leaves
 // nothing locked. The next configuration is applied.
 func TestUpdateAfterABadAccessLog(t *testing.T) {
-	p, err := Start(t.Context(), Config{Config: config.ForUpstream("127.0.0.1:0", "127.0.0.1:1")})
+	p, err := Start(t.Context(), config.ForUpstream("127.0.0.1:0", "127.0.0.1:1"), Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

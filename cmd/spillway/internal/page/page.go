@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"strconv"
 	"strings"
 )
 
@@ -63,6 +64,18 @@ func Write(w io.Writer, t *template.Template, view any) error {
 	}
 	_, err := b.WriteTo(w)
 	return err
+}
+
+// Grouped returns v with so many decimals, and its other digits in groups of three: 1,234.5.
+func Grouped(v float64, decimals int) string {
+	whole, fraction, some := strings.Cut(strconv.FormatFloat(v, 'f', decimals, 64), ".")
+	for i := len(whole) - 3; i > 0 && whole[i-1] != '-'; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if some {
+		whole += "." + fraction
+	}
+	return whole
 }
 
 // Policy returns a content security policy that allows the given styles and scripts, by their hashes,

@@ -4,6 +4,7 @@
 package strict
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -45,13 +46,7 @@ type Errors []*Error
 // MaxErrors is how many problems of a file are listed.
 const MaxErrors = 20
 
-func (all Errors) Error() string {
-	texts := make([]string, 0, len(all))
-	for _, e := range all {
-		texts = append(texts, e.Error())
-	}
-	return strings.Join(texts, "\n")
-}
+func (all Errors) Error() string { return errors.Join(all.Unwrap()...).Error() }
 
 // Unwrap makes [errors.As] find the first one.
 func (all Errors) Unwrap() []error {

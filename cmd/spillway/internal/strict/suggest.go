@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/agnivade/levenshtein"
 )
 
 // suggest returns the field in a t that a misspelled one may have been meant to be, as
@@ -16,7 +18,7 @@ func suggest(word string, t reflect.Type) string {
 	for _, of := range Structs(t, nil) {
 		for f := range of.Fields() {
 			name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-			if d := distance(word, name); name != "" && (d < least || d == least && name < best) {
+			if d := levenshtein.ComputeDistance(word, name); name != "" && (d < least || d == least && name < best) {
 				best, least = name, d
 			}
 		}
@@ -43,25 +45,4 @@ func Structs(t reflect.Type, seen []reflect.Type) []reflect.Type {
 	default: // a value
 	}
 	return seen
-}
-
-// distance is how many letters must be put in, left out or replaced to make b of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -15,7 +15,7 @@ import (
 // requests again.
 func TestAccountsAreFigures(t *testing.T) {
 	s := newScene(spillway.ModeEnforce)
-	book := s.sampler.collector.Accounts()
+	book := s.sampler.with.Collector.Accounts()
 	s.sampler.tick(s.now)
 	for a := range accounts.Count {
 		for range 10 * (a + 1) {
@@ -26,8 +26,8 @@ func TestAccountsAreFigures(t *testing.T) {
 	for range 5 {
 		book.Begin() // and goes on
 	}
-	s.sampler.collector.Observe(rejected("shed", spillway.ModeEnforce, crowded))
-	s.sampler.collector.Observe(spillway.Event{Policy: "retry", Outcome: spillway.OutcomeServed})
+	s.sampler.with.Collector.Observe(rejected("shed", spillway.ModeEnforce, crowded))
+	s.sampler.with.Collector.Observe(spillway.Event{Policy: "retry", Outcome: spillway.OutcomeServed})
 	s.now = s.now.Add(time.Second)
 	s.sampler.tick(s.now)
 	st := s.sampler.state.Load()

@@ -140,7 +140,7 @@ func (s *scene) second() {
 
 // say reports an event, and the end of its request to the accounts, as a proxy does.
 func (s *scene) say(e spillway.Event) {
-	s.sampler.decided.Before(s.sampler.collector).Observe(e)
+	s.sampler.with.Decisions.Before(s.sampler.with.Collector).Observe(e)
 	end := accounts.End{Account: accounts.Upstream(e.Outcome), Criticality: e.Call.Criticality}
 	switch {
 	case e.Rejected && e.Mode == spillway.ModeEnforce, e.Policy == "retry" && errors.Is(e.Err, spillway.ErrRejected):
@@ -148,8 +148,8 @@ func (s *scene) say(e spillway.Event) {
 	case e.Rejected || e.Policy != "retry":
 		return
 	}
-	s.sampler.collector.Accounts().Begin()
-	s.sampler.collector.Accounts().End(end)
+	s.sampler.with.Collector.Accounts().Begin()
+	s.sampler.with.Collector.Accounts().End(end)
 }
 
 // request reports for one request of a class what a proxy would.

@@ -293,7 +293,7 @@ func TestBrowserBare(t *testing.T) {
 		Gates:    []Gate{{Listener: "mongo", Cluster: "mongo", Admitted: 3, InFlight: 2, Limit: 12, Adaptive: true, Least: 4, Most: 64}},
 		Mongo:    []Count{{Listener: "mongo", Name: "connections.current", Value: 3}},
 	}
-	s.sampler.collector.ByEnd("mongo")
+	s.sampler.with.Collector.ByEnd("mongo")
 	for range 3 {
 		s.say(spillway.Event{Policy: "retry", Outcome: spillway.OutcomeServed, Latency: time.Millisecond, Call: spillway.Call{Key: "mongo"}})
 	}

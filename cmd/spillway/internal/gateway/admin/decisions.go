@@ -17,10 +17,10 @@ func (s *sampler) explain(st *State) {
 	if len(st.Reasons) == 0 {
 		return
 	}
-	settings := s.proxy.Settings()
+	settings := s.with.Proxy.Settings()
 	for i := range st.Reasons {
 		r := &st.Reasons[i]
-		last, known := s.decided.Last(r.Policy, r.Reason, r.Mode)
+		last, known := s.with.Decisions.Last(r.Policy, r.Reason, r.Mode)
 		if !known {
 			last = decisions.Decision{Policy: r.Policy, Reason: r.Reason, Customer: "?"} // there may be one
 		}

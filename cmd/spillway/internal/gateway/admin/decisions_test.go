@@ -41,7 +41,7 @@ func configuredScene(t *testing.T) *scene {
 
 // occur lets each reason occur at a listener and its cluster, and returns what the page shows.
 func (s *scene) occur(listener, cluster string) []Reason {
-	book, observe := s.sampler.collector.Accounts(), s.sampler.decided.Before(s.sampler.collector).Observe
+	book, observe := s.sampler.with.Collector.Accounts(), s.sampler.with.Decisions.Before(s.sampler.with.Collector).Observe
 	call := spillway.Call{Key: cluster, Criticality: spillway.Critical, Deadline: noon.Add(time.Second)}
 	for _, policy := range telemetry.Policies {
 		for _, reason := range telemetry.ReasonsOf(policy) {

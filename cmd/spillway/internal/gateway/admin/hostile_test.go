@@ -77,8 +77,8 @@ func hostileScene(text string, number float64) *scene {
 	call := spillway.Call{Key: text + ": /" + text, Customer: text, Criticality: spillway.Critical}
 	e := rejected("quota", spillway.ModeEnforce, &spillway.RejectedError{Policy: "quota", Reason: spillway.ReasonQuota, Level: number, Limit: number, Unit: "per second"})
 	e.Time, e.Call = s.now, call
-	s.sampler.decided.Before(s.sampler.collector).Observe(e)
-	book := s.sampler.collector.Accounts()
+	s.sampler.with.Decisions.Before(s.sampler.with.Collector).Observe(e)
+	book := s.sampler.with.Collector.Accounts()
 	at := book.At(accounts.Place{Listener: text, Cluster: text, Route: text})
 	book.Begin()
 	book.End(accounts.End{Account: accounts.Served, Criticality: spillway.Critical, At: at, Sent: time.Second})

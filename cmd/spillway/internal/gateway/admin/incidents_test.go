@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/incidents"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/runbook"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
@@ -57,13 +58,13 @@ func TestEachNoticeHasAnEntry(t *testing.T) {
 // last.
 func TestQuotaNotices(t *testing.T) {
 	s := newScene(spillway.ModeEnforce)
-	kinds := func(change func(q *Quota)) string {
-		q := Quota{Name: "web", Syncs: 100, Tasks: 2}
+	kinds := func(change func(q *quotas.Stats)) string {
+		q := quotas.Stats{Name: "web", Syncs: 100, Tasks: 2}
 		if len(s.proxy.levels.Quotas) > 0 {
 			q = s.proxy.levels.Quotas[0]
 		}
 		change(&q)
-		s.proxy.levels.Quotas = []Quota{q}
+		s.proxy.levels.Quotas = []quotas.Stats{q}
 		s.second()
 		var all []string
 		for _, n := range s.sampler.state.Load().Notices {
@@ -75,15 +76,15 @@ func TestQuotaNotices(t *testing.T) {
 		return strings.Join(all, " ")
 	}
 	for i, step := range []struct {
-		change func(q *Quota)
+		change func(q *quotas.Stats)
 		want   string
 	}{
-		{func(*Quota) {}, ""},
-		{func(q *Quota) { q.Syncs += 5 }, ""},
-		{func(q *Quota) { q.Syncs += 5; q.Errors++ }, ""}, // one error among answers
-		{func(q *Quota) { q.Conflict = true }, "quota_conflict"},
-		{func(q *Quota) { q.Conflict, q.Lost = false, true }, "quota_leader"},
-		{func(q *Quota) { q.Lost = false }, ""},
+		{func(*quotas.Stats) {}, ""},
+		{func(q *quotas.Stats) { q.Syncs += 5 }, ""},
+		{func(q *quotas.Stats) { q.Syncs += 5; q.Errors++ }, ""}, // one error among answers
+		{func(q *quotas.Stats) { q.Conflict = true }, "quota_conflict"},
+		{func(q *quotas.Stats) { q.Conflict, q.Lost = false, true }, "quota_leader"},
+		{func(q *quotas.Stats) { q.Lost = false }, ""},
 	} {
 		if got := kinds(step.change); got != step.want {
 			t.Errorf("step %d: %q, want %q", i, got, step.want)
@@ -91,12 +92,12 @@ func TestQuotaNotices(t *testing.T) {
 	}
 	got := ""
 	for range meanTicks + 1 {
-		got = kinds(func(q *Quota) { q.Errors += 5 })
+		got = kinds(func(q *quotas.Stats) { q.Errors += 5 })
 	}
 	if got != "quota_away" {
 		t.Errorf("ten seconds of errors: %q", got)
 	}
-	if got := kinds(func(q *Quota) { q.Syncs += 5 }); got != "" {
+	if got := kinds(func(q *quotas.Stats) { q.Syncs += 5 }); got != "" {
 		t.Errorf("the servers answer again: %q", got)
 	}
 }

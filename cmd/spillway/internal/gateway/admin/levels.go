@@ -6,7 +6,9 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/limits"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 )
 
@@ -34,47 +36,25 @@ type Setting struct {
 
 // Levels are the current limits, queues and budgets of a proxy.
 type Levels struct {
-	Mode      spillway.Mode // of gates that have none of their own
-	Override  *Override     // nil: the mode is that of the configuration
-	Draining  bool          // it ends, and accepts nothing new
-	Listeners []Listener
-	Gates     []Gate
-	Clusters  []Cluster
-	Tuned     []Tuned
-	Mongo     []Count
-	Notices   []Notice // the worst first
-	Changes   []Change // the latest, the oldest first
-	Quotas    []Quota
-	Customers []customers.Customer // with most use, and with most rejections
-	Logs      []Log
+	Mode      spillway.Mode        `json:"mode"`     // of gates that have none of their own
+	Override  *Override            `json:"override"` // nil: the mode is that of the configuration
+	Draining  bool                 `json:"draining"` // it ends, and accepts nothing new
+	Notices   []Notice             `json:"notices"`  // the worst first; a State has more
+	Changes   []Change             `json:"changes"`  // the latest, the oldest first; likewise
+	Listeners []Listener           `json:"listeners"`
+	Gates     []Gate               `json:"gates"`
+	Clusters  []Cluster            `json:"clusters"`
+	Tuned     []Tuned              `json:"tuned,omitempty"`
+	Mongo     []Count              `json:"mongo,omitempty"`
+	Quotas    []quotas.Stats       `json:"quotas,omitempty"`
+	Customers []customers.Customer `json:"customers,omitempty"` // with most use, and with most rejections
+	Logs      []Log                `json:"logs,omitempty"`
 }
 
 // A Log is a log that the proxy writes.
 type Log struct {
 	Name string `json:"name"` // program or access
 	Lost uint64 `json:"lost"` // lines that could not be written, since the start of the log
-}
-
-// A Quota is a quota that is shared with other proxies.
-type Quota struct {
-	Name      string        `json:"name"`   // of the cluster or listener
-	Syncs     uint64        `json:"syncs"`  // exchanges of reports and levels that succeeded
-	Errors    uint64        `json:"errors"` // that failed
-	Fenced    uint64        `json:"fenced"` // that came too late, as another task led
-	Leader    bool          `json:"leader"`
-	Tasks     int           `json:"tasks"` // 0 without levels
-	Age       time.Duration `json:"age"`   // of the levels; negative without any
-	Lost      bool          `json:"lost"`  // its servers answer, and no leader sends levels
-	Conflict  bool          `json:"conflict"`
-	Customers []QuotaLevel  `json:"customers"`
-}
-
-// A QuotaLevel is the level of a customer in all proxies.
-type QuotaLevel struct {
-	Customer string        `json:"customer"`
-	Rate     float64       `json:"rate"`
-	Debt     time.Duration `json:"debt"`     // at this rate
-	Marginal int           `json:"marginal"` // class that is not admitted in full; -1: all are
 }
 
 // A Count is a counter of a MongoDB listener.
@@ -104,15 +84,7 @@ type Listener struct {
 	Mongo      bool          `json:"mongo,omitempty"` // clients are drivers of MongoDB
 	// Clients counts requests, including requests that wait for their client; nil for
 	// MongoDB.
-	Clients *Clients `json:"clients,omitempty"`
-}
-
-// Clients counts the requests and evictions of a listener's clients.
-type Clients struct {
-	Requests int    `json:"requests"`
-	Waiting  int    `json:"waiting"`  // of them, for their client
-	Evicted  uint64 `json:"evicted"`  // requests and connections, since the start
-	Rejected uint64 `json:"rejected"` // requests, at the cap, since the start
+	Clients *clients.Stats `json:"clients,omitempty"`
 }
 
 // A Gate admits the requests of a listener to a cluster.

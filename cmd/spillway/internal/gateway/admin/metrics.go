@@ -9,6 +9,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/histogram"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
@@ -191,7 +192,7 @@ func (m metrics) cluster(x *Cluster) {
 	m.level(telemetry.Endpoints, float64(down), x.Name, "down")
 }
 
-func (m metrics) quota(q *Quota) {
+func (m metrics) quota(q *quotas.Stats) {
 	m.count(telemetry.QuotaSyncs, q.Syncs, q.Name, "ok")
 	m.count(telemetry.QuotaSyncs, q.Errors, q.Name, "error")
 	m.count(telemetry.QuotaSyncs, q.Fenced, q.Name, "fenced")

@@ -93,9 +93,9 @@ func TestSeries(t *testing.T) {
 			g.Cluster, x.Name = fmt.Sprint("web", i), fmt.Sprint("web", i)
 			l.Gates, l.Clusters = append(l.Gates, g), append(l.Clusters, x)
 		}
-		book := s.sampler.collector.Accounts()
+		book := s.sampler.with.Collector.Accounts()
 		for i := range 10 {
-			everything(s.sampler.collector, spillway.ModeEnforce, l.Clusters[i%clusters].Name, asked...)
+			everything(s.sampler.with.Collector, spillway.ModeEnforce, l.Clusters[i%clusters].Name, asked...)
 			for reason := range accounts.Reason(3) { // a route knows few
 				at := book.At(accounts.Place{Listener: "main", Cluster: l.Clusters[i%clusters].Name, Route: fmt.Sprint("/", i)})
 				book.Begin()

@@ -15,7 +15,7 @@ import (
 func TestClockSteps(t *testing.T) {
 	s := newScene(spillway.ModeEnforce)
 	var off time.Duration
-	s.sampler.wall = func(now time.Time) time.Time { return now.Add(off) }
+	s.sampler.with.Wall = func(now time.Time) time.Time { return now.Add(off) }
 	s.seconds(3)
 	off = time.Second // a time server may correct that much
 	s.seconds(3)
@@ -67,7 +67,7 @@ func TestNotices(t *testing.T) {
 // names the route, both latencies, where the requests wait, and what to do.
 func TestSlowRequests(t *testing.T) {
 	s := newScene(spillway.ModeObserve)
-	book := s.sampler.collector.Accounts()
+	book := s.sampler.with.Collector.Accounts()
 	at := book.At(accounts.Place{Listener: "main", Cluster: "web", Route: "/report"})
 	seconds := func(n int, waited, sent time.Duration) *State {
 		for range n {

@@ -4,13 +4,14 @@ import (
 	"io"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
 // quotaNotices returns what is wrong with shared quotas between two samples.
 func quotaNotices(then, now *Levels) (all []Notice) {
 	for _, q := range now.Quotas {
-		was := find(then.Quotas, func(x Quota) bool { return x.Name == q.Name })
+		was := find(then.Quotas, func(x quotas.Stats) bool { return x.Name == q.Name })
 		switch {
 		case q.Errors > was.Errors && q.Syncs <= was.Syncs:
 			all = append(all, Notice{telemetry.NoticeQuotaAway, q.Name, "The servers of quota " + q.Name + " do not answer.",

@@ -29,13 +29,9 @@ const (
 // A sampler makes a State from a Collector and a Proxy once per tick, and publishes it
 // to its readers.
 type sampler struct {
-	collector *collector.Collector
-	decided   *decisions.Log
-	proxy     Proxy
-	version   string
+	with      Config // with its defaults
 	started   time.Time
 	state     atomic.Pointer[State]
-	wall      func(time.Time) time.Time
 	incidents *incidents.Log
 	slow      *slow.Watch
 	samples   []*sample     // of the last minute, the oldest first; used by tick alone, as steps
@@ -47,14 +43,12 @@ type sampler struct {
 	streams map[chan []byte]string // the address of each
 }
 
-func newSampler(c *Config, now time.Time) *sampler {
-	s := &sampler{
-		collector: c.Collector, decided: cmp.Or(c.Decisions, decisions.New(nil)), proxy: c.Proxy, version: c.Version,
-		started: now, streams: make(map[chan []byte]string), incidents: incidents.New(c.Logger), slow: slow.New(), wall: c.Wall,
+func newSampler(c Config, now time.Time) *sampler {
+	c.Decisions = cmp.Or(c.Decisions, decisions.New(nil))
+	if c.Wall == nil {
+		c.Wall = func(t time.Time) time.Time { return t.Round(0) }
 	}
-	if s.wall == nil {
-		s.wall = func(t time.Time) time.Time { return t.Round(0) }
-	}
+	s := &sampler{with: c, started: now, streams: make(map[chan []byte]string), incidents: incidents.New(c.Logger), slow: slow.New()}
 	totals, details := c.Collector.Read()
 	s.samples = []*sample{{at: now, wall: now.Round(0), totals: totals, levels: c.Proxy.Levels(now)}}
 	s.state.Store(s.summarize(details))
@@ -66,8 +60,8 @@ func (s *sampler) ago(n int) *sample { return s.samples[max(0, len(s.samples)-1-
 
 // tick takes a sample and sends its State to all streams.
 func (s *sampler) tick(now time.Time) {
-	totals, details := s.collector.Read()
-	x := &sample{at: now, wall: s.wall(now), totals: totals, levels: s.proxy.Levels(now), stalled: s.stalled}
+	totals, details := s.with.Collector.Read()
+	x := &sample{at: now, wall: s.with.Wall(now), totals: totals, levels: s.with.Proxy.Levels(now), stalled: s.stalled}
 	s.stalled = 0
 	finite.All(&x.levels) // they are shown as JSON
 	s.watchClock(x)
@@ -89,20 +83,17 @@ func (s *sampler) summarize(details collector.Details) *State {
 	now, then, mean, minute := s.ago(0), s.ago(1), s.ago(meanTicks), s.ago(minuteTicks)
 	l := &now.levels
 	st := &State{
-		Time: now.wall, Started: s.started, Version: s.version,
-		Mode: l.Mode, Override: l.Override, Draining: l.Draining, Ready: s.proxy.Ready() == nil,
+		Time: now.wall, Started: s.started, Version: s.with.Version, Ready: s.with.Proxy.Ready() == nil, Levels: *l,
 		Last: figures(then, now, mean), Mean: figures(mean, now, mean), Reasons: reasons(minute.totals, now.totals, &details),
-		Listeners: l.Listeners, Clusters: clusters(mean, now), Tuned: l.Tuned, Mongo: l.Mongo, Quotas: l.Quotas, Customers: l.Customers,
-		Changes: s.changes(l), MongoAway: mongoAway(&mean.levels, l),
-		Logs: l.Logs, Top: s.decided.Top(now.at, topRows), Totals: now.totals, Details: details,
+		Top: s.with.Decisions.Top(now.at, topRows), MongoAway: mongoAway(&mean.levels, l), Totals: now.totals, Details: details,
 	}
+	st.Gates, st.Clusters, st.Changes = peaks(s.samples), clusters(mean, now), s.changes(l)
 	st.Last.Time, st.Mean.Time = s.axis(now.at), s.axis(now.at)
 	for i := range meanTicks {
 		st.Mean.Peak = max(st.Mean.Peak, s.ago(i).peak)
 		st.Mean.Stalled += s.ago(i).stalled.Seconds() / st.Mean.Seconds
 		st.Mean.Slowest = max(st.Mean.Slowest, milliseconds(s.ago(i).totals.Slowest))
 	}
-	st.Gates = peaks(s.samples)
 	s.explain(st)
 	st.Limits = s.limits(l)
 	st.Last.Limits = make(map[string]float64, len(st.Limits))

@@ -82,7 +82,7 @@ func New(c Config) *Server {
 func newServer(c Config, now time.Time) *Server {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{
-		sampler:  newSampler(&c, now),
+		sampler:  newSampler(c, now),
 		registry: prometheus.NewRegistry(),
 		proxy:    c.Proxy, logger: c.Logger, stopped: make(chan struct{}), access: access.New(c.Access, c.Logger),
 	}
@@ -148,8 +148,8 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /debug/accounts", s.access.Private(s.text(func(w io.Writer, st *State) { st.Totals.Accounts.Write(w) })))
 	mux.HandleFunc("GET /debug/queues", s.access.Private(s.text(writeQueues)))
 	mux.HandleFunc("GET /debug/quotas", s.access.Private(s.text(writeQuotas)))
-	mux.HandleFunc("GET /debug/decisions", s.access.Private(s.sampler.decided.ServeSamples))
-	mux.HandleFunc("GET /debug/top", s.access.Private(s.sampler.decided.ServeTop))
+	mux.HandleFunc("GET /debug/decisions", s.access.Private(s.sampler.with.Decisions.ServeSamples))
+	mux.HandleFunc("GET /debug/top", s.access.Private(s.sampler.with.Decisions.ServeTop))
 	mux.HandleFunc("GET /debug/config", s.access.Private(s.serveConfig))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { textpage.Serve(w, http.StatusOK, "ok\n") })
 	mux.HandleFunc("GET /readyz", s.serveReady)

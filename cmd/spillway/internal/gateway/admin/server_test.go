@@ -75,7 +75,7 @@ func TestGetChangesNothing(t *testing.T) {
 	s.seconds(3)
 	s.Allow(config.Admin{TokenFile: tokenFile(t, goodToken)})
 	h, before := s.Handler(), s.proxy.Levels(s.now)
-	beforeTotals := s.sampler.collector.Accounts().Read()
+	beforeTotals := s.sampler.with.Collector.Accounts().Read()
 	for _, path := range append(paths, "/api/v1/mode", "/api/v1/reload") {
 		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete, http.MethodOptions} {
 			w := ask(t, h, method, path, "off", "Authorization", "Bearer "+goodToken)
@@ -84,7 +84,7 @@ func TestGetChangesNothing(t *testing.T) {
 			}
 		}
 	}
-	if after := s.proxy.Levels(s.now); !reflect.DeepEqual(before, after) || s.proxy.reloads != 0 || s.sampler.collector.Accounts().Read() != beforeTotals {
+	if after := s.proxy.Levels(s.now); !reflect.DeepEqual(before, after) || s.proxy.reloads != 0 || s.sampler.with.Collector.Accounts().Read() != beforeTotals {
 		t.Errorf("%+v is now %+v", before, after)
 	}
 	one, two := get(t, h, "/metrics").Body.String(), get(t, h, "/metrics").Body.String()
@@ -215,7 +215,7 @@ func TestDebug(t *testing.T) {
 	s.overload()
 	s.seconds(3)
 	call := spillway.Call{Key: "web", Customer: "a\nb\x1b[31m" + strings.Repeat("c", 300), Criticality: spillway.Sheddable}
-	s.sampler.decided.Observe(spillway.Event{Time: noon.Add(time.Hour), Policy: "shed", Rejected: true, Err: crowded, Call: call})
+	s.sampler.with.Decisions.Observe(spillway.Event{Time: noon.Add(time.Hour), Policy: "shed", Rejected: true, Err: crowded, Call: call})
 	for path, says := range map[string][]string{
 		"/debug/limits":        {"LISTENER", "main      web", "24", "18.25 shared", "down: unhealthy: connection refused", "web.max_requests", "it is slow"},
 		"/debug/queues":        {"turn, 15 of 16 in flight", "2s"},

@@ -9,7 +9,6 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/limits"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
@@ -20,31 +19,18 @@ type State struct {
 	Time    time.Time `json:"time"`
 	Started time.Time `json:"started"`
 	Version string    `json:"version"`
+	Ready   bool      `json:"ready"`
 
-	Mode     spillway.Mode `json:"mode"`
-	Override *Override     `json:"override"`
-	Draining bool          `json:"draining"`
-	Ready    bool          `json:"ready"`
+	Verdict   Verdict        `json:"verdict"`
+	Tiles     []Tile         `json:"tiles"`
+	Last      Figures        `json:"last"` // of the last second
+	Mean      Figures        `json:"mean"` // of the last ten
+	Reasons   []Reason       `json:"reasons"`
+	Top       decisions.Tops `json:"top"` // of rejections, in the last 5 to 10 minutes
+	Limits    []limits.Limit `json:"limits"`
+	MongoAway []string       `json:"mongo_away,omitempty"` // listeners whose servers are away
 
-	Verdict Verdict        `json:"verdict"`
-	Tiles   []Tile         `json:"tiles"`
-	Last    Figures        `json:"last"` // of the last second
-	Mean    Figures        `json:"mean"` // of the last ten
-	Reasons []Reason       `json:"reasons"`
-	Top     decisions.Tops `json:"top"` // of rejections, in the last 5 to 10 minutes
-	Notices []Notice       `json:"notices"`
-	Changes []Change       `json:"changes"`
-
-	Listeners []Listener           `json:"listeners"`
-	Gates     []Gate               `json:"gates"`
-	Clusters  []Cluster            `json:"clusters"`
-	Tuned     []Tuned              `json:"tuned,omitempty"`
-	Limits    []limits.Limit       `json:"limits"`
-	Mongo     []Count              `json:"mongo,omitempty"`
-	MongoAway []string             `json:"mongo_away,omitempty"` // listeners whose servers are away
-	Quotas    []Quota              `json:"quotas,omitempty"`
-	Customers []customers.Customer `json:"customers,omitempty"` // of quotas, with most use or rejections
-	Logs      []Log                `json:"logs,omitempty"`
+	Levels
 
 	Totals  *collector.Totals `json:"-"` // since the start
 	Details collector.Details `json:"-"` // likewise

@@ -17,7 +17,7 @@ func TestVerdict(t *testing.T) {
 		says            []string
 	}{
 		"nothing yet": {
-			state: State{Listeners: []Listener{{Address: "127.0.0.1:8000"}, {Address: "[::1]:80"}}}, never: true,
+			state: State{Levels: Levels{Listeners: []Listener{{Address: "127.0.0.1:8000"}, {Address: "[::1]:80"}}}}, never: true,
 			level: "idle", headline: "No request yet.", says: []string{"127.0.0.1:8000 or [::1]:80"},
 		},
 		"nothing listens": {never: true, level: "idle", headline: "No request yet.", says: []string{"nothing listens"}},
@@ -61,17 +61,17 @@ func TestVerdict(t *testing.T) {
 		},
 		"would be over quota": {
 			state: State{
-				Mode: spillway.ModeObserve, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 1000, Would: Classes{400}, Ended: Classes{400, 0, 600}},
+				Levels: Levels{Mode: spillway.ModeObserve}, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 1000, Would: Classes{400}, Ended: Classes{400, 0, 600}},
 				Reasons: []Reason{{Policy: "ratelimit", Outcome: "rejected", Mode: "observe", Minute: Classes{500}}},
 			},
 			level: "warn", headline: "The rate limit would reject requests.", says: []string{"Gates that observe would reject at most 400/s."},
 		},
 		"observed": {
-			state: State{Mode: spillway.ModeObserve, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 990, Would: Classes{300}, Ended: Classes{400, 0, 600}}},
+			state: State{Levels: Levels{Mode: spillway.ModeObserve}, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 990, Would: Classes{300}, Ended: Classes{400, 0, 600}}},
 			level: "warn", headline: "Overloaded, and not protected.", says: []string{"Gates that observe would reject at most 300/s, lower classes first."},
 		},
 		"one gate observes": {
-			state: State{Mode: spillway.ModeEnforce, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 990, Rejected: Classes{1}, Would: Classes{300}, Ended: Classes{400, 0, 600}}},
+			state: State{Levels: Levels{Mode: spillway.ModeEnforce}, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 990, Rejected: Classes{1}, Would: Classes{300}, Ended: Classes{400, 0, 600}}},
 			level: "warn", headline: "Overloaded, and not protected.", says: []string{"Gates that observe would reject at most 300/s, lower classes first."},
 		},
 		"late":     {state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 40, Late: 50, Failed: 10, Ended: Classes{100}}}, level: "bad", headline: "Answers come too late.", says: []string{"Lost: 50/s too late, 10/s failed."}},
@@ -79,8 +79,8 @@ func TestVerdict(t *testing.T) {
 		"declined": {state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 40, RejectedUpstream: 60, Ended: Classes{100}}}, level: "bad", headline: "The upstream rejects requests.", says: []string{"60/s rejected by the upstream"}},
 		"unreachable": {
 			state: State{
-				Mean:     Figures{Seconds: 10, Offered: 100, Failed: 100, Ended: Classes{100}},
-				Clusters: []Cluster{{Name: "web", Endpoints: []Endpoint{{Address: "10.0.0.1:80", Down: "cannot be connected to"}}}},
+				Mean:   Figures{Seconds: 10, Offered: 100, Failed: 100, Ended: Classes{100}},
+				Levels: Levels{Clusters: []Cluster{{Name: "web", Endpoints: []Endpoint{{Address: "10.0.0.1:80", Down: "cannot be connected to"}}}}},
 			},
 			level: "bad", headline: "No endpoint of web is up: cannot be connected to.", says: []string{"All endpoints of web are down; 10.0.0.1:80: cannot be connected to."},
 		},
@@ -89,7 +89,7 @@ func TestVerdict(t *testing.T) {
 			headline: "Clients give up before they are answered.", says: []string{"93/s given up by clients"},
 		},
 		"given up where gates observe": {
-			state: State{Mode: spillway.ModeObserve, Mean: Figures{Seconds: 10, Offered: 100, Goodput: 7, GoneSent: 93, Ended: Classes{100}}}, level: "bad",
+			state: State{Levels: Levels{Mode: spillway.ModeObserve}, Mean: Figures{Seconds: 10, Offered: 100, Goodput: 7, GoneSent: 93, Ended: Classes{100}}}, level: "bad",
 			headline: "Clients give up before they are answered.", says: []string{"gates that observe report fewer rejections than enforce would make"},
 		},
 		"a few give up beside what a limit rejects": {
@@ -128,7 +128,7 @@ func TestVerdict(t *testing.T) {
 			level: "bad", headline: "Answers come too late.",
 		},
 		"hanging":  {state: State{Mean: Figures{Seconds: 10, Offered: 3, InFlight: 30}}, level: "bad", headline: "Nothing is answered.", says: []string{"30 requests in flight, 3.0/s more arrived, and none has ended in the last 10 s."}},
-		"draining": {state: State{Draining: true, Mean: Figures{InFlight: 1}}, level: "warn", headline: "Draining.", says: []string{"1 request in flight"}},
+		"draining": {state: State{Levels: Levels{Draining: true}, Mean: Figures{InFlight: 1}}, level: "warn", headline: "Draining.", says: []string{"1 request in flight"}},
 	} {
 		v := judge(&row.state, !row.never)
 		if v.Level != row.level || v.Headline != row.headline {

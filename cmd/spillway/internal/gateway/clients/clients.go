@@ -263,10 +263,10 @@ func (s *Set) late() (all []*Exchange) {
 
 // Stats is a snapshot of a [Set].
 type Stats struct {
-	Requests int    // including those that wait for their client
-	Waiting  int    // of them
-	Evicted  uint64 // exchanges and connections
-	Rejected uint64 // requests, at the cap
+	Requests int    `json:"requests"` // including those that wait for their client
+	Waiting  int    `json:"waiting"`  // of them
+	Evicted  uint64 `json:"evicted"`  // exchanges and connections, since the start
+	Rejected uint64 `json:"rejected"` // requests, at the cap, since the start
 }
 
 // Requests returns the number of requests, including requests that wait for their client.

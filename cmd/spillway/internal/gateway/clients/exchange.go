@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -216,22 +218,11 @@ func (u *upgraded) Write(p []byte) (int, error) {
 // CloseWrite closes the sending side.
 func (u *upgraded) CloseWrite() error { return netconn.Conn{Conn: u.Conn}.CloseWrite() }
 
-// Why an exchange was ended.
+// Why an exchange was ended. Both are timeouts.
 var (
-	errSlow    = &clientError{"the client was too slow"}
-	errEvicted = &clientError{"the client was waited for while there was no room for others"}
+	errSlow    = fmt.Errorf("the client was too slow: %w", os.ErrDeadlineExceeded)
+	errEvicted = fmt.Errorf("the client was waited for while there was no room for others: %w", os.ErrDeadlineExceeded)
 )
-
-// clientError is a reason to end an exchange. It counts as a timeout.
-type clientError struct{ text string }
-
-func (e *clientError) Error() string { return e.text }
-
-// Timeout is that of [net.Error].
-func (e *clientError) Timeout() bool { return true }
-
-// Temporary is that of [net.Error].
-func (e *clientError) Temporary() bool { return false }
 
 // overdue reports whether the exchange must end.
 func (x *Exchange) overdue(now int64) bool {

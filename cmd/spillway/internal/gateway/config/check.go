@@ -36,7 +36,7 @@ func (c *Config) Check() error {
 func (k *checker) check() {
 	k.shares = make(map[string]string)
 	c := k.config
-	visitor(k.field).visit("", reflect.ValueOf(c).Elem(), "", func(_ reflect.Value, i int) string { return strconv.Itoa(i) })
+	strict.Visit("", reflect.ValueOf(c).Elem(), nil, k.field)
 	if len(c.Mongo) == 0 || len(c.Listeners)+len(c.Clusters) > 0 {
 		k.some("listeners", len(c.Listeners))
 		k.some("clusters", len(c.Clusters))
@@ -54,6 +54,9 @@ func (k *checker) check() {
 // field checks a field by its type and its tags, which have the words of its schema, and the range of a
 // number. Zero is the default, unless the field is required.
 func (k *checker) field(path string, v reflect.Value, tag reflect.StructTag) {
+	if v.Kind() == reflect.Pointer && v.IsNil() {
+		return
+	}
 	if allowed := tag.Get("allowed"); allowed != "" && (!v.IsZero() || tag.Get("jsonschema") == "required") && !inRange(v, allowed) {
 		k.failf(path, "is %v, must %s", v.Interface(), strings.Replace("be "+allowed, "be not", "not be", 1))
 	}

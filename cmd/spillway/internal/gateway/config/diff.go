@@ -54,9 +54,10 @@ func (v value) shown() string {
 func (all values) flatten(path string, v reflect.Value) {
 	visit(path, v, func(path string, v reflect.Value, tag reflect.StructTag) {
 		switch {
+		case v.IsZero():
 		case v.Kind() == reflect.Pointer:
 			all[path] = value{text: "given"}
-		case v.Kind() != reflect.Struct && !v.IsZero():
+		case v.Kind() != reflect.Struct:
 			all[path] = value{fmt.Sprint(v.Interface()), tag.Get("secret") != ""}
 		}
 	})

@@ -4,7 +4,6 @@ import (
 	"math"
 	"reflect"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,54 +15,10 @@ import (
 // its tags, beside its name in the file: "zero" has the value that a zero field stands for, "allowed" the
 // range of a number, "file" marks the name of another file, and "secret" a value that is not shown.
 
-// A visitor is called with a pointer that is set, a struct, or a single value, with its path in the file and
-// the tags of its field.
-type visitor func(path string, v reflect.Value, tag reflect.StructTag)
-
 // visit calls f with all that v holds. Elements of lists are identified by their names, if they have
 // names.
-func visit(path string, v reflect.Value, f visitor) { f.visit(path, v, "", nameOf) }
-
-func (f visitor) visit(path string, v reflect.Value, tag reflect.StructTag, element func(v reflect.Value, i int) string) {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() {
-			f(path, v, tag)
-			f.visit(path, v.Elem(), tag, element)
-		}
-	case reflect.Struct:
-		f(path, v, tag)
-		for field, value := range v.Fields() {
-			f.visit(strict.Join(path, field.Tag.Get("yaml")), value, field.Tag, element)
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			f.visit(path+"["+element(v.Index(i), i)+"]", v.Index(i), tag, element)
-		}
-	case reflect.Map:
-		for _, key := range sortedKeys(v) {
-			f.visit(strict.Join(path, key.String()), v.MapIndex(key), tag, element)
-		}
-	default:
-		f(path, v, tag)
-	}
-}
-
-// sortedKeys returns the keys of a map with names.
-func sortedKeys(v reflect.Value) []reflect.Value {
-	return slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
-}
-
-// nameOf returns what the i-th element of a list is called.
-func nameOf(v reflect.Value, i int) string {
-	if v.Kind() == reflect.Struct {
-		for _, field := range []string{"Name", "Address"} {
-			if f := v.FieldByName(field); f.IsValid() && f.String() != "" {
-				return f.String()
-			}
-		}
-	}
-	return strconv.Itoa(i)
+func visit(path string, v reflect.Value, f strict.Visitor) {
+	strict.Visit(path, v, []string{"Name", "Address"}, f)
 }
 
 // Clone returns a copy of a part of a configuration that shares nothing with it.

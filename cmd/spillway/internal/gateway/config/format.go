@@ -6,6 +6,8 @@ import (
 	"reflect"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 )
 
 // Format returns c as a configuration file: all fields that are set, in the order of the
@@ -41,7 +43,7 @@ func given(v reflect.Value) *yaml.Node {
 		return n
 	case reflect.Map:
 		n := &yaml.Node{Kind: yaml.MappingNode}
-		for _, k := range sortedKeys(v) {
+		for _, k := range strict.SortedKeys(v) {
 			n.Content = append(n.Content, scalar(k.String()), given(v.MapIndex(k)))
 		}
 		return n

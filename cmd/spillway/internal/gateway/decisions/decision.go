@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
@@ -18,6 +16,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/finite"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/textpage"
 	"github.com/seed90641741/spillway/internal/claims"
 )
 
@@ -84,7 +83,7 @@ func of(e *spillway.Event, s Source) Decision {
 	}
 	d.Measure(e.Level, e.Limit, e.Err)
 	if e.Err != nil {
-		d.Text = clean(e.Err.Error(), maxText)
+		d.Text = textpage.Clean(e.Err.Error(), maxText)
 	}
 	if s != nil {
 		s.Describe(&d)
@@ -129,7 +128,7 @@ func Split(limitKey string) (cluster, route string) {
 
 // Clean returns a copy of text that a client may have chosen: at most MaxValue bytes of valid
 // UTF-8, with each control character replaced.
-func Clean(text string) string { return clean(text, MaxValue) }
+func Clean(text string) string { return textpage.Clean(text, MaxValue) }
 
 // NameOf returns the name of a customer for people; none is for requests without one, such as
 // "(no customer)". A name that begins like none is in quotes, so a customer cannot pass for it.
@@ -146,27 +145,6 @@ func NameOf(customer, none string) string {
 
 // maxText is the most bytes of an error: what the policy says, with its advice.
 const maxText = 4 * MaxValue
-
-func clean(text string, most int) string {
-	cut := len(text) > most
-	if cut {
-		text = text[:most-utf8.UTFMax]
-	}
-	text = strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || !unicode.IsPrint(r) {
-			return '\uFFFD'
-		}
-		return r
-	}, text)
-	for len(text) > most-utf8.UTFMax { // a byte that is replaced becomes three
-		_, size := utf8.DecodeLastRuneInString(text)
-		text, cut = text[:len(text)-size], true
-	}
-	if cut {
-		return text + "…"
-	}
-	return strings.Clone(text)
-}
 
 // Network returns the network of a client: its address, of IPv6 the first 64 bits, as a host has
 // all addresses that begin with them. It is empty for the zero Addr.

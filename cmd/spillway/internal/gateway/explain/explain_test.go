@@ -156,7 +156,7 @@ func TestExplainAgreesWithTheProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := gateway.Start(context.Background(), gateway.Config{Config: c, Observer: world})
+	p, err := gateway.Start(context.Background(), c, gateway.Config{Observer: world})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,66 +1,42 @@
-// Package frames writes frames of HTTP/2 by hand, for tests of clients that break its rules.
+// Package frames writes frames of HTTP/2, for tests of clients that break its rules.
 package frames
 
 import (
 	"encoding/binary"
-)
+	"strings"
 
-// The kinds of frames, RFC 9113, section 6.
-const (
-	Data         = 0
-	Headers      = 1
-	Reset        = 3
-	Settings     = 4
-	Ping         = 6
-	Window       = 8
-	Continuation = 9
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 )
-
-// Flags of frames.
-const (
-	EndStream  = 1
-	EndHeaders = 4
-)
-
-// Preface is what a client sends first.
-const Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 // Of returns a frame. Nothing is checked: a frame may be wrong.
-func Of(kind, flags byte, stream uint32, payload string) string {
-	n := len(payload)
-	head := []byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags}
-	return string(binary.BigEndian.AppendUint32(head, stream)) + payload
+func Of(kind http2.FrameType, flags http2.Flags, stream uint32, payload string) string {
+	var b strings.Builder
+	_ = http2.NewFramer(&b, nil).WriteRawFrame(kind, flags, stream, []byte(payload)) // a Builder never fails
+	return b.String()
 }
 
-// Fields packs pairs of names and values as literals without indexing (RFC 7541, section
-// 6.2.2): the payload of a Headers frame.
+// Fields packs pairs of names and values without indexing: the payload of a HEADERS frame.
 func Fields(pairs ...string) string {
-	var b []byte
-	for i, text := range pairs {
-		if i%2 == 0 {
-			b = append(b, 0)
-		}
-		if n := len(text); n < 127 {
-			b = append(b, byte(n))
-		} else {
-			b = binary.AppendUvarint(append(b, 127), uint64(n-127))
-		}
-		b = append(b, text...)
+	var b strings.Builder
+	e := hpack.NewEncoder(&b)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		_ = e.WriteField(hpack.HeaderField{Name: pairs[i], Value: pairs[i+1], Sensitive: true}) // as above
 	}
-	return string(b)
+	return b.String()
 }
 
-// Request returns a Headers frame with a method, a path and more fields.
-func Request(flags byte, stream uint32, method, path string, more ...string) string {
+// Request returns a HEADERS frame with a method, a path and more fields.
+func Request(flags http2.Flags, stream uint32, method, path string, more ...string) string {
 	pairs := []string{":method", method, ":scheme", "http", ":path", path, ":authority", "a"}
-	return Of(Headers, EndHeaders|flags, stream, Fields(append(pairs, more...)...))
+	return Of(http2.FrameHeaders, http2.FlagHeadersEndHeaders|flags, stream, Fields(append(pairs, more...)...))
 }
 
 // Cancel returns a frame by which a client cancels a stream.
-func Cancel(stream uint32) string { return Of(Reset, 0, stream, "\x00\x00\x00\x08") }
+func Cancel(stream uint32) string { return Of(http2.FrameRSTStream, 0, stream, "\x00\x00\x00\x08") }
 
 // Increment returns a frame that lets the server send n more bytes, on a stream or, for
 // stream 0, on the connection.
 func Increment(stream, n uint32) string {
-	return Of(Window, 0, stream, string(binary.BigEndian.AppendUint32(nil, n)))
+	return Of(http2.FrameWindowUpdate, 0, stream, string(binary.BigEndian.AppendUint32(nil, n)))
 }

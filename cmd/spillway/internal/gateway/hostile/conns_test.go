@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/net/http2"
+
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/frames"
 )
 
@@ -32,7 +34,7 @@ func second(ctx context.Context, address string, settings string) (net.Conn, err
 		return nil, err
 	}
 	go func() { _, _ = io.Copy(io.Discard, c) }()
-	_, err = io.WriteString(c, frames.Preface+frames.Of(frames.Settings, 0, 0, settings))
+	_, err = io.WriteString(c, http2.ClientPreface+frames.Of(http2.FrameSettings, 0, 0, settings))
 	return c, err
 }
 

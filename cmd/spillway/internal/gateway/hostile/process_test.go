@@ -83,7 +83,7 @@ func beProxy(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	p, err := gateway.Start(context.Background(), gateway.Config{Config: c, Logger: slog.New(slog.DiscardHandler)})
+	p, err := gateway.Start(context.Background(), c, gateway.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"net"
 	"time"
 
+	"golang.org/x/net/http2"
+
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/frames"
 )
 
@@ -108,7 +110,7 @@ func noWindow(ctx context.Context, s *stage) error {
 			return
 		}
 		for stream := range uint32(50) {
-			_, _ = io.WriteString(c, frames.Request(frames.EndStream, 2*stream+1, "GET", "/large"))
+			_, _ = io.WriteString(c, frames.Request(http2.FlagHeadersEndStream, 2*stream+1, "GET", "/large"))
 		}
 	})
 	return nil

@@ -137,17 +137,17 @@ func (b *bookkeeper) Observe(e spillway.Event) {
 	case e.Rejected && e.Mode == spillway.ModeEnforce:
 		b.early(&e)
 	}
-	b.proxy.observer.Observe(e)
+	b.proxy.with.Observer.Observe(e)
 }
 
 // early counts a rejection that was made when the request headers arrived. If the head of the request is
 // known, it gives the request an id, adds the source to the event, and writes the line.
 func (b *bookkeeper) early(e *spillway.Event) {
 	end := accounts.End{
-		Account: accounts.Rejected, Reason: accounts.Reason(e.Reason), Criticality: e.Call.Criticality, At: b.proxy.book.At(placeOf(b.listener, e.Call.Key)),
+		Account: accounts.Rejected, Reason: accounts.Reason(e.Reason), Criticality: e.Call.Criticality, At: b.proxy.with.Accounts.At(placeOf(b.listener, e.Call.Key)),
 	}
-	b.proxy.book.Begin()
-	b.proxy.book.End(end)
+	b.proxy.with.Accounts.Begin()
+	b.proxy.with.Accounts.End(end)
 	if e.Context == nil {
 		return
 	}
@@ -230,7 +230,7 @@ func (n *accounting) decided(end accounts.End) {
 	call := spillway.Call{Criticality: end.Criticality}
 	call.Key, call.Customer = n.Place()
 	level, limit, unit := n.listener.measured(end.Reason)
-	n.listener.proxy.decided.Reject(time.Now(), end.Reason, call, n, level, limit, unit)
+	n.listener.proxy.with.Decisions.Reject(time.Now(), end.Reason, call, n, level, limit, unit)
 }
 
 // measured returns what is measured for a rejection that no policy made, and its limit; zero where

@@ -19,14 +19,14 @@ import (
 
 // newForward returns the reverse proxy to a cluster.
 func (p *Proxy) newForward(g *gate) *httputil.ReverseProxy {
-	failures, err := loglimit.New(p.logger, 1)
+	failures, err := loglimit.New(p.with.Logger, 1)
 	p.impossible(err) // of a constant
 	return &httputil.ReverseProxy{
 		Rewrite:        g.rewrite,
 		Transport:      g.cluster,
 		ModifyResponse: g.received,
 		BufferPool:     buffers,
-		ErrorLog:       slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug),
+		ErrorLog:       slog.NewLogLogger(p.with.Logger.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			answer(w, r, err, g.comeBack(err))
 			if a := ownOf(r, err); (a == errNotReached || a == errLate) && !errors.Is(err, spillway.ErrRejected) {
@@ -112,7 +112,7 @@ const maxCost = 1e6
 func (g *gate) charge(r *http.Request) {
 	a := accountingOf(r.Context())
 	a.cost = 1
-	if q := g.cluster.Current().Config().Quota; q != nil && q.Cost != 0 {
+	if q := g.cluster.Current().Config.Quota; q != nil && q.Cost != 0 {
 		a.cost = max(q.Cost, 0)
 	}
 	if of := a.to.Config.Cost; of != 0 {
@@ -131,7 +131,7 @@ func (g *gate) received(resp *http.Response) error {
 	a := accountingOf(resp.Request.Context())
 	a.upstreamAnswered()
 	resp.Header[headers.RequestID] = a.id
-	if len(values) == 1 && g.cluster.Current().Config().ReportsCost {
+	if len(values) == 1 && g.cluster.Current().Config.ReportsCost {
 		if cost, err := strconv.ParseFloat(values[0], 64); err == nil && cost >= 0 && cost <= maxCost {
 			spillhttp.Charge(resp.Request.Context(), cost-a.cost)
 			a.cost = cost

@@ -55,7 +55,7 @@ func (p *Proxy) newGate(key gateKey, x *cluster, c ingress.Config) (*gate, error
 		return nil, err
 	}
 	for _, missing := range server.Missing() {
-		p.logger.Debug("a measure of load is missing", "error", missing)
+		p.with.Logger.Debug("a measure of load is missing", "error", missing)
 	}
 	return g, nil
 }
@@ -96,7 +96,7 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 	g.admitted.Add(1)
 	g.charge(r)
 	x := clients.Under(w)
-	if q := g.cluster.Current().Queue(); q != nil {
+	if q := g.cluster.Current().Queue; q != nil {
 		if err := x.Body().ReadAhead(r, batchBody); err != nil {
 			answer(w, r, err, 0)
 			return
@@ -134,7 +134,7 @@ func (g *gate) comeBack(err error) time.Duration {
 			return wait + time.Duration(float64(wait)*rand.Float64()/10)
 		}
 	}
-	after := cmp.Or(u.Config().RetryAfter, time.Second)
+	after := cmp.Or(u.Config.RetryAfter, time.Second)
 	return time.Duration(float64(after) * (0.5 + rand.Float64()))
 }
 

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
+
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/frames"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
@@ -47,30 +49,30 @@ func TestHostileClients(t *testing.T) {
 		sent string
 		want string // how the answer begins; empty: there is none, or any
 	}{
-		"no HTTP":                      {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "HTTP/1.1 400 "},
-		"a head that is too long":      {"GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("y", 20_000) + "\r\n\r\n", "HTTP/1.1 431 "},
-		"a flood of headers":           {"GET / HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("X: y\r\n", 5000) + "\r\n", "HTTP/1.1 431 "},
-		"a line that is too long":      {"GET /" + strings.Repeat("y", 20_000) + " HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 431 "},
-		"a body that is too long":      {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10001\r\n\r\n", "HTTP/1.1 413 "},
-		"a chunk that is too long":     {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4e20\r\n" + strings.Repeat("y", 20_000) + "\r\n0\r\n\r\n", "HTTP/1.1 413 "},
-		"a length beyond numbers":      {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n", "HTTP/1.1 400 "},
-		"a negative length":            {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", "HTTP/1.1 400 "},
-		"two lengths":                  {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxy", "HTTP/1.1 400 "},
-		"a chunk that is none":         {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n", "HTTP/1.1 400 "},
-		"another encoding":             {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\nzz\r\n\r\n", "HTTP/1.1 501 "},
-		"no host":                      {"GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 400 "},
-		"half a head":                  {"GET / HTTP/1.1\r\nHost: a\r\n", ""},
-		"nothing":                      {"", ""},
-		"half a body":                  {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhal", "HTTP/1.1 408 "},
-		"a frames.Preface and nothing": {frames.Preface, ""},
-		"a frame that is too long":     {frames.Preface + frames.Of(0, 0, 1, strings.Repeat("y", 1<<15)), ""},
-		"a flood of pings":             {frames.Preface + frames.Of(4, 0, 0, "") + strings.Repeat(frames.Of(6, 0, 0, "12345678"), 2000), ""},
-		"a flood of resets":            {frames.Preface + frames.Of(4, 0, 0, "") + resetStreams(500), ""},
-		"a flood of settings":          {frames.Preface + strings.Repeat(frames.Of(4, 0, 0, "\x00\x03\x00\x00\x00\x64"), 2000), ""},
-		"headers that do not end":      {frames.Preface + frames.Of(4, 0, 0, "") + frames.Of(1, 0, 1, "") + strings.Repeat(frames.Of(9, 0, 1, "\x00\x01a\x01b"), 5000), ""},
-		"data without a stream":        {frames.Preface + frames.Of(4, 0, 0, "") + frames.Of(0, 0, 9, "data"), ""},
-		"a window beyond numbers":      {frames.Preface + frames.Of(4, 0, 0, "") + frames.Of(8, 0, 0, "\x7f\xff\xff\xff"), ""},
-		"an index that is not there":   {frames.Preface + frames.Of(4, 0, 0, "") + frames.Of(1, 5, 1, "\xff\xff\xff\x0f"), ""},
+		"no HTTP":                    {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "HTTP/1.1 400 "},
+		"a head that is too long":    {"GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("y", 20_000) + "\r\n\r\n", "HTTP/1.1 431 "},
+		"a flood of headers":         {"GET / HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("X: y\r\n", 5000) + "\r\n", "HTTP/1.1 431 "},
+		"a line that is too long":    {"GET /" + strings.Repeat("y", 20_000) + " HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 431 "},
+		"a body that is too long":    {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10001\r\n\r\n", "HTTP/1.1 413 "},
+		"a chunk that is too long":   {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4e20\r\n" + strings.Repeat("y", 20_000) + "\r\n0\r\n\r\n", "HTTP/1.1 413 "},
+		"a length beyond numbers":    {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n", "HTTP/1.1 400 "},
+		"a negative length":          {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", "HTTP/1.1 400 "},
+		"two lengths":                {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxy", "HTTP/1.1 400 "},
+		"a chunk that is none":       {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n", "HTTP/1.1 400 "},
+		"another encoding":           {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\nzz\r\n\r\n", "HTTP/1.1 501 "},
+		"no host":                    {"GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 400 "},
+		"half a head":                {"GET / HTTP/1.1\r\nHost: a\r\n", ""},
+		"nothing":                    {"", ""},
+		"half a body":                {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhal", "HTTP/1.1 408 "},
+		"a preface and nothing":      {http2.ClientPreface, ""},
+		"a frame that is too long":   {http2.ClientPreface + frames.Of(0, 0, 1, strings.Repeat("y", 1<<15)), ""},
+		"a flood of pings":           {http2.ClientPreface + frames.Of(4, 0, 0, "") + strings.Repeat(frames.Of(6, 0, 0, "12345678"), 2000), ""},
+		"a flood of resets":          {http2.ClientPreface + frames.Of(4, 0, 0, "") + resetStreams(500), ""},
+		"a flood of settings":        {http2.ClientPreface + strings.Repeat(frames.Of(4, 0, 0, "\x00\x03\x00\x00\x00\x64"), 2000), ""},
+		"headers that do not end":    {http2.ClientPreface + frames.Of(4, 0, 0, "") + frames.Of(1, 0, 1, "") + strings.Repeat(frames.Of(9, 0, 1, "\x00\x01a\x01b"), 5000), ""},
+		"data without a stream":      {http2.ClientPreface + frames.Of(4, 0, 0, "") + frames.Of(0, 0, 9, "data"), ""},
+		"a window beyond numbers":    {http2.ClientPreface + frames.Of(4, 0, 0, "") + frames.Of(8, 0, 0, "\x7f\xff\xff\xff"), ""},
+		"an index that is not there": {http2.ClientPreface + frames.Of(4, 0, 0, "") + frames.Of(1, 5, 1, "\xff\xff\xff\x0f"), ""},
 	} {
 		c := dial(t, p)
 		all.Go(func() { _, _ = io.WriteString(c, row.sent) }) // it may be hung up on in the middle
@@ -110,7 +112,7 @@ func resetStreams(n int) string {
 	var b strings.Builder
 	for i := range n {
 		id := uint32(2*i + 1)
-		b.WriteString(frames.Request(frames.EndStream, id, "GET", "/"))
+		b.WriteString(frames.Request(http2.FlagHeadersEndStream, id, "GET", "/"))
 		b.WriteString(frames.Cancel(id))
 	}
 	return b.String()
@@ -156,14 +158,14 @@ func FuzzCalls(f *testing.F) {
 		if len(head) > 1<<13 {
 			return
 		}
-		sent := frames.Preface + frames.Of(4, 0, 0, "") + frames.Of(1, 4|flags&1, 1, head)
+		sent := http2.ClientPreface + frames.Of(4, 0, 0, "") + frames.Of(1, http2.Flags(4|flags&1), 1, head)
 		for len(message) > 0 {
 			n := min(len(message), 16<<10)
-			sent += frames.Of(0, flags&8, 1, string(message[:n]))
+			sent += frames.Of(0, http2.Flags(flags&8), 1, string(message[:n]))
 			message = message[n:]
 		}
 		sent += frames.Of(0, 1, 1, "")
-		if at := len(sent) - int(cut); cut > 0 && at > len(frames.Preface) {
+		if at := len(sent) - int(cut); cut > 0 && at > len(http2.ClientPreface) {
 			sent = sent[:at]
 		}
 		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", p.Addr("").String())

@@ -114,7 +114,7 @@ func (l *listener) serve() {
 	c := s.config
 	var ctx context.Context
 	ctx, l.cancel = context.WithCancel(p.base)
-	l.resets = resets.New(p.logger, c.Name, false)
+	l.resets = resets.New(p.with.Logger, c.Name, false)
 	l.clients = clients.New(c.MaxRequests, c.IdleTimeout)
 	l.clients.SetCosts(c.HandshakeCost, c.IdleCost)
 	l.server = &http.Server{
@@ -127,7 +127,7 @@ func (l *listener) serve() {
 			spillhttp.ConnState(conn, state)
 			l.clients.State(conn, state)
 		},
-		ErrorLog:  slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug), // what clients do wrong
+		ErrorLog:  slog.NewLogLogger(p.with.Logger.Handler(), slog.LevelDebug), // what clients do wrong
 		Protocols: new(http.Protocols),
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: c.MaxStreams, SendPingTimeout: upstream.PingAfter, PingTimeout: upstream.PingTimeout,
@@ -149,7 +149,7 @@ func (l *listener) serve() {
 	p.running.Go(func() {
 		defer close(l.served)
 		if err := l.run(s.tls != nil); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
-			p.logger.Error("a listener has failed", "listener", c.Name, "error", err)
+			p.with.Logger.Error("a listener has failed", "listener", c.Name, "error", err)
 		}
 	})
 }
@@ -230,7 +230,7 @@ func (s single) Accept() (net.Conn, error) { return s.conn, nil }
 // ServeHTTP implements [http.Handler].
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	came, cut, a := r.Context(), true, &accounting{listener: l, request: r}
-	l.proxy.book.Begin()
+	l.proxy.with.Accounts.Begin()
 	s := l.settings.Load()
 	a.id = headers.Identify(r.Header, s.keepsID)
 	w.Header()[headers.RequestID] = a.id
@@ -244,7 +244,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if end.At = s.counts; a.to != nil {
 			end.At = a.to.counts
 		}
-		l.proxy.book.End(end)
+		l.proxy.with.Accounts.End(end)
 		if end.Account == accounts.Rejected && end.Reason >= accounts.MaxRequests {
 			a.decided(end)
 		}

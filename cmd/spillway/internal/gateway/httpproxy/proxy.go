@@ -53,18 +53,12 @@ type Connect func(x *config.XDS, logger *slog.Logger) (upstream.ControlPlane, er
 
 // A Proxy is a running proxy. It is safe for concurrent use; create one with [New].
 type Proxy struct {
-	logger   *slog.Logger
-	observer spillway.Observer // the decisions of all gates go on to it
-	book     *accounts.Book
-	decided  *decisions.Log
-	tracer   *otel.Tracer                  // nil: there are no spans
-	access   atomic.Pointer[accesslog.Log] // nil: there is none
-	base     context.Context               //nolint:containedctx // of all requests, as http.Server.BaseContext has it
-	cancel   context.CancelFunc
-	connect  Connect
-	quotas   *quotas.Set
-	running  sync.WaitGroup // servers, and what was replaced and has still to end
-	former   drain.Users    // listeners that were replaced, as long as they drain
+	with    Config                        // with its defaults
+	access  atomic.Pointer[accesslog.Log] // nil: there is none
+	base    context.Context               //nolint:containedctx // of all requests, as http.Server.BaseContext has it
+	cancel  context.CancelFunc
+	running sync.WaitGroup // servers, and what was replaced and has still to end
+	former  drain.Users    // listeners that were replaced, as long as they drain
 
 	mu      sync.Mutex // one change at a time
 	closed  bool
@@ -92,13 +86,12 @@ func newState(c *config.Config) state {
 // New returns a Proxy without listeners. When ctx ends, all requests are canceled. The proxy
 // itself runs until [Proxy.Drain] is called.
 func New(ctx context.Context, c Config) *Proxy {
-	p := &Proxy{
-		logger: cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), observer: c.Observer, book: cmp.Or(c.Accounts, new(accounts.Book)),
-		decided: cmp.Or(c.Decisions, decisions.New(nil)), tracer: c.Tracer, connect: c.Connect, quotas: c.Quotas, state: newState(&config.Config{}),
+	c.Logger, c.Accounts = cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), cmp.Or(c.Accounts, new(accounts.Book))
+	c.Decisions = cmp.Or(c.Decisions, decisions.New(nil))
+	if c.Observer == nil {
+		c.Observer = spillway.ObserverFunc(func(spillway.Event) {})
 	}
-	if p.observer == nil {
-		p.observer = spillway.ObserverFunc(func(spillway.Event) {})
-	}
+	p := &Proxy{with: c, state: newState(&config.Config{})}
 	p.base, p.cancel = context.WithCancel(ctx)
 	return p
 }

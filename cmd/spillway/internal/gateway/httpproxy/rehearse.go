@@ -57,7 +57,7 @@ func (n *Change) rehearse(dial upstream.DialFunc) error {
 			return err
 		}
 		n.clusters[named.Name], n.versions[named.Name] = x, u
-		x.replace(n.proxy.base, n.proxy.logger, u)
+		x.replace(n.proxy.base, n.proxy.with.Logger, u)
 	}
 	return nil
 }

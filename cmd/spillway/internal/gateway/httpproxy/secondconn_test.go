@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
+
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/frames"
 )
@@ -43,7 +45,7 @@ func TestSilentCallsCostLittle(t *testing.T) {
 		}
 		go func() { _, _ = io.Copy(io.Discard, c2) }()
 		before := heapInUse()
-		text := frames.Preface + frames.Of(frames.Settings, 0, 0, "")
+		text := http2.ClientPreface + frames.Of(http2.FrameSettings, 0, 0, "")
 		for i := range uint32(calls) {
 			text += frames.Request(0, 2*i+1, "POST", "/silent", "content-type", "application/grpc", "te", "trailers")
 		}
@@ -121,7 +123,7 @@ func TestProtocols(t *testing.T) {
 func secondConn(t *testing.T, p *Proxy, text string) net.Conn {
 	t.Helper()
 	c := dial(t, p)
-	if _, err := io.WriteString(c, frames.Preface+frames.Of(frames.Settings, 0, 0, "")+text); err != nil {
+	if _, err := io.WriteString(c, http2.ClientPreface+frames.Of(http2.FrameSettings, 0, 0, "")+text); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -136,7 +138,7 @@ func TestConnectionsThatLeave(t *testing.T) {
 	leave := func() {
 		var all []net.Conn
 		for range conns {
-			all = append(all, secondConn(t, p, frames.Request(frames.EndStream, 1, "GET", "/", "x", strings.Repeat("x", 12<<10))))
+			all = append(all, secondConn(t, p, frames.Request(http2.FlagHeadersEndStream, 1, "GET", "/", "x", strings.Repeat("x", 12<<10))))
 		}
 		for _, c := range all {
 			if _, err := io.ReadFull(c, make([]byte, 9)); err != nil { // it is served
@@ -158,7 +160,7 @@ func TestConnectionsThatLeave(t *testing.T) {
 func TestIdleEnds(t *testing.T) {
 	quiet(t)
 	_, p := front(t, http.NotFoundHandler(), func(c *config.Config) { c.Listeners[0].IdleTimeout = 100 * time.Millisecond })
-	c := secondConn(t, p, frames.Request(frames.EndStream, 1, "GET", "/"))
+	c := secondConn(t, p, frames.Request(http2.FlagHeadersEndStream, 1, "GET", "/"))
 	got, err := io.ReadAll(c)
 	goAway := frames.Of(7, 0, 0, "\x7f\xff\xff\xff\x00\x00\x00\x00")
 	if err != nil || !strings.HasSuffix(string(got), goAway) {

@@ -48,7 +48,7 @@ func (p *Proxy) tune() {
 func (p *Proxy) newTuning(name string, c tune.Config, limit string) *tuning {
 	t := &tuning{proxy: p, name: name, limit: limit, window: tuner.Window{Signals: c.Signals}}
 	var err error
-	t.tuner, err = tuner.Start(p.base, &p.running, tuner.Config{Name: name + " " + limit, Tune: c, Limit: t, Lock: &p.mu, Logger: p.logger})
+	t.tuner, err = tuner.Start(p.base, &p.running, tuner.Config{Name: name + " " + limit, Tune: c, Limit: t, Lock: &p.mu, Logger: p.with.Logger})
 	p.impossible(err) // it was checked
 	return t
 }
@@ -57,7 +57,7 @@ func (p *Proxy) newTuning(name string, c tune.Config, limit string) *tuning {
 func (t *tuning) Set(limit float64) error {
 	p := t.proxy
 	if t.limit == config.TuneInFlight {
-		p.clusters[t.name].Current().Limiter().SetMaxRequests(uint32(limit))
+		p.clusters[t.name].Current().Limiter.SetMaxRequests(uint32(limit))
 		return nil
 	}
 	for key, c := range p.policies {
@@ -91,7 +91,7 @@ func (t *tuning) Read(now time.Time, values []float64) (used float64) {
 func (t *tuning) count(now time.Time) (m *tuner.Meter, dropped bool, share float64) {
 	p := t.proxy
 	u := p.clusters[t.name].Current()
-	total := u.Limiter().Stats(now).RejectedTotal
+	total := u.Limiter.Stats(now).RejectedTotal
 	dropped, t.dropped = total > t.dropped, total
 	most, all := uint64(0), uint64(0)
 	for key, g := range p.gates {
@@ -100,5 +100,5 @@ func (t *tuning) count(now time.Time) (m *tuner.Meter, dropped bool, share float
 			most, all, g.counted = max(most, n-g.counted), all+n-g.counted, n
 		}
 	}
-	return &u.Meter().Counts, dropped, float64(max(most, 1)) / float64(max(all, 1))
+	return &u.Meter.Counts, dropped, float64(max(most, 1)) / float64(max(all, 1))
 }

@@ -145,8 +145,8 @@ func (n *Change) makeListener(l *config.Listener) error {
 // makeGate makes a gate, unless it exists.
 func (n *Change) makeGate(key gateKey, l *config.Listener) error {
 	p, u := n.proxy, n.versions[key.cluster]
-	c := n.config.Ingress(l, u.Config())
-	p.quotas.Share(&c.Quota, n.config, key.cluster, u.Config().Quota)
+	c := n.config.Ingress(l, u.Config)
+	p.with.Quotas.Share(&c.Quota, n.config, key.cluster, u.Config.Quota)
 	u.Charge(&c)
 	c.Observer = p.observerOf(l)
 	n.policies[key] = c
@@ -173,11 +173,11 @@ func (n *Change) Commit() {
 	p := n.proxy
 	defer p.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(n.settings)) {
-		n.settings[name].count(p.book)
+		n.settings[name].count(p.with.Accounts)
 	}
 	for name, x := range n.clusters {
 		if u := n.versions[name]; u != x.Current() {
-			x.replace(p.base, p.logger, u)
+			x.replace(p.base, p.with.Logger, u)
 		}
 	}
 	for key, g := range n.gates {
@@ -204,7 +204,7 @@ func (n *Change) Commit() {
 // impossible logs an error that cannot occur.
 func (p *Proxy) impossible(err error) {
 	if err != nil {
-		p.logger.Error("a part of the configuration was not changed", "error", err)
+		p.with.Logger.Error("a part of the configuration was not changed", "error", err)
 	}
 }
 
@@ -221,7 +221,7 @@ func (p *Proxy) end(n *state) {
 				ctx, cancel := context.WithTimeout(p.base, n.config.DrainTimeout)
 				defer cancel()
 				if err := l.drain(ctx); err != nil {
-					p.logger.Warn("requests of a former listener were cut off", "error", err)
+					p.with.Logger.Warn("requests of a former listener were cut off", "error", err)
 				}
 			})
 		}
@@ -250,7 +250,7 @@ func (p *Proxy) retire(g *gate) {
 	p.running.Go(func() {
 		<-g.users.Retire()
 		if err := g.ingress.Close(); err != nil {
-			p.logger.Warn("closing a gate", "error", err)
+			p.with.Logger.Warn("closing a gate", "error", err)
 		}
 	})
 }
@@ -267,10 +267,10 @@ func (n *Change) makePlane() (err error) {
 	case p.plane != nil && reflect.DeepEqual(p.config.XDS, x):
 		n.plane = p.plane
 		return nil
-	case p.connect == nil:
+	case p.with.Connect == nil:
 		return errNoPlane
 	}
-	if n.plane, err = p.connect(x, p.logger); err == nil {
+	if n.plane, err = p.with.Connect(x, p.with.Logger); err == nil {
 		n.made = append(n.made, func() { p.leave(n.plane) })
 	}
 	return err
@@ -282,6 +282,6 @@ func (p *Proxy) leave(plane upstream.ControlPlane) {
 		return
 	}
 	if err := plane.Close(); err != nil {
-		p.logger.Warn("leaving the control plane", "error", err)
+		p.with.Logger.Warn("leaving the control plane", "error", err)
 	}
 }

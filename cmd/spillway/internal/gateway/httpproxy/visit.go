@@ -28,11 +28,11 @@ type visit struct {
 // visit returns the visit of a request, or nil if it is neither logged nor traced.
 func (l *listener) visit(w http.ResponseWriter, r *http.Request, s *settings) *visit {
 	log := l.proxy.access.Load()
-	if log == nil && l.proxy.tracer == nil {
+	if log == nil && l.proxy.with.Tracer == nil {
 		return nil
 	}
 	now := time.Now()
-	span := l.proxy.tracer.Start(now, r.Header, s.internal)
+	span := l.proxy.with.Tracer.Start(now, r.Header, s.internal)
 	if log == nil && span == nil {
 		return nil
 	}

@@ -71,7 +71,7 @@ func TestInlineCertificates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := context(row.certificate, row.key)
-			r, err := Envoy([]Document{{"x", []byte(text)}}, Options{Certificates: "/d", Environment: environment})
+			r, err := Envoy([]Document{{Name: "x", Text: []byte(text)}}, Options{Certificates: "/d", Environment: environment})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,7 +107,7 @@ func TestInlineCertificates(t *testing.T) {
 			if l.ClientCA == "" || !l.Optional {
 				t.Errorf("clients: %+v", l)
 			}
-			without, err := Envoy([]Document{{"x", []byte(text)}}, Options{})
+			without, err := Envoy([]Document{{Name: "x", Text: []byte(text)}}, Options{})
 			if err != nil || !strings.Contains(fmt.Sprint(without.Err()), "--certificates DIR") {
 				t.Errorf("without a directory: %v, %v", err, without.Err())
 			}
@@ -140,7 +140,7 @@ func TestNamesOfInlineFiles(t *testing.T) {
 		listener("lost", "4", `"require_client_certificate": true, `+pair(otherCertificate, key)),
 		`{"name": "c", "lb_policy": "ROUND_ROBIN"}`,
 	}, ",") + "]"
-	r, err := Envoy([]Document{{"x", []byte(text)}}, Options{Certificates: "/d"})
+	r, err := Envoy([]Document{{Name: "x", Text: []byte(text)}}, Options{Certificates: "/d"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,11 +23,8 @@ import (
 // maxSize is the most bytes that a document may hold.
 const maxSize = 4 << 20
 
-// A Document is a file.
-type Document struct {
-	Name string // for paths and errors
-	Text []byte
-}
+// A Document is a file. Its name is for paths and errors.
+type Document = strict.Source
 
 // The ranks of notes, the worst first, and what an import reports.
 const (
@@ -93,7 +90,7 @@ func (r *Result) documents(docs []Document, read func(Document) (any, error)) (r
 
 // tree returns a document in YAML or JSON.
 func tree(d Document) (value any, err error) {
-	if err := strict.Source(d).Decode(&value, maxSize); err != nil {
+	if err := d.Decode(&value, maxSize); err != nil {
 		return nil, err
 	}
 	switch value.(type) {

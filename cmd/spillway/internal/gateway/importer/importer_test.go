@@ -25,7 +25,7 @@ func read(t *testing.T, names ...string) (docs []Document) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		docs = append(docs, Document{name, text})
+		docs = append(docs, Document{Name: name, Text: text})
 	}
 	return docs
 }
@@ -131,7 +131,7 @@ func TestEnvoyRoutesGoWhereTheyDoInEnvoy(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := Envoy([]Document{{"x", []byte(row.text)}}, Options{})
+			r, err := Envoy([]Document{{Name: "x", Text: []byte(row.text)}}, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -154,7 +154,7 @@ func TestEnvoyRoutesGoWhereTheyDoInEnvoy(t *testing.T) {
 
 // Documents may begin with the mark that some editors write.
 func TestMarkedDocuments(t *testing.T) {
-	marked := func(text string) Document { return Document{"x", []byte("\ufeff" + text)} }
+	marked := func(text string) Document { return Document{Name: "x", Text: []byte("\ufeff" + text)} }
 	for name, run := range map[string]func() (*Result, error){
 		"grpc":  func() (*Result, error) { return GRPC(marked(`{"methodConfig": []}`), Options{}) },
 		"envoy": func() (*Result, error) { return Envoy([]Document{marked("static_resources: {}")}, Options{}) },
@@ -235,7 +235,7 @@ func TestEachLeafIsAccountedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	complete(t, count(envoy.Text), r)
-	twice := []Document{envoy, {"copy.yaml", envoy.Text}}
+	twice := []Document{envoy, {Name: "copy.yaml", Text: envoy.Text}}
 	if r, err = Envoy(twice, Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +278,7 @@ func TestMeaning(t *testing.T) {
 
 // TestDumps imports what an Envoy that runs says of itself, in the names of JSON.
 func TestDumps(t *testing.T) {
-	r, err := Envoy([]Document{{"dump.json", []byte(`{"configs": [
+	r, err := Envoy([]Document{{Name: "dump.json", Text: []byte(`{"configs": [
 		{"@type": "type.googleapis.com/envoy.admin.v3.ClustersConfigDump", "dynamicActiveClusters": [{"versionInfo": "7", "cluster": {
 			"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "a", "connectTimeout": "0.500s",
 			"circuitBreakers": {"thresholds": [{"maxRequests": 9, "retryBudget": {"budgetPercent": {"value": 30}}}]},
@@ -311,14 +311,14 @@ func TestWrongDocuments(t *testing.T) {
 		"[1]":              "must be an object",
 		"1":                "must be an object",
 	} {
-		if _, err := GRPC(Document{"x", []byte(text)}, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := GRPC(Document{Name: "x", Text: []byte(text)}, Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.30q: %v, want %s", text, err, want)
 		}
 	}
-	if _, err := Envoy([]Document{{"x", nil}, {"x", nil}}, Options{}); err == nil || !strings.Contains(err.Error(), "twice") {
+	if _, err := Envoy([]Document{{Name: "x"}, {Name: "x"}}, Options{}); err == nil || !strings.Contains(err.Error(), "twice") {
 		t.Error(err)
 	}
-	if _, err := Envoy([]Document{{"x", make([]byte, maxSize+1)}}, Options{}); err == nil {
+	if _, err := Envoy([]Document{{Name: "x", Text: make([]byte, maxSize+1)}}, Options{}); err == nil {
 		t.Error("a document that is too long was read")
 	}
 }
@@ -353,7 +353,7 @@ func FuzzGRPC(f *testing.F) {
 	f.Add(text)
 	f.Add([]byte(`{"methodConfig":[{"name":[{}]}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		r, err := GRPC(Document{"x", text}, Options{})
+		r, err := GRPC(Document{Name: "x", Text: text}, Options{})
 		accounted(t, text, r, err)
 	})
 }
@@ -375,7 +375,7 @@ func FuzzEnvoy(f *testing.F) {
 	f.Add(asJSON)
 	f.Add([]byte(`{"virtual_hosts":[{"domains":["*"],"routes":[{"route":{"cluster":"a"}}]}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		r, err := Envoy([]Document{{"x", text}}, Options{})
+		r, err := Envoy([]Document{{Name: "x", Text: text}}, Options{})
 		accounted(t, text, r, err)
 	})
 }
@@ -401,7 +401,7 @@ func TestNoSecretIsShown(t *testing.T) {
 		"match of header": `{"virtual_hosts": [{"domains": ["*"], "routes": [{"match": {"prefix": "/", "headers": [{"name": "x", "stringMatch": {"safeRegex": {"regex": "` + canary + `"}}}]}, "route": {"cluster": "a"}}]}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := Envoy([]Document{{"x", []byte(text)}}, Options{})
+			r, err := Envoy([]Document{{Name: "x", Text: []byte(text)}}, Options{})
 			if shown := fmt.Sprintf("%+v %v", r, err); strings.Contains(shown, canary) {
 				t.Errorf("a secret is shown: %s", shown)
 			} else if r != nil && !strings.Contains(shown, "(not shown)") {
@@ -436,7 +436,7 @@ static_resources:
   clusters:
   - {name: web, load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 8080}}}}]}]}}
 `
-		r, err := Envoy([]Document{{"envoy.yaml", []byte(text)}}, Options{})
+		r, err := Envoy([]Document{{Name: "envoy.yaml", Text: []byte(text)}}, Options{})
 		if err != nil {
 			t.Fatalf("%s: %v", option, err)
 		}

@@ -63,7 +63,7 @@ func TestNothingOfSecurityIsLostInSilence(t *testing.T) {
 		"empty":               `{}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := Envoy([]Document{{"x", []byte(text)}}, Options{})
+			r, err := Envoy([]Document{{Name: "x", Text: []byte(text)}}, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +80,7 @@ func TestNothingOfSecurityIsLostInSilence(t *testing.T) {
 			}
 		})
 	}
-	r, err := Envoy([]Document{{"x", []byte(edge("", "", "", ""))}}, Options{})
+	r, err := Envoy([]Document{{Name: "x", Text: []byte(edge("", "", "", ""))}}, Options{})
 	if err != nil || r.Err() != nil || r.Config.Listeners[0].TLS == nil {
 		t.Errorf("with nothing added: %v, %v", err, r)
 	}
@@ -96,7 +96,7 @@ func TestRoutesOfRDS(t *testing.T) {
 		return fmt.Sprintf(`{"name": %q, "virtual_hosts": [{"domains": ["*"], "routes": [{"match": {"prefix": "/"}, "route": {"cluster": %q}}]}]}`, name, name)
 	}
 	text := "[" + strings.Join([]string{listener("inner", "1"), listener("outer", "2"), routes("outer"), routes("inner"), routes("nobody")}, ",") + "]"
-	r, err := Envoy([]Document{{"x", []byte(text)}}, Options{})
+	r, err := Envoy([]Document{{Name: "x", Text: []byte(text)}}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestRoutesOfRDS(t *testing.T) {
 // gRPC reads names of fields without regard to case, and takes two for one.
 func TestCaseOfGRPC(t *testing.T) {
 	const text = `{"METHODCONFIG": [{"Name": [{"SERVICE": "a.B"}], "RETRYPolicy": {"MaxAttempts": 3, "initialbackoff": "1.s"}}]}`
-	r, err := GRPC(Document{"x", []byte(text)}, Options{})
+	r, err := GRPC(Document{Name: "x", Text: []byte(text)}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,12 +121,12 @@ func TestCaseOfGRPC(t *testing.T) {
 		t.Errorf("%+v, %v", x, r.Err())
 	}
 	for _, text := range []string{`{"methodConfig": [], "MethodConfig": []}`, `{"a": [{"maxAttempts": 1, "MaxAttempts": 2}]}`} {
-		if _, err := GRPC(Document{"x", []byte(text)}, Options{}); err == nil || !strings.Contains(err.Error(), "one field") {
+		if _, err := GRPC(Document{Name: "x", Text: []byte(text)}, Options{}); err == nil || !strings.Contains(err.Error(), "one field") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 	for _, text := range []string{`{}`, `{"method_config": [{"name": [{}]}]}`} { // gRPC has no names in snake case
-		if r, err := GRPC(Document{"x", []byte(text)}, Options{}); err != nil || !errors.Is(r.Err(), ErrLost) {
+		if r, err := GRPC(Document{Name: "x", Text: []byte(text)}, Options{}); err != nil || !errors.Is(r.Err(), ErrLost) {
 			t.Errorf("%s: %v, %v", text, err, r)
 		}
 	}
@@ -145,7 +145,7 @@ func TestMongoDBSecurity(t *testing.T) {
 		"net: {port: 27017}":                                                              false,
 		"{}":                                                                              true,
 	} {
-		r, err := MongoDB([]Document{{"x", []byte(text)}}, Options{})
+		r, err := MongoDB([]Document{{Name: "x", Text: []byte(text)}}, Options{})
 		if err != nil || errors.Is(r.Err(), ErrLost) != lost {
 			t.Errorf("%s: %v, %+v", text, err, r)
 		}
@@ -154,7 +154,7 @@ func TestMongoDBSecurity(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"mongodb://", "mongodb://a:b:c@h", "mongodb://h/?a", "mongodb://h/?a=1&A=2", "mongodb://h%zz", "mongodb://a@c4nary@h"} {
-		if _, err := MongoDB([]Document{{"x", []byte(text)}}, Options{}); err == nil || strings.Contains(err.Error(), "c4nary") {
+		if _, err := MongoDB([]Document{{Name: "x", Text: []byte(text)}}, Options{}); err == nil || strings.Contains(err.Error(), "c4nary") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -165,7 +165,7 @@ func FuzzMongoDB(f *testing.F) {
 		f.Add([]byte(doc))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		r, err := MongoDB([]Document{{"x", text}}, Options{})
+		r, err := MongoDB([]Document{{Name: "x", Text: text}}, Options{})
 		accounted(t, text, r, err)
 	})
 }

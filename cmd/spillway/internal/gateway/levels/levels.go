@@ -18,7 +18,6 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/lines"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/ingress"
@@ -29,11 +28,11 @@ import (
 // in use, and has its defaults.
 func Of(p *gateway.Proxy, c *config.Config, now time.Time) (l admin.Levels, access lines.Stats) {
 	s := p.Stats(now)
-	l.Mode = c.Mode.Or(spillway.ModeObserve)
+	l.Mode, l.Quotas = c.Mode.Or(spillway.ModeObserve), s.Quotas
 	for i := range c.Listeners {
 		if x, ok := s.Listeners[c.Listeners[i].Name]; ok {
 			level := listenerLevel(p, c.Listeners[i].Name, x.Open, s.Resets[c.Listeners[i].Name])
-			level.Clients = new(admin.Clients(s.Clients[c.Listeners[i].Name]))
+			level.Clients = new(s.Clients[c.Listeners[i].Name])
 			l.Listeners = append(l.Listeners, level)
 		}
 	}
@@ -56,9 +55,6 @@ func Of(p *gateway.Proxy, c *config.Config, now time.Time) (l admin.Levels, acce
 		}
 	}
 	l.Customers = customers.Top(l.Customers)
-	for i := range s.Quotas {
-		l.Quotas = append(l.Quotas, quotaLevel(&s.Quotas[i]))
-	}
 	slices.SortStableFunc(l.Gates, func(a, b admin.Gate) int { return strings.Compare(a.Listener, b.Listener) })
 	return l, s.AccessLog
 }
@@ -70,8 +66,8 @@ func mongo(l *admin.Levels, p *gateway.Proxy, c *config.Config, all []mongoproxy
 		level := listenerLevel(p, x.Listener, x.Connections.Open, x.Resets)
 		level.Mongo = true
 		l.Listeners = append(l.Listeners, level)
-		for name, value := range x.Counts() {
-			l.Mongo = append(l.Mongo, admin.Count{Listener: x.Listener, Name: name, Value: value, Level: mongoproxy.IsLevel(name)})
+		for _, c := range x.Counts() {
+			l.Mongo = append(l.Mongo, admin.Count{Listener: x.Listener, Name: c.Name, Value: c.Value, Level: mongoproxy.IsLevel(c.Name)})
 		}
 		gate := mongoGate(c, x)
 		l.Customers = append(l.Customers, customers.Of(x.Listener, gate.Cluster, x.Gate.Quota)...)
@@ -81,19 +77,6 @@ func mongo(l *admin.Levels, p *gateway.Proxy, c *config.Config, all []mongoproxy
 			l.Tuned = append(l.Tuned, tunedLevel(x.Listener+" ingressRequestAdmissionRatePerSec", x.Tuner))
 		}
 	}
-}
-
-// quotaLevel returns the state of a quota that is shared with other proxies.
-func quotaLevel(s *quotas.Stats) admin.Quota {
-	q := admin.Quota{
-		Name: s.Name, Syncs: s.SyncsTotal - s.ErrorsTotal - s.FencedTotal, Errors: s.ErrorsTotal, Fenced: s.FencedTotal,
-		Leader: s.Leader, Tasks: s.Tasks, Age: s.Age, Lost: s.LeaderLost, Conflict: s.ConfigConflict,
-	}
-	for _, c := range s.Customers {
-		debt := time.Duration(min(c.Debt/c.Rate, 1e6) * float64(time.Second))
-		q.Customers = append(q.Customers, admin.QuotaLevel{Customer: c.Name, Rate: c.Rate, Debt: debt, Marginal: c.Marginal})
-	}
-	return q
 }
 
 // tunedName returns the name of a cluster's tuned limit.

@@ -14,15 +14,15 @@ import (
 // one account.
 func (c *conn) request(f message.Frame, cmd *message.Command) error {
 	l := c.listener
-	l.book.Begin()
+	l.proxy.with.Accounts.Begin()
 	c.source.set(cmd, c.who.user)
 	t := trial{conn: c, command: cmd, call: c.known, start: time.Now()}
 	err := t.run(f)
 	end := t.account(err)
 	if end.Account == accounts.Rejected && end.Reason >= accounts.MaxRequests { // no policy reported it
-		l.decided.Reject(t.start, end.Reason, t.call, &c.source, 0, 0, "")
+		l.proxy.with.Decisions.Reject(t.start, end.Reason, t.call, &c.source, 0, 0, "")
 	}
-	l.book.End(end)
+	l.proxy.with.Accounts.End(end)
 	return err
 }
 

@@ -166,14 +166,14 @@ func TestCounts(t *testing.T) {
 	st := f.stats()
 	got := make(map[string]float64)
 	levels := 0
-	for name, v := range st.Counts() {
-		if IsLevel(name) {
+	for _, c := range st.Counts() {
+		if IsLevel(c.Name) {
 			levels++
 		}
-		if _, again := got[name]; again {
-			t.Errorf("%s twice", name)
+		if _, again := got[c.Name]; again {
+			t.Errorf("%s twice", c.Name)
 		}
-		got[name] = v
+		got[c.Name] = c.Value
 	}
 	for name, want := range map[string]float64{
 		"connections.current": 1, "network.numRequests": 3,

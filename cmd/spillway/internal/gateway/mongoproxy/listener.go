@@ -12,17 +12,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/budget"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/drain"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/loglimit"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/servers"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 	"github.com/seed90641741/spillway/connlimit"
 	"github.com/seed90641741/spillway/ingress"
@@ -80,11 +76,7 @@ type listener struct {
 	resets    *resets.Log
 	gate      *ingress.Server
 	endpoints *servers.Set
-	observer  spillway.Observer
-	quotas    *quotas.Set
-	book      *accounts.Book
-	decided   *decisions.Log
-	logger    *slog.Logger
+	proxy     *Proxy
 	bounded   *slog.Logger // for lines that untrusted clients can cause
 	counts    counts
 
@@ -106,13 +98,12 @@ const logRate = 10
 // newListener opens a listener. It does not serve yet.
 func (p *Proxy) newListener(s *settings) (*listener, error) {
 	l := &listener{
-		endpoints: servers.New(), observer: p.observer, quotas: p.quotas, book: p.book, decided: p.decided, logger: p.logger,
-		conns: make(map[*conn]struct{}), resets: resets.New(p.logger, s.config.Name, true),
+		proxy: p, endpoints: servers.New(), conns: make(map[*conn]struct{}), resets: resets.New(p.with.Logger, s.config.Name, true),
 	}
 	l.settings.Store(s)
 	l.endpoints.Update(s.config.Endpoints)
 	var err error
-	if l.bounded, err = loglimit.New(p.logger, logRate); err != nil {
+	if l.bounded, err = loglimit.New(p.with.Logger, logRate); err != nil {
 		return nil, err
 	}
 	if l.gate, err = ingress.New(l.ingress(s)); err != nil {
@@ -128,8 +119,8 @@ func (p *Proxy) newListener(s *settings) (*listener, error) {
 
 func (l *listener) ingress(s *settings) ingress.Config {
 	c := s.config.Ingress(s.all)
-	c.Observer = l.observer
-	l.quotas.Share(&c.Quota, s.all, s.config.Name, s.config.Quota)
+	c.Observer = l.proxy.with.Observer
+	l.proxy.with.Quotas.Share(&c.Quota, s.all, s.config.Name, s.config.Quota)
 	if t := l.tuning.Load(); t != nil {
 		c.RateLimit.Rate = t.tuner.Limit()
 	}
@@ -170,7 +161,7 @@ func (l *listener) loop() {
 		nc, err := l.accept.Accept()
 		if err != nil {
 			if !errors.Is(err, net.ErrClosed) {
-				l.logger.Error("a listener has failed", "listener", l.settings.Load().config.Name, "error", err)
+				l.proxy.with.Logger.Error("a listener has failed", "listener", l.settings.Load().config.Name, "error", err)
 			}
 			return
 		}

@@ -20,15 +20,11 @@ import (
 // A Proxy has all listeners for MongoDB clients. It is safe for concurrent use; make one with
 // [New], give it a configuration with [Proxy.Prepare], and end it with [Proxy.Drain].
 type Proxy struct {
-	logger   *slog.Logger
-	observer spillway.Observer
-	quotas   *quotas.Set
-	book     *accounts.Book
-	decided  *decisions.Log
-	base     context.Context //nolint:containedctx // of all connections
-	running  sync.WaitGroup  // listeners that end
-	ending   context.Context //nolint:containedctx // for as long as they may
-	cut      context.CancelFunc
+	with    Config          // with its defaults
+	base    context.Context //nolint:containedctx // of all connections
+	running sync.WaitGroup  // listeners that end
+	ending  context.Context //nolint:containedctx // for as long as they may
+	cut     context.CancelFunc
 
 	mu        sync.Mutex
 	closed    bool
@@ -51,11 +47,9 @@ type Config struct {
 
 // New returns a Proxy without listeners. When ctx ends, all connections end.
 func New(ctx context.Context, c Config) *Proxy {
-	p := &Proxy{
-		logger: cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), observer: c.Observer, quotas: c.Quotas,
-		book: cmp.Or(c.Accounts, new(accounts.Book)), decided: cmp.Or(c.Decisions, decisions.New(nil)),
-		base: ctx, listeners: make(map[string]*listener),
-	}
+	c.Logger, c.Accounts = cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), cmp.Or(c.Accounts, new(accounts.Book))
+	c.Decisions = cmp.Or(c.Decisions, decisions.New(nil))
+	p := &Proxy{with: c, base: ctx, listeners: make(map[string]*listener)}
 	p.ending, p.cut = context.WithCancel(ctx)
 	return p
 }
@@ -141,7 +135,7 @@ func (n *Change) Commit() {
 			ctx, cancel := context.WithTimeout(p.ending, n.config.DrainTimeout)
 			defer cancel()
 			if err := l.drain(ctx); err != nil {
-				p.logger.Warn("commands of a former listener were cut off", "error", err)
+				p.with.Logger.Warn("commands of a former listener were cut off", "error", err)
 			}
 		})
 	}
@@ -154,7 +148,7 @@ func (n *Change) Commit() {
 // impossible logs an error that cannot occur, as the configuration was checked.
 func (p *Proxy) impossible(err error) {
 	if err != nil {
-		p.logger.Error("a part of the configuration was not changed", "error", err)
+		p.with.Logger.Error("a part of the configuration was not changed", "error", err)
 	}
 }
 

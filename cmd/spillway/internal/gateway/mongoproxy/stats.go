@@ -1,7 +1,6 @@
 package mongoproxy
 
 import (
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -86,17 +85,17 @@ func (l *listener) stats(now time.Time) Stats {
 	return s
 }
 
-// A count is a value by its name.
-type count struct {
-	name  string
-	value float64
+// A Count is a value by its name.
+type Count struct {
+	Name  string
+	Value float64
 }
 
 // serverStatus returns the counters that a MongoDB server has, too, by their paths in its
 // serverStatus.
-func (s *Stats) serverStatus() []count {
+func (s *Stats) serverStatus() []Count {
 	conns, reqs := s.Connections.Rate, s.Gate.RateLimit
-	return []count{
+	return []Count{
 		{"connections.current", float64(s.Connections.Open)},
 		{"connections.queuedForEstablishment", float64(conns.Waiting)},
 		{"connections.establishmentRateLimit.rejected", float64(conns.RejectedTotal)},
@@ -143,21 +142,15 @@ func IsLevel(name string) bool {
 
 // Counts returns the counters that a MongoDB server has, too, by their paths in its serverStatus, and the proxy's own counters, which begin with
 // "proxy.".
-func (s *Stats) Counts() iter.Seq2[string, float64] {
+func (s *Stats) Counts() []Count {
 	all := append(s.serverStatus(),
-		count{"proxy.commandsDropped", float64(s.Dropped)},
-		count{"proxy.overloadErrorsReceived", float64(s.Overloads)},
-		count{"proxy.retries", float64(s.Retries)},
-		count{"proxy.retriesSucceeded", float64(s.Rescued)},
-		count{"proxy.backoffSeconds", s.Backoff.Seconds()})
+		Count{"proxy.commandsDropped", float64(s.Dropped)},
+		Count{"proxy.overloadErrorsReceived", float64(s.Overloads)},
+		Count{"proxy.retries", float64(s.Retries)},
+		Count{"proxy.retriesSucceeded", float64(s.Rescued)},
+		Count{"proxy.backoffSeconds", s.Backoff.Seconds()})
 	for r, n := range s.Closed {
-		all = append(all, count{"proxy.connectionsClosed." + strings.ReplaceAll(Reason(r).String(), " ", "_"), float64(n)})
+		all = append(all, Count{"proxy.connectionsClosed." + strings.ReplaceAll(Reason(r).String(), " ", "_"), float64(n)})
 	}
-	return func(yield func(string, float64) bool) {
-		for _, x := range all {
-			if !yield(x.name, x.value) {
-				return
-			}
-		}
-	}
+	return all
 }

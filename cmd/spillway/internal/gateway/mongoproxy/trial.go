@@ -166,7 +166,7 @@ func (t *trial) abandon() {
 // the rejection if a gate rejected it. A command whose client disconnected before it was
 // admitted was never offered.
 func (t *trial) report(o spillway.Outcome, err error) {
-	observer := t.conn.listener.observer
+	observer := t.conn.listener.proxy.with.Observer
 	if observer == nil || !t.let && !errors.Is(err, spillway.ErrRejected) {
 		return
 	}

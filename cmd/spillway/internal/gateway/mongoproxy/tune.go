@@ -33,7 +33,7 @@ func (l *listener) retune(s *settings) error {
 	t := &tuning{listener: l, window: tuner.Window{Signals: c.Signals}}
 	var err error
 	t.tuner, err = tuner.Start(l.base, &l.running, tuner.Config{
-		Name: s.config.Name + " ingressRequestAdmissionRatePerSec", Tune: c, Limit: t, Lock: &l.tune, Logger: l.logger,
+		Name: s.config.Name + " ingressRequestAdmissionRatePerSec", Tune: c, Limit: t, Lock: &l.tune, Logger: l.proxy.with.Logger,
 	})
 	if err == nil {
 		l.tuning.Store(t)

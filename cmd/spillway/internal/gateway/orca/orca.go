@@ -78,8 +78,8 @@ func Parse(text string) (Report, bool) {
 	return Report{}, false
 }
 
-// of returns what a message says. Values that are negative or no numbers are zero.
-func of(m *orcapb.OrcaLoadReport) Report {
+// Of returns what a message says. Values that are negative or no numbers are zero.
+func Of(m *orcapb.OrcaLoadReport) Report {
 	r := Report{CPU: load(m.GetCpuUtilization()), Application: load(m.GetApplicationUtilization()), RPS: load(m.GetRpsFractional()), EPS: load(m.GetEps())}
 	if r.RPS == 0 {
 		//lint:ignore SA1019 older endpoints send it
@@ -121,7 +121,7 @@ func ofText(text string) (Report, bool) {
 			m.Eps = number
 		}
 	}
-	return of(&m), true
+	return Of(&m), true
 }
 
 // ofBase64 reads base64 with or without padding, as gRPC sends both.
@@ -134,16 +134,13 @@ func ofBase64(text string) (Report, bool) {
 	if err != nil {
 		return Report{}, false
 	}
-	return Decode(message)
+	return read(message, proto.Unmarshal)
 }
-
-// Decode reads an xds.data.orca.v3.OrcaLoadReport.
-func Decode(message []byte) (Report, bool) { return read(message, proto.Unmarshal) }
 
 func read(message []byte, unmarshal func([]byte, proto.Message) error) (Report, bool) {
 	var m orcapb.OrcaLoadReport
 	if unmarshal(message, &m) != nil {
 		return Report{}, false
 	}
-	return of(&m), true
+	return Of(&m), true
 }

@@ -79,7 +79,7 @@ func FuzzReports(f *testing.F) {
 	f.Add("TEXT a=1,b:2", []byte{})
 	f.Fuzz(func(t *testing.T, text string, message []byte) {
 		a, _ := Parse(text)
-		b, _ := Decode(message)
+		b, _ := read(message, proto.Unmarshal)
 		for _, v := range []float64{a.CPU, a.Application, a.RPS, a.EPS, b.CPU, b.Application, b.RPS, b.EPS} {
 			if !(v >= 0) || math.IsInf(v, 0) {
 				t.Errorf("%q, %x: %+v %+v", text, message, a, b)

@@ -16,9 +16,8 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/ratelimit"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/loglimit"
 )
 
 // Spans wait for their export in a queue of this length, 2 or 3 kB each. When it is full,
@@ -28,7 +27,7 @@ const spanQueue = 2048
 // A Tracer makes spans of requests and sends them. It is safe for concurrent use.
 type Tracer struct {
 	ratio  float64
-	spans  *ratelimit.Limiter
+	spans  *loglimit.Rate
 	tracer trace.Tracer
 	sender
 }
@@ -43,9 +42,8 @@ func StartTraces(c *config.Otel, version string, logger *slog.Logger) (*Tracer, 
 	if err != nil {
 		return nil, err
 	}
-	limit := ratelimit.Config{Rate: c.Traces.Rate, BurstSeconds: max(1, 1/c.Traces.Rate)}
 	t := &Tracer{ratio: c.Traces.Ratio, sender: s}
-	if t.spans, err = ratelimit.New(limit); err != nil {
+	if t.spans, err = loglimit.NewRate(c.Traces.Rate); err != nil {
 		return nil, fmt.Errorf("otel.traces: %w", err)
 	}
 	exporter, err := otlptracehttp.New(context.Background(),
@@ -86,7 +84,7 @@ func (t *Tracer) Start(now time.Time, h http.Header, believed bool) *Span {
 	if sampled := believed && parent.IsValid() && parent.IsSampled(); !sampled && (believed && parent.IsValid() || rand.Float64() >= t.ratio) {
 		return nil
 	}
-	if _, err := t.spans.Admit(now, spillway.Call{}); err != nil {
+	if !t.spans.Admit(now) {
 		return nil
 	}
 	ctx, span := t.tracer.Start(ctx, "proxy", trace.WithTimestamp(now), trace.WithSpanKind(trace.SpanKindServer)) //nolint:spancheck // Span.End ends it

@@ -105,7 +105,7 @@ func TestProxiesShareALimit(t *testing.T) {
 		demand()
 		return only(t, a).Tasks == 2 && only(t, b).Tasks == 2 && rate(gates[0]) < 900 && rate(gates[1]) < 900
 	})
-	if x := only(t, a); x.ConfigConflict || x.Name != "web" || len(x.Customers) != 1 || x.Customers[0].Name != "mail" {
+	if x := only(t, a); x.Conflict || x.Name != "web" || len(x.Customers) != 1 || x.Customers[0].Customer != "mail" {
 		t.Errorf("%+v", x)
 	}
 	b.Leave()
@@ -125,13 +125,13 @@ func TestDifferentLimitsAreShown(t *testing.T) {
 	put(t, b, shop(addr, 500))
 	defer a.Leave()
 	defer b.Leave()
-	until(t, "a conflict is shown", func() bool { return only(t, a).ConfigConflict || only(t, b).ConfigConflict })
-	syncs := only(t, b).SyncsTotal
+	until(t, "a conflict is shown", func() bool { return only(t, a).Conflict || only(t, b).Conflict })
+	syncs := only(t, b).Syncs
 	put(t, b, shop(addr, 1000))
-	if got := only(t, b).SyncsTotal; got < syncs {
+	if got := only(t, b).Syncs; got < syncs {
 		t.Errorf("a change of limits has made a new task: %d round trips after %d", got, syncs)
 	}
-	until(t, "the conflict is over", func() bool { return !only(t, a).ConfigConflict && !only(t, b).ConfigConflict })
+	until(t, "the conflict is over", func() bool { return !only(t, a).Conflict && !only(t, b).Conflict })
 	if a.tasks["shop/web"].engine == nil || len(a.engines) != 1 {
 		t.Error("the engine is not in use")
 	}
@@ -177,7 +177,7 @@ func TestServersAreAway(t *testing.T) {
 	if s := g.Stats(now); s[1].Rate != 500 {
 		t.Errorf("%+v, want a rate of 500", s)
 	}
-	until(t, "errors are counted", func() bool { return only(t, a).ErrorsTotal > 0 })
+	until(t, "errors are counted", func() bool { return only(t, a).Errors > 0 })
 	a.Leave()
 }
 

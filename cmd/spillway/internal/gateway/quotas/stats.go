@@ -4,25 +4,29 @@ import (
 	"cmp"
 	"slices"
 	"time"
-
-	"github.com/seed90641741/spillway/quota/fleet"
 )
 
-// Stats says how one shared quota stands.
+// Stats says how a quota stands that is shared with other proxies.
 type Stats struct {
-	Name string // of the cluster or listener
-	fleet.Stats
-
-	// LeaderLost says that the servers answer, but no leader has sent levels for longer than a task
-	// uses its last share.
-	LeaderLost bool
-	Customers  []Customer // the listed ones with most debt, 20 at most
+	Name      string        `json:"name"`   // of the cluster or listener
+	Syncs     uint64        `json:"syncs"`  // exchanges of reports and levels that succeeded
+	Errors    uint64        `json:"errors"` // that failed
+	Fenced    uint64        `json:"fenced"` // that came too late, as another task led
+	Leader    bool          `json:"leader"`
+	Tasks     int           `json:"tasks"` // 0 without levels
+	Age       time.Duration `json:"age"`   // of the levels; negative without any
+	Conflict  bool          `json:"conflict"`
+	Customers []Customer    `json:"customers"` // the listed ones with most debt, 20 at most
+	// Lost says that the servers answer, but no leader has sent levels for longer than a task uses its last share.
+	Lost bool `json:"lost"`
 }
 
-// A Customer is a listed customer with demand.
+// A Customer is the level of a listed customer with demand, in all proxies.
 type Customer struct {
-	Name string
-	fleet.Level
+	Customer string        `json:"customer"`
+	Rate     float64       `json:"rate"`
+	Debt     time.Duration `json:"debt"`     // at this rate
+	Marginal int           `json:"marginal"` // class that is not admitted in full; -1: all are
 }
 
 // mostCustomers bounds the series of a quota in metrics.
@@ -33,9 +37,11 @@ func (s *Set) Stats(now time.Time) []Stats {
 	tasks := *s.found.Load()
 	all := make([]Stats, 0, len(tasks))
 	for _, t := range tasks {
-		x := Stats{Name: t.name, Stats: t.fleet.Stats(now), Customers: t.indebted()}
-		x.LeaderLost = t.board.LeaderLost(now, t.grace())
-		all = append(all, x)
+		f := t.fleet.Stats(now)
+		all = append(all, Stats{
+			Name: t.name, Syncs: f.SyncsTotal - f.ErrorsTotal - f.FencedTotal, Errors: f.ErrorsTotal, Fenced: f.FencedTotal, Leader: f.Leader,
+			Tasks: f.Tasks, Age: f.Age, Conflict: f.ConfigConflict, Customers: t.indebted(), Lost: t.board.LeaderLost(now, t.grace()),
+		})
 	}
 	slices.SortFunc(all, func(a, b Stats) int { return cmp.Compare(a.Name, b.Name) })
 	return all
@@ -51,11 +57,12 @@ func (t *task) grace() time.Duration {
 func (t *task) indebted() (all []Customer) {
 	for name := range t.config.Limits.Customers {
 		if l, ok := t.fleet.Level(name); ok && l.Rate > 0 {
-			all = append(all, Customer{name, l})
+			debt := time.Duration(min(l.Debt/l.Rate, 1e6) * float64(time.Second))
+			all = append(all, Customer{Customer: name, Rate: l.Rate, Debt: debt, Marginal: l.Marginal})
 		}
 	}
 	slices.SortFunc(all, func(a, b Customer) int {
-		return cmp.Or(cmp.Compare(b.Debt/b.Rate, a.Debt/a.Rate), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(b.Debt, a.Debt), cmp.Compare(a.Customer, b.Customer))
 	})
 	return slices.Clip(all[:min(len(all), mostCustomers)])
 }

@@ -52,7 +52,7 @@ func Row(w io.Writer, cells ...any) {
 		if f, ok := c.(float64); ok {
 			c = strconv.FormatFloat(f, 'g', 4, 64)
 		}
-		fmt.Fprint(w, clean(fmt.Sprint(c)))
+		fmt.Fprint(w, Clean(fmt.Sprint(c), mostCell))
 	}
 	fmt.Fprintln(w)
 }
@@ -60,17 +60,26 @@ func Row(w io.Writer, cells ...any) {
 // mostCell is the most bytes of a cell.
 const mostCell = 500
 
-// clean shortens a text, and replaces what is not printable.
-func clean(text string) string {
-	if len(text) > mostCell {
-		text = strings.ToValidUTF8(text[:mostCell], "") + "…"
+// Clean returns a copy of a text: at most so many bytes of valid UTF-8, with each control character replaced.
+func Clean(text string, most int) string {
+	cut := len(text) > most
+	if cut {
+		text = text[:most-utf8.UTFMax]
 	}
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return utf8.RuneError
+	text = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '\uFFFD'
 		}
 		return r
 	}, text)
+	for len(text) > most-utf8.UTFMax { // a byte that is replaced becomes three
+		_, size := utf8.DecodeLastRuneInString(text)
+		text, cut = text[:len(text)-size], true
+	}
+	if cut {
+		return text + "…"
+	}
+	return strings.Clone(text)
 }
 
 // Tame shortens and quotes text that a client may have chosen, so that it stays in its cell.

@@ -71,7 +71,7 @@ func start(t *testing.T, p *pool, text string) (*gateway.Proxy, func() tune.Stat
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := gateway.Start(context.Background(), gateway.Config{Config: c, Logger: slog.New(slog.DiscardHandler)})
+	x, err := gateway.Start(context.Background(), c, gateway.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,14 +45,14 @@ func (x *Cluster) Replace(ctx context.Context, logger *slog.Logger, u *Version) 
 	u.endpoints.work = &x.work
 	old := x.current.Load()
 	if old != nil {
-		if old.queue != nil && u.queue != nil {
-			old.queue.Update(u.queue.Limits())
-			u.queue = old.queue
+		if old.Queue != nil && u.Queue != nil {
+			old.Queue.Update(u.Queue.Limits())
+			u.Queue = old.Queue
 		}
 		if old.checker != nil {
 			old.checker.stop() // so that nothing changes while it is taken over
 		}
-		u.endpoints.inherit(old.endpoints, u.config.Health != nil && old.config.Health != nil)
+		u.endpoints.inherit(old.endpoints, u.Config.Health != nil && old.Config.Health != nil)
 	}
 	x.current.Store(u)
 	if old != nil {
@@ -82,17 +82,17 @@ func (x *Cluster) Stats(now time.Time) Stats {
 	s := Stats{Egress: policies, Endpoints: u.endpoints.stats(now), Panics: u.endpoints.set.Panics(now)}
 	s.Egress.Throttle = u.throttles.throttle.Stats(now)
 	switch { // the limits exist before the first request, too
-	case u.limiter != nil:
-		s.Egress.Inflight = u.limiter.Stats(now)
-	case !used && u.config.Inflight.MaxRequests >= 0:
-		s.Egress.Inflight.MaxRequests = cmp.Or(u.config.Inflight.MaxRequests, inflight.DefaultMaxRequests)
+	case u.Limiter != nil:
+		s.Egress.Inflight = u.Limiter.Stats(now)
+	case !used && u.Config.Inflight.MaxRequests >= 0:
+		s.Egress.Inflight.MaxRequests = cmp.Or(u.Config.Inflight.MaxRequests, inflight.DefaultMaxRequests)
 	}
 	s.Retry = u.retries.Stats(now)
 	if b := u.retries.Budget; b != nil {
 		s.Budget = b.Stats(now)
 	}
-	if u.queue != nil {
-		s.Queue = u.queue.Stats()
+	if u.Queue != nil {
+		s.Queue = u.Queue.Stats()
 	}
 	if u.costs != nil {
 		s.Costs = u.costs.Stats()

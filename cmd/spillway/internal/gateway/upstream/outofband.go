@@ -1,15 +1,14 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net/http"
 	"sync"
 	"time"
 
+	"connectrpc.com/connect"
+	orcadata "github.com/cncf/xds/go/xds/data/orca/v3"
 	orcapb "github.com/cncf/xds/go/xds/service/orca/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -96,48 +95,30 @@ func (o *outOfBand) stream(ctx context.Context, x *endpoint) (received bool, err
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // which ends the stream
 	e := o.endpoints
-	message, err := frame(&orcapb.OrcaLoadReportRequest{ReportInterval: durationpb.New(o.every)})
-	if err != nil {
-		return false, err
-	}
-	service := e.scheme + "://" + x.address + orcapb.OpenRcaService_StreamCoreMetrics_FullMethodName
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, service, bytes.NewReader(message))
-	if err != nil {
-		return false, err
-	}
-	r.Header = headOfCall()
 	t := e.plain
 	if e.second != nil {
 		t = e.second
 	}
-	resp, err := t.RoundTrip(r)
+	service := e.scheme + "://" + x.address + orcapb.OpenRcaService_StreamCoreMetrics_FullMethodName
+	c, client := newCall[orcapb.OrcaLoadReportRequest, orcadata.OrcaLoadReport](t, service)
+	stream, err := client.CallServerStream(ctx, connect.NewRequest(&orcapb.OrcaLoadReportRequest{ReportInterval: durationpb.New(o.every)}))
 	if err != nil {
 		return false, err
 	}
-	defer resp.Body.Close()
-	if code := resp.Header.Get("Grpc-Status"); code == "12" || resp.StatusCode == http.StatusNotFound {
-		return false, errUnimplemented
-	} else if resp.StatusCode != http.StatusOK || code != "" {
-		return false, fmt.Errorf("answered %d, status %.32q of gRPC", resp.StatusCode, code)
-	}
-	for {
-		message, err := readMessage(resp.Body)
-		if err != nil {
-			if resp.Trailer.Get("Grpc-Status") == "12" {
-				err = errUnimplemented
-			}
-			return received, err
-		}
-		received = true
-		if l, ok := orca.Decode(message); ok {
-			now := time.Now()
-			if e.set.Wants(now, x.Endpoint) {
-				e.take(now, x, l)
-			}
+	defer func() { _ = stream.Close() }() // it has ended, or the reader is gone
+	for stream.Receive() {
+		received, c.left = true, maxMessage
+		now := time.Now()
+		if e.set.Wants(now, x.Endpoint) {
+			e.take(now, x, orca.Of(stream.Msg()))
 		}
 		// An endpoint that sends more often than requested is slowed down by flow control.
 		if !lasts(ctx, min(o.every/2, time.Second)) {
 			return received, ctx.Err()
 		}
 	}
+	if connect.CodeOf(stream.Err()) == connect.CodeUnimplemented {
+		return received, errUnimplemented
+	}
+	return received, bad(stream.Err())
 }

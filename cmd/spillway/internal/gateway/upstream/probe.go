@@ -1,11 +1,8 @@
 package upstream
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -13,11 +10,14 @@ import (
 	"net/http"
 	"time"
 
+	"connectrpc.com/connect"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
+
+// userAgent is the name of the proxy in its own requests.
+const userAgent = "spillway"
 
 // newProbe returns a function that checks one endpoint of a cluster, and a function that
 // closes idle connections.
@@ -65,93 +65,37 @@ type asker struct {
 // maxCheckAnswer is the maximum that is read of an answer.
 const maxCheckAnswer = 4 << 10
 
-// A reply has the relevant parts of an answer.
-type reply struct {
-	status        int
-	head, trailer http.Header
-	text          []byte
-}
-
-func (a *asker) do(ctx context.Context, method, address, path string, head http.Header, body []byte) (reply, error) {
-	r, err := http.NewRequestWithContext(ctx, method, a.scheme+"://"+address+path, bytes.NewReader(body))
-	if err != nil {
-		return reply{}, err
-	}
-	r.Header, r.Host = head, a.config.Host
-	resp, err := a.transport.RoundTrip(r)
-	if err != nil {
-		return reply{}, err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxCheckAnswer))
-	return reply{resp.StatusCode, resp.Header, resp.Trailer, text}, err
-}
-
 // http requires an answer 2xx.
 func (a *asker) http(ctx context.Context, address string) error {
-	got, err := a.do(ctx, http.MethodGet, address, a.config.Path, http.Header{"User-Agent": {"spillway"}}, nil)
-	if err == nil && (got.status < 200 || got.status > 299) {
-		err = fmt.Errorf("answered %d", got.status)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.scheme+"://"+address+a.config.Path, nil)
+	if err != nil {
+		return err
 	}
+	r.Host = a.config.Host
+	r.Header.Set("User-Agent", userAgent)
+	resp, err := a.transport.RoundTrip(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return fmt.Errorf("answered %d", resp.StatusCode)
+	}
+	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, maxCheckAnswer))
 	return err
 }
 
 // grpc asks as "GRPC Health Checking Protocol" has it.
 func (a *asker) grpc(ctx context.Context, address string) error {
-	body, err := frame(&healthpb.HealthCheckRequest{Service: a.config.Service})
+	_, client := newCall[healthpb.HealthCheckRequest, healthpb.HealthCheckResponse](a.transport, a.scheme+"://"+address+healthpb.Health_Check_FullMethodName)
+	r := connect.NewRequest(&healthpb.HealthCheckRequest{Service: a.config.Service})
+	r.Header().Set("Host", a.config.Host)
+	got, err := client.CallUnary(ctx, r)
 	if err != nil {
-		return err
+		return bad(err)
 	}
-	got, err := a.do(ctx, http.MethodPost, address, healthpb.Health_Check_FullMethodName, headOfCall(), body)
-	if err != nil {
-		return err
-	}
-	status := cmp.Or(got.trailer.Get("Grpc-Status"), got.head.Get("Grpc-Status"))
-	switch {
-	case got.status != http.StatusOK:
-		return fmt.Errorf("answered %d", got.status)
-	case status != "0":
-		return fmt.Errorf("answered with the status %.32q of gRPC", status)
-	}
-	message, err := readMessage(bytes.NewReader(got.text))
-	if err != nil {
-		return fmt.Errorf("answered with %w", err)
-	}
-	var is healthpb.HealthCheckResponse
-	if err := proto.Unmarshal(message, &is); err != nil || is.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+	if got.Msg.GetStatus() != healthpb.HealthCheckResponse_SERVING {
 		return errors.New("answered that it is not serving")
 	}
 	return nil
-}
-
-// The proxy calls services of endpoints itself: health checks and load reports. Its calls go over the
-// connections of a transport of net/http.
-
-// headOfCall returns the header of a call of gRPC.
-func headOfCall() http.Header {
-	return http.Header{"Content-Type": {"application/grpc"}, "Te": {"trailers"}, "User-Agent": {"spillway"}}
-}
-
-// frame returns a message as gRPC sends it.
-func frame(m proto.Message) ([]byte, error) {
-	message, err := proto.Marshal(m)
-	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...), err
-}
-
-// maxMessage is the maximum length of a message.
-const maxMessage = 16 << 10
-
-// readMessage reads one message, which must not be compressed.
-func readMessage(from io.Reader) ([]byte, error) {
-	var head [5]byte
-	if _, err := io.ReadFull(from, head[:]); err != nil {
-		return nil, err
-	}
-	n := binary.BigEndian.Uint32(head[1:])
-	if head[0] != 0 || n > maxMessage {
-		return nil, fmt.Errorf("a message of %d bytes (flags %d), must be at most %d and not compressed", n, head[0], maxMessage)
-	}
-	message := make([]byte, n)
-	_, err := io.ReadFull(from, message)
-	return message, err
 }

@@ -12,19 +12,30 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// checked answers health checks: GET /healthz, and gRPC checks of the service a.B.
+// checked answers health checks: GET /healthz, and gRPC checks of the service a.B. Others are not serving,
+// unknown, or broken in some way.
 func checked(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/grpc.health.v1.Health/Check" {
 		return
 	}
 	body, _ := io.ReadAll(r.Body)
+	w.Header().Set("Content-Type", "application/grpc")
 	w.Header().Set("Trailer", "Grpc-Status")
-	is := "\x02"
-	if string(body) == "\x00\x00\x00\x00\x05\x0a\x03a.B" {
-		is = "\x01"
+	status, message := "0", "\x00\x00\x00\x00\x02\x08\x02"
+	switch service := strings.TrimPrefix(string(body[5:]), "\x0a\x03"); service {
+	case "a.B":
+		message = "\x00\x00\x00\x00\x02\x08\x01"
+	case "404":
+		w.WriteHeader(http.StatusNotFound)
+	case "unk":
+		status, message = "5", ""
+	case "zip":
+		message = "\x01\x00\x00\x00\x02\x08\x01"
+	case "big":
+		message = "\x00\x00\xf0\x00\x00" + strings.Repeat("\x00", 0xf00000)
 	}
-	_, _ = io.WriteString(w, "\x00\x00\x00\x00\x02\x08"+is)
-	w.Header().Set("Grpc-Status", "0")
+	_, _ = io.WriteString(w, message)
+	w.Header().Set("Grpc-Status", status)
 }
 
 func TestProbes(t *testing.T) {
@@ -54,6 +65,11 @@ func TestProbes(t *testing.T) {
 		{config.Health{Type: "grpc", Service: "a.B"}, here, ""},
 		{config.Health{Type: "grpc", Service: "a.C"}, here, "not serving"},
 		{config.Health{Type: "grpc"}, here, "not serving"},
+		{config.Health{Type: "grpc", Service: "404"}, here, "HTTP status 404"},
+		{config.Health{Type: "grpc", Service: "unk"}, here, `answered with the status "not_found" of gRPC`},
+		{config.Health{Type: "grpc", Service: "zip"}, here, "compress"},
+		{config.Health{Type: "grpc", Service: "big"}, here, "a message of more than 16384 bytes"},
+		{config.Health{Type: "grpc"}, gone, "refused"},
 		{config.Health{Type: "grpc"}, silent.Addr().String(), "no answer within"},
 	} {
 		row.health.Timeout = 2 * time.Second

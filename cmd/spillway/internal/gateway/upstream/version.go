@@ -21,23 +21,24 @@ import (
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
-// A Version is a cluster with one configuration.
+// A Version is a cluster with one configuration. Its exported fields are for reading.
 type Version struct {
-	config    *config.Cluster
+	Config  *config.Cluster
+	Queue   *turns.Queue      // nil: requests wait for no turn
+	Limiter *inflight.Limiter // nil: no limit is tuned, and no control plane sets them
+	Meter   *Meter            // of the answers; nil: no limit follows what it counts
+
 	mode      config.Mode
 	secrets   string // of what endpoints are spoken to with
 	endpoints *endpoints
 	policies  *spillhttp.Transport
 	throttles *throttles
-	queue     *turns.Queue // nil: requests wait for no turn
-	checker   *checker     // nil: there are no checks
-	reports   *outOfBand   // nil: endpoints are not asked for load reports
+	checker   *checker   // nil: there are no checks
+	reports   *outOfBand // nil: endpoints are not asked for load reports
 	retries   *config.Retries
-	costs     *cost.Estimator   // nil: no costs are learned
-	meter     *Meter            // nil: no limit follows what it counts
-	limiter   *inflight.Limiter // nil: no limit is tuned, and no control plane sets them
-	plane     ControlPlane      // nil: the configuration has all limits
-	limits    Limits            // nil likewise
+	costs     *cost.Estimator // nil: no costs are learned
+	plane     ControlPlane    // nil: the configuration has all limits
+	limits    Limits          // nil likewise
 }
 
 // Options are the options of a [Version].
@@ -76,11 +77,11 @@ func (x *Cluster) Make(o Options) (*Version, error) {
 // learn has a version learn the costs of requests, if it is to. What the former version knows is kept
 // if it has learned in the same way.
 func (x *Cluster) learn(u, old *Version) (err error) {
-	c := u.config.LearnCosts
+	c := u.Config.LearnCosts
 	switch {
 	case c == nil:
 		return nil
-	case old != nil && old.costs != nil && *old.config.LearnCosts == *c:
+	case old != nil && old.costs != nil && *old.Config.LearnCosts == *c:
 		u.costs = old.costs
 		return nil
 	}
@@ -92,7 +93,7 @@ func (x *Cluster) learn(u, old *Version) (err error) {
 // endpoints work for all of them.
 func (u *Version) Charge(c *ingress.Config) {
 	c.Costs = u.costs
-	if u.costs != nil && u.config.LearnCosts.By == "route" {
+	if u.costs != nil && u.Config.LearnCosts.By == "route" {
 		c.CostKey = func(call spillway.Call) string { return call.Key }
 	}
 }
@@ -104,7 +105,7 @@ func makeVersion(o Options) (*Version, error) {
 		return nil, err
 	}
 	policies.Observer = o.Observer
-	u := &Version{config: x, mode: c.Mode, secrets: o.Secrets.Text, plane: o.Plane, endpoints: newEndpoints(x, o.Secrets.Config)}
+	u := &Version{Config: x, mode: c.Mode, secrets: o.Secrets.Text, plane: o.Plane, endpoints: newEndpoints(x, o.Secrets.Config)}
 	if o.Dial != nil {
 		u.endpoints.dial(o.Dial)
 	}
@@ -128,7 +129,7 @@ func makeVersion(o Options) (*Version, error) {
 
 // equip creates the optional parts of a version.
 func (u *Version) equip(secured *tls.Config) {
-	x := u.config
+	x := u.Config
 	if x.Health != nil {
 		u.checker = newChecker(u.endpoints, x, secured)
 	}
@@ -136,7 +137,7 @@ func (u *Version) equip(secured *tls.Config) {
 		u.reports = &outOfBand{watch: watch{cluster: x.Name, endpoints: u.endpoints}, every: l.OutOfBandPeriod}
 	}
 	if b := x.Batch; b != nil {
-		u.queue = turns.New(turns.Limits{Places: u.endpoints.places(), Waiting: b.Queue, MaxWait: b.MaxWait})
+		u.Queue = turns.New(turns.Limits{Places: u.endpoints.places(), Waiting: b.Queue, MaxWait: b.MaxWait})
 	}
 }
 
@@ -145,16 +146,16 @@ func (u *Version) equip(secured *tls.Config) {
 func (u *Version) apply(policies egress.Config) (t *spillhttp.Transport, err error) {
 	base := http.RoundTripper(u.endpoints)
 	if u.plane != nil {
-		limits, err := u.plane.Limits(*u.config.XDS)
+		limits, err := u.plane.Limits(*u.Config.XDS)
 		if err != nil {
 			return nil, err
 		}
 		u.limits = limits
 		policies, base = limits.Egress(policies), limits.RoundTripper(base)
 	}
-	if _, tuned := u.config.Tuning(); tuned {
-		u.meter = &Meter{next: base}
-		base = u.meter
+	if _, tuned := u.Config.Tuning(); tuned {
+		u.Meter = &Meter{next: base}
+		base = u.Meter
 		if policies.Inflight == nil {
 			if policies.Inflight, err = inflight.New(inflight.Config{MaxRequests: policies.MaxRequests}); err != nil {
 				return nil, err
@@ -162,28 +163,16 @@ func (u *Version) apply(policies egress.Config) (t *spillhttp.Transport, err err
 			policies.MaxRequests = 0
 		}
 	}
-	u.limiter = policies.Inflight
+	u.Limiter = policies.Inflight
 	return spillhttp.NewTransport(spillhttp.TransportConfig{
-		Base: base, Egress: policies, MaxHosts: 1, Key: func(*http.Request) string { return u.config.Name },
+		Base: base, Egress: policies, MaxHosts: 1, Key: func(*http.Request) string { return u.Config.Name },
 	})
 }
 
 // same reports whether a version with o would be equal.
 func (u *Version) same(o Options) bool {
-	return u.secrets == o.Secrets.Text && u.mode == o.Config.Mode && u.plane == o.Plane && reflect.DeepEqual(u.config, o.Cluster)
+	return u.secrets == o.Secrets.Text && u.mode == o.Config.Mode && u.plane == o.Plane && reflect.DeepEqual(u.Config, o.Cluster)
 }
-
-// Config returns the configuration of the cluster.
-func (u *Version) Config() *config.Cluster { return u.config }
-
-// Queue returns the queue of a batch cluster, or nil.
-func (u *Version) Queue() *turns.Queue { return u.queue }
-
-// Limiter returns the in-flight limiter, if a limit of the cluster is tuned or a control plane sets it.
-func (u *Version) Limiter() *inflight.Limiter { return u.limiter }
-
-// Meter returns the meter of the answers, if a limit of the cluster is tuned.
-func (u *Version) Meter() *Meter { return u.meter }
 
 // Address returns the scheme and the address of any endpoint, for requests whose endpoint is
 // chosen later.
@@ -206,12 +195,12 @@ func (u *Version) Places(calls bool) int {
 			most = min(most, n)
 		}
 	}
-	if !calls && u.config.Protocol != "http2" {
-		lower(u.config.MaxConnections * len(u.config.Endpoints))
+	if !calls && u.Config.Protocol != "http2" {
+		lower(u.Config.MaxConnections * len(u.Config.Endpoints))
 	}
-	lower(cmp.Or(u.config.Inflight.MaxRequests, inflight.DefaultMaxRequests))
-	if u.queue != nil {
-		lower(u.queue.Limits().Places)
+	lower(cmp.Or(u.Config.Inflight.MaxRequests, inflight.DefaultMaxRequests))
+	if u.Queue != nil {
+		lower(u.Queue.Limits().Places)
 	}
 	return most
 }

@@ -83,8 +83,8 @@ func frontOf(t *testing.T, x *config.XDS, h http.HandlerFunc) *front {
 	f.config.Clusters[0].XDS = &config.ClusterXDS{Cluster: "remote"}
 	f.config.Clusters[0].Throttle.Mode, f.config.Clusters[0].Shed.Mode = "off", "off" // only what is set from outside refuses
 	var err error
-	f.Proxy, err = gateway.Start(context.Background(), gateway.Config{
-		Config: f.config, Connect: new(Connector).Connect, Logger: slog.New(slog.NewTextHandler(&f.log, nil)),
+	f.Proxy, err = gateway.Start(context.Background(), f.config, gateway.Config{
+		Connect: new(Connector).Connect, Logger: slog.New(slog.NewTextHandler(&f.log, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

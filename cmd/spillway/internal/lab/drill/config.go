@@ -4,21 +4,19 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 )
 
-// Config configures a drill. The tags are for the command line, which has the defaults.
+// Config configures a drill. The tags are for the command line, which has the defaults and knows the words.
 type Config struct {
-	Protect     string        `default:"both" placeholder:"WHO" help:"Which side uses Spillway in the protected run: both, callers, server, proxy (a process in front of the backend), none (default ${default})."`
-	Backend     string        `default:"cpu" placeholder:"KIND" help:"What a call does at the backend: cpu burns it, mixed waits 5 ms in between, blocking waits for one of 8 slots and holds it for 20 ms (default ${default})."`
+	Protect     string        `enum:"callers,server,both,proxy,none" default:"both" placeholder:"WHO" help:"Which side uses Spillway in the protected run: both, callers, server, proxy (a process in front of the backend), none (default ${default})."`
+	Backend     string        `enum:"cpu,mixed,blocking" default:"cpu" placeholder:"KIND" help:"What a call does at the backend: cpu burns it, mixed waits 5 ms in between, blocking waits for one of 8 slots and holds it for 20 ms (default ${default})."`
 	Clients     int           `default:"1" placeholder:"N" help:"Callers that share the load, each with separate connections and policies (default ${default})."`
-	Scenario    string        `default:"step" placeholder:"NAME" help:"What happens: step, more load than the backend can do; degradation, a step to which the protected server answers with a third of the work; or retry-storm, a short outage at a load that it can do (default ${default})."`
+	Scenario    string        `enum:"step,degradation,retry-storm" default:"step" placeholder:"NAME" help:"What happens: step, more load than the backend can do; degradation, a step to which the protected server answers with a third of the work; or retry-storm, a short outage at a load that it can do (default ${default})."`
 	Overload    float64       `default:"10" placeholder:"X" help:"Load offered during the step, not in a retry-storm, in capacities of the backend (default ${default})."`
 	Calm        time.Duration `default:"4s" placeholder:"DURATION" help:"Duration of the calm load before the step (default ${default})."`
 	Step        time.Duration `default:"0s" placeholder:"DURATION" help:"Duration of the overload or of the outage (default 8s; 1.5s for the outage of a retry-storm)."`
@@ -34,14 +32,11 @@ type Config struct {
 	Port        int           `default:"0" placeholder:"N" help:"Port of the backend on 127.0.0.1 (default any free one)."`
 }
 
-// A UsageError has the invalid flag, its value and the allowed values.
-type UsageError = process.UsageError
-
-// Validate returns a [*UsageError] for the first field that is out of range. The bounds keep
+// Validate returns a [*process.UsageError] for the first field that is out of range. The bounds keep
 // memory and running time small enough for a laptop.
 func (c Config) Validate() error {
-	if err := c.validateNames(); err != nil {
-		return err
+	if _, server := Protects(c.Protect); c.Scenario == ScenarioDegradation && !server {
+		return outOfRange("protect", strconv.Quote(c.Protect), "server or both, as only a protected server degrades its answers")
 	}
 	c = c.withDefaults()
 	if !(c.Overload > 0 && c.Overload <= 100) { // also finds NaN
@@ -94,26 +89,6 @@ func (c Config) validateMix() error {
 	}
 	if len(c.Mix) != spillway.Criticalities || total == 0 {
 		return outOfRange("mix", c.Mix, fmt.Sprintf("%d numbers, not all 0", spillway.Criticalities))
-	}
-	return nil
-}
-
-// validateNames returns an error for the first field that is not one of its words.
-func (c Config) validateNames() error {
-	for _, f := range []struct {
-		flag, is string
-		words    []string
-	}{
-		{"protect", c.Protect, []string{ProtectCallers, ProtectServer, ProtectBoth, ProtectProxy, ProtectNone}},
-		{"scenario", c.Scenario, []string{ScenarioStep, ScenarioDegradation, ScenarioStorm}},
-		{"backend", c.Backend, []string{process.KindCPU, process.KindMixed, process.KindBlocking}},
-	} {
-		if !slices.Contains(f.words, f.is) {
-			return outOfRange(f.flag, strconv.Quote(f.is), "one of "+strings.Join(f.words, ", "))
-		}
-	}
-	if _, server := Protects(c.Protect); c.Scenario == ScenarioDegradation && !server {
-		return outOfRange("protect", strconv.Quote(c.Protect), "server or both, as only a protected server degrades its answers")
 	}
 	return nil
 }
@@ -185,7 +160,7 @@ func (c Config) validateSize() error {
 }
 
 func outOfRange(flag string, is any, must string) error {
-	return &UsageError{Flag: flag, Problem: fmt.Sprintf("is %v, must be %s", is, must)}
+	return &process.UsageError{Flag: flag, Problem: fmt.Sprintf("is %v, must be %s", is, must)}
 }
 
 // The scenarios of a drill.

@@ -40,15 +40,12 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.MaxInFlight = -1 }, "max-in-flight", "-1"},
 		{func(c *Config) { c.Port = -1 }, "port", "-1"},
 		{func(c *Config) { c.Port = 65536 }, "port", "65536"},
-		{func(c *Config) { c.Protect = "all" }, "protect", `"all"`},
-		{func(c *Config) { c.Backend = "" }, "backend", `""`},
 		{func(c *Config) { c.Backend, c.Deadline = process.KindMixed, 12*ms }, "deadline", "12ms"},
 		{func(c *Config) { c.Backend, c.Deadline = process.KindBlocking, 39*ms }, "deadline", "39ms"},
 		{func(c *Config) { c.Mix = []float64{1, 1, 1} }, "mix", "[1 1 1]"},
 		{func(c *Config) { c.Mix = make([]float64, 4) }, "mix", "[0 0 0 0]"},
 		{func(c *Config) { c.Mix = []float64{1, -1, 1, 1} }, "mix", "-1"},
 		{func(c *Config) { c.Mix = []float64{1, 1, math.NaN(), 1} }, "mix", "NaN"},
-		{func(c *Config) { c.Scenario = "storm" }, "scenario", `"storm"`},
 		{func(c *Config) { c.Scenario = ScenarioDegradation }, "protect", `"callers"`},
 		{func(c *Config) { c.Scenario, c.Protect = ScenarioDegradation, ProtectProxy }, "protect", `"proxy"`},
 		{func(c *Config) { c.Clients = 0 }, "clients", "0"},
@@ -62,7 +59,7 @@ func TestValidate(t *testing.T) {
 		c := small()
 		row.change(&c)
 		err := c.Validate()
-		usage, ok := errors.AsType[*UsageError](err)
+		usage, ok := errors.AsType[*process.UsageError](err)
 		if !ok || usage.Flag != row.flag || !strings.HasPrefix(usage.Problem, "is "+row.value+", must be ") {
 			t.Errorf("error %q, want one for --%s that says %s", err, row.flag, row.value)
 		}

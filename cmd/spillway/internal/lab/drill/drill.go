@@ -60,7 +60,7 @@ type drill struct {
 }
 
 // Run runs the drill and writes lines of progress. If ctx ends, it returns the measurements
-// so far, marked as interrupted. The error is a [*UsageError] for an invalid c, and another
+// so far, marked as interrupted. The error is a [*process.UsageError] for an invalid c, and another
 // error for a problem of this machine. No process is left behind.
 func (c Config) Run(ctx context.Context, progress io.Writer) (*Result, error) {
 	if err := c.Validate(); err != nil {

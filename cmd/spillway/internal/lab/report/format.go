@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/page"
 )
 
 // None stands where there is no number. The space before a unit does not break.
@@ -26,18 +28,7 @@ func number(v float64) string {
 }
 
 func fixed(v float64, decimals int) string {
-	whole, fraction, _ := strings.Cut(strconv.FormatFloat(v, 'f', decimals, 64), ".")
-	sign := ""
-	if strings.HasPrefix(whole, "-") {
-		sign, whole = "−", whole[1:]
-	}
-	for i := len(whole) - 3; i > 0; i -= 3 {
-		whole = whole[:i] + "," + whole[i:]
-	}
-	if fraction != "" {
-		fraction = "." + fraction
-	}
-	return sign + whole + fraction
+	return strings.Replace(page.Grouped(v, decimals), "-", "−", 1)
 }
 
 func count(v float64) string     { return fixed(v, 0) }

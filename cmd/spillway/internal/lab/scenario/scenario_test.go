@@ -66,7 +66,7 @@ func TestErrorsNameTheLineAndTheField(t *testing.T) {
 		"window":              {small + "windows:\n  - {name: a, from: 3s}\n", "f.yaml:11: windows[0].from is 3s, must be 0 to before To (1s)"},
 		"two of a name":       {replaced("name: db", "name: web"), `f.yaml:4: clients[0].name is "web", must be different`},
 		"setting":             {small + "variants:\n  - name: v\n    set: [{field: throtle.k, value: \"2\"}]\n", `f.yaml:12: variants[0].set[0] is wrong: "throtle.k" names no field`},
-		"value of a setting":  {small + "variants:\n  - name: v\n    set: [{field: throttle.k, value: x}]\n", `f.yaml:12: variants[0].set[0] is wrong: clients.web.call.throttle.k cannot be "x"`},
+		"value of a setting":  {small + "variants:\n  - name: v\n    set: [{field: throttle.k, value: x}]\n", `f.yaml:12: variants[0].set[0] is wrong: clients[web].call.throttle.k cannot be "x"`},
 		"variant's value":     {small + "variants:\n  - {name: v, set: [{field: throttle.k, value: 1}]}\n", `f.yaml:6: clients[0].call.throttle.k is 1, must be above 1 and at most 100 (in "v")`},
 		"variant twice":       {small + "variants:\n  - {name: v}\n  - {name: v}\n", "f.yaml:12: variants[1].name is v, must be different from the others"},
 		"variant of no name":  {small + "variants:\n  - {set: [{field: rate, value: 1}]}\n", "f.yaml:11: variants[0].name is missing"},

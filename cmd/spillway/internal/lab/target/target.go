@@ -40,11 +40,8 @@ const (
 	maxWorkers  = 1000
 )
 
-// A FieldError says which flag is wrong, and what it may be.
-type FieldError = process.UsageError
-
 func wrongf(flag, format string, args ...any) error {
-	return &FieldError{Flag: flag, Problem: fmt.Sprintf(format, args...)}
+	return &process.UsageError{Flag: flag, Problem: fmt.Sprintf(format, args...)}
 }
 
 func (c *Config) check() error {
@@ -62,7 +59,7 @@ func (c *Config) check() error {
 }
 
 // Run sends the load until the duration is over or ctx ends, and returns what was answered.
-// The error is a [*FieldError] if the load is not allowed. Shares of the four classes follow
+// The error is a [*process.UsageError] if the load is not allowed. Shares of the four classes follow
 // from mix, from the lowest class on.
 func (c *Config) Run(ctx context.Context, mix []float64) (*Result, error) {
 	if err := c.check(); err != nil {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 )
 
 var even = []float64{1, 1, 1, 1}
@@ -113,7 +115,7 @@ func TestOnlyOwnTargets(t *testing.T) {
 			}
 			return all, nil
 		})
-		if _, field := errors.AsType[*FieldError](err); (err == nil) != row.ok || err != nil && !field {
+		if _, field := errors.AsType[*process.UsageError](err); (err == nil) != row.ok || err != nil && !field {
 			t.Errorf("%s at %s: %v", row.url, row.found, err)
 		}
 	}
@@ -300,7 +302,7 @@ func TestBounds(t *testing.T) {
 		c := config("http://127.0.0.1:1")
 		change(c)
 		_, err := c.Run(t.Context(), even)
-		if e, ok := errors.AsType[*FieldError](err); !ok || e.Flag != flag {
+		if e, ok := errors.AsType[*process.UsageError](err); !ok || e.Flag != flag {
 			t.Errorf("%s: %v", flag, err)
 		}
 	}

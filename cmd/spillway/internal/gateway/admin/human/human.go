@@ -6,16 +6,12 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/page"
 )
 
 // Grouped returns n with its digits in groups of three.
-func Grouped(n float64) string {
-	text := strconv.FormatFloat(math.Round(n), 'f', 0, 64)
-	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
-}
+func Grouped(n float64) string { return page.Grouped(math.Round(n), 0) }
 
 // PerSecond returns a rate as people read it: 1,234/s, or 3.4/s.
 func PerSecond(rate float64) string {
