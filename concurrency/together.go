@@ -100,8 +100,9 @@ func (o *work) add(k, shared *limit, part float64) {
 	o.flight += float64(rate * of.latency.least())
 }
 
-// review finds out after the first probe, and then each second, which keys wait for the same thing: what is known of keys
-// within the limit stays as it was in the probe. If a key that is apart certainly does, the limit is looked for again.
+// review finds out after the first probe, and then each second, which keys wait for the same thing: those whose latency grows as
+// it did in that probe. What is known of keys within the limit stays as it was then: while a limit holds, little varies, and
+// chance decides.
 func (l *Limiter) review() {
 	l.reviewAt = l.at + lasting
 	first, slope := l.slope == 0, l.slope
@@ -185,12 +186,12 @@ func (l *Limiter) part(k *key) {
 	l.shared.working -= k.working
 }
 
-// join takes the keys that certainly wait for the same thing into the limit, which is measured again soon.
+// join takes the keys that certainly wait for the same thing into the limit, which stays at work and is measured again.
 func (l *Limiter) join(slope float64) {
 	for i := range l.keys {
 		k := &l.keys[i]
 		if g := k.growth(l.shared.generation); k.apart && g.same(slope) {
-			k.apart, k.known = false, true
+			k.apart = false
 			k.open()
 			l.shared.working += k.working
 			l.shared.probed = l.at - memory
