@@ -37,6 +37,12 @@ func (g *growth) alike(slope float64) bool {
 	return g.slope() > slope/doubled && g.slope() < slope*doubled
 }
 
+// same reports whether the slope is certainly between half and double of another one.
+func (g *growth) same(slope float64) bool {
+	margin := distinct * g.deviation()
+	return g.n >= group && g.slope()-margin > slope/doubled && g.slope()+margin < slope*doubled
+}
+
 // growth returns that of this generation and the one before. All keys begin one at the same time, so that they are comparable.
 func (l *limit) growth(generation int) (g growth) {
 	l.keepUp(generation)

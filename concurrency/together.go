@@ -19,9 +19,11 @@ func (l *Limiter) steepest() (most growth) {
 	var few growth
 	for i := range l.keys {
 		g := l.keys[i].growth(l.shared.generation)
-		if !g.sure(distinct, g.slope()) {
+		switch {
+		case l.keys[i].apart:
+		case !g.sure(distinct, g.slope()):
 			few.add(g)
-		} else if g.xy > most.xy {
+		case g.xy > most.xy:
 			most = g
 		}
 	}
@@ -56,7 +58,7 @@ func (l *Limiter) suspectAll(slope float64) {
 	}
 	s.rate, s.base = of.rate, of.flight/of.rate
 	s.probe(float64(s.working), of.rate, of.done, of.flight)
-	l.reviewAt, l.tried, l.narrowed = 0, false, false
+	l.reviewAt, l.slope, l.narrowed = 0, 0, false
 	if of.keys > 1 {
 		s.before.calls = 2 * round // its base latency is for all
 	}
@@ -98,34 +100,31 @@ func (o *work) add(k, shared *limit, part float64) {
 	o.flight += float64(rate * of.latency.least())
 }
 
-// review finds out after the first probe, and then each second, which keys wait for the same thing: what is known of keys
-// within the limit stays as it was in the probe. If a key that is apart certainly does, the limit is looked for again.
+// review finds out after the first probe, and then each second, which keys wait for the same thing: those whose latency grows as
+// it did in that probe. What is known of keys within the limit stays as it was then: while a limit holds, little varies, and
+// chance decides.
 func (l *Limiter) review() {
 	l.reviewAt = l.at + lasting
-	most := l.steepest()
-	slope := most.slope()
-	if most.n == 0 {
+	first, slope := l.slope == 0, l.slope
+	if first {
+		most := l.steepest()
+		slope = most.slope()
+	}
+	if slope == 0 {
 		return
 	}
-	for i := range l.keys {
-		k := &l.keys[i]
-		if g := k.growth(l.shared.generation); k.apart && g.sure(distinct, slope) && g.alike(slope) {
-			l.shared.open()
-			l.rejoin()
-			return
-		}
-	}
+	l.slope = slope
+	l.join(slope)
 	errors := distinct
-	if !l.tried {
+	if first {
 		errors /= doubled
 	}
-	if left := l.acquit(slope, errors); left < 1 && l.tried {
+	if left := l.acquit(slope, errors, first); left < 1 && !first {
 		l.shared.probed = l.at - memory
 	} else if left < 1 {
 		l.narrowed = true
 		l.shared.narrow(left)
 	}
-	l.tried = true
 	for i := range l.keys {
 		k := &l.keys[i]
 		g := k.growth(l.shared.generation)
@@ -136,7 +135,7 @@ func (l *Limiter) review() {
 // acquit sets apart the keys that probably do not wait for the same thing as the others, and returns which part of the
 // requests is left. Keys with too few requests to judge are taken together. With fewer than 8 they are apart after the first
 // probe, and stay where they are later.
-func (l *Limiter) acquit(slope, errors float64) float64 {
+func (l *Limiter) acquit(slope, errors float64, first bool) float64 {
 	var few growth
 	keys, before := 0, 0.0
 	for i := range l.keys {
@@ -160,7 +159,7 @@ func (l *Limiter) acquit(slope, errors float64) float64 {
 			g = few
 		}
 		switch {
-		case k.apart || l.tried && g.n < group:
+		case k.apart || !first && g.n < group:
 		case g.n < group || g.sure(errors, slope) && !g.alike(slope):
 			l.part(k)
 		default:
@@ -185,6 +184,19 @@ func (l *Limiter) partIdle() {
 func (l *Limiter) part(k *key) {
 	k.apart = true
 	l.shared.working -= k.working
+}
+
+// join takes the keys that certainly wait for the same thing into the limit, which stays at work and is measured again.
+func (l *Limiter) join(slope float64) {
+	for i := range l.keys {
+		k := &l.keys[i]
+		if g := k.growth(l.shared.generation); k.apart && g.same(slope) {
+			k.apart = false
+			k.open()
+			l.shared.working += k.working
+			l.shared.probed = l.at - memory
+		}
+	}
 }
 
 // rejoin begins to look for one queue of all keys again. If a probe of the rest found none, the wrong keys were apart.

@@ -240,3 +240,29 @@ func TestOverloadBehindManyNames(t *testing.T) {
 		}
 	}
 }
+
+// A key of the pool that was apart joins the limit in place. Were the limit looked for again, there would be none for a
+// moment, in which the pool gets a queue that takes longer than clients wait.
+func TestJoinKeepsLimit(t *testing.T) {
+	key := source{key: "n", perSecond: 1200, service: 20 * ms, names: 40}
+	long := 0
+	for seed := range uint64(8) {
+		s := newSite(t, seed, 8)
+		s.run(3*time.Second, key)
+		most := 0
+		for range 200 {
+			s.run(100*ms, key)
+			most = max(most, s.queued(0))
+			if s.l.Stats(s.now).Shared.State == Open {
+				t.Errorf("seed %d: no limit at %v", seed, s.now.Sub(t0))
+			}
+		}
+		t.Logf("seed %d: %d wait for the pool at most", seed, most)
+		if most > 48 {
+			long++
+		}
+	}
+	if long > 2 {
+		t.Errorf("more than 48 wait for the pool in %d of 8 runs, want 2 at most", long)
+	}
+}
