@@ -39,7 +39,7 @@ func (g *growth) alike(slope float64) bool {
 
 // same reports whether the slope is certainly between half and double of another one.
 func (g *growth) same(slope float64) bool {
-	margin := distinct * g.deviation()
+	margin := float64(distinct * g.deviation())
 	return g.n >= group && g.slope()-margin > slope/doubled && g.slope()+margin < slope*doubled
 }
 
