@@ -105,8 +105,8 @@ func (s *site) finish() {
 	}
 }
 
-// queued returns how many wait for a pool.
-func (s *site) queued(pool int) int { return len(s.pools[pool].queue) }
+// queued returns how many wait for the first pool.
+func (s *site) queued() int { return len(s.pools[0].queue) }
 
 const ms = time.Millisecond
 
@@ -139,7 +139,7 @@ func TestInnocentKeys(t *testing.T) {
 				}
 				s.run(5*time.Second, append(row.guilty, row.innocent)...)
 				refused, sent = refused+s.refused["in"], sent+s.sent["in"]
-				if n := s.queued(0); n > 48 {
+				if n := s.queued(); n > 48 {
 					t.Errorf("seed %d: %d wait for the pool", seed, n)
 				}
 			}
@@ -197,7 +197,7 @@ func TestKeysThatWaitTogether(t *testing.T) {
 				if wrong > len(st.Keys)/20 {
 					t.Errorf("seed %d: %d keys are not where they belong: %+v", seed, wrong, st.Keys)
 				}
-				if n := s.queued(0); n > 48 {
+				if n := s.queued(); n > 48 {
 					t.Errorf("seed %d: %d wait for the pool", seed, n)
 				}
 			}
@@ -232,7 +232,7 @@ func TestOverloadBehindManyNames(t *testing.T) {
 		many := source{key: "n", pool: 1, perSecond: 1000, service: 30 * ms, names: 1000}
 		s.run(3*time.Second, many)
 		s.run(6*time.Second, many, source{key: "over", perSecond: 1200, service: 20 * ms})
-		if n := s.queued(0); n > 100 { // without a limit it would be 4800
+		if n := s.queued(); n > 100 { // without a limit it would be 4800
 			t.Errorf("seed %d: %d wait for the pool", seed, n)
 		}
 		if s.refused["n"]*20 > s.sent["n"] {
@@ -252,7 +252,7 @@ func TestJoinKeepsLimit(t *testing.T) {
 		most := 0
 		for range 200 {
 			s.run(100*ms, key)
-			most = max(most, s.queued(0))
+			most = max(most, s.queued())
 			if s.l.Stats(s.now).Shared.State == Open {
 				t.Errorf("seed %d: no limit at %v", seed, s.now.Sub(t0))
 			}
