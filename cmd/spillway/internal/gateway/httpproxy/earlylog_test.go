@@ -72,7 +72,8 @@ func TestBytesOfRejections(t *testing.T) {
 func rejectSome(t *testing.T, address, body string) (early int) {
 	t.Helper()
 	var conn net.Conn
-	for i := range 20 {
+	// A request that comes before net/http knows that the one before has ended is passed to it. How many do is up to the machine.
+	for i := 0; i < 20 || early < 10 && i < 400; i++ {
 		if conn == nil {
 			var err error
 			if conn, err = net.Dial("tcp", address); err != nil {
@@ -93,11 +94,10 @@ func rejectSome(t *testing.T, address, body string) (early int) {
 		if resp.StatusCode == http.StatusServiceUnavailable && method != http.MethodHead && string(got) != body {
 			t.Errorf("the client got %q, want %q", got, body)
 		}
-		served := resp.Header["Date"] != nil // by net/http, which may not know yet that this request has ended when the next one comes
-		if !served {
+		if resp.Header["Date"] == nil { // net/http writes one
 			early++
 		}
-		if resp.Close || served {
+		if resp.Close { // some rejections end the connection
 			conn.Close()
 			conn = nil
 		}
