@@ -92,7 +92,7 @@ type limit struct {
 	passed    int           // requests since the last probe,
 	turned    int           // and tries that found no place
 	fastest   minimum       // of single requests, for all keys together only
-	abandoned float64       // share of those that ended
+	abandoned float64       // share of the requests that ended
 	answered  time.Duration // when the last answer came
 	hung      time.Duration // when the first one came after the backend hung
 
@@ -103,13 +103,13 @@ type limit struct {
 	counts
 }
 
-// counts are those of a round.
+// counts belong to a round.
 type counts struct {
 	begin      time.Duration
 	beginArea  float64
 	were       int                                 // working at the begin
 	ended      int                                 // all but quick ones
-	served     int                                 // of those that ended, what was not abandoned
+	served     int                                 // the same, without abandoned ones
 	looked     int                                 // at the last look for evidence
 	loaded     float64                             // what was in flight while those that ended were, added up
 	fit        fit                                 // of latency over the mean in flight meanwhile

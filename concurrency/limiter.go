@@ -28,7 +28,7 @@ type Limiter struct {
 	parked   int            // the same
 	swept    time.Duration  // when those of all keys were last counted
 	divided  bool           // some keys are apart, or within that limit
-	slope    float64        // of latency in the keys that wait for the same thing, once the first probe has ended
+	slope    float64        // by which latency grows in the keys that wait for the same thing, once the first probe has ended
 	narrowed bool           // the first probe went on without some keys
 	reviewAt time.Duration  // when that is looked at again
 	keys     []key          // the first is for all further keys

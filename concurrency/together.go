@@ -33,7 +33,7 @@ func (l *Limiter) steepest() (most growth) {
 	return most
 }
 
-// suspectAll begins a probe of all keys but those that are idle or whose latency certainly grows otherwise.
+// suspectAll begins a probe of all keys, without the idle ones and those whose latency certainly grows otherwise.
 func (l *Limiter) suspectAll(slope float64) {
 	l.partIdle()
 	var of work
