@@ -10,7 +10,7 @@ import (
 // takes noise for changes, and with double of it a doubled cost is learned slowly.
 func TestConstants(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("runs the table for each constant at half and at double: without -short only")
 	}
 	usual := meanError(t, func(*filter) {})
 	t.Logf("mean error %.3f", usual)

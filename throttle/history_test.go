@@ -101,7 +101,7 @@ type past struct {
 func (p *past) route() string               { return []string{"GET /", "", "GET /a"}[min(p.IntN(p.routes), 2)] }
 func (p *past) class() spillway.Criticality { return spillway.Criticality(p.IntN(p.classes)) }
 
-// outcomes returns a source of outcomes, of which a random share are good.
+// outcomes returns a source of outcomes. A random share are good.
 func (p *past) outcomes() func() spillway.Outcome {
 	bad := []spillway.Outcome{
 		spillway.OutcomeOverloaded, spillway.OutcomeOverloaded, spillway.OutcomeTimedOut, spillway.OutcomeFailed,
@@ -196,7 +196,7 @@ func TestRecoversFromAnything(t *testing.T) {
 }
 
 // A limit of few calls per second, from a time in which few were made and accepted, ends soon
-// where many are made, all of which are accepted.
+// where many are made, and all are accepted.
 func TestRecoversWithManyMoreCalls(t *testing.T) {
 	for _, rate := range []float64{1000, 3000, 10000} {
 		c := newCaller(t, 1, 2)
@@ -220,7 +220,7 @@ func TestRecoversWithManyMoreCalls(t *testing.T) {
 
 // afterAMoment returns for each seed how many of 2,240 calls per second are sent 6 to 10 s after
 // a moment in which a backend rejected all calls, 10 s after the first one. rejects says which
-// calls it rejects besides.
+// calls it also rejects.
 func afterAMoment(t *testing.T, seeds uint64, rejects func(c *caller, sent bool, at time.Duration) bool) (shares []float64) {
 	t.Helper()
 	const perSecond, moment = 2240, 10 * time.Second
@@ -283,7 +283,7 @@ func TestOneTaskOfFourIsDead(t *testing.T) {
 	})
 	n := below(shares, 0.95)
 	t.Logf("%d of 100 runs sent less than 95 %%", n)
-	if n > 15 { // nobody is there to leave the dead task out
+	if n > 15 { // no other task is there to leave the dead task out
 		t.Errorf("of 100 runs, %d sent less than 95 %%: %.2f", n, shares)
 	}
 }

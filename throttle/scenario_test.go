@@ -41,7 +41,7 @@ type answer struct {
 	outcome spillway.Outcome
 }
 
-// answers are those that are pending, in order, after some that were given.
+// answers are the pending ones, in order, after some that were given.
 type answers struct {
 	all   []answer
 	given int
@@ -77,7 +77,7 @@ func (s *scenario) client(r *rand.Rand) int {
 	return client
 }
 
-// room returns how many calls the backend accepts in a tick, of which some are left from before.
+// room returns how many calls the backend accepts in a tick, with some left from before.
 func (s *scenario) room(left float64, at time.Duration) float64 {
 	if s.down != nil && s.down(at) {
 		return 0

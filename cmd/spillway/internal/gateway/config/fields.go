@@ -12,10 +12,10 @@ import (
 )
 
 // A configuration is read and written by its fields in several ways. What follows from a field is in
-// its tags, beside its name in the file: "zero" has the value that a zero field stands for, "allowed" the
+// its tags, next to its name in the file: "zero" has what a zero field means, "allowed" the
 // range of a number, "file" marks the name of another file, and "secret" a value that is not shown.
 
-// visit calls f with all that v holds. Elements of lists are identified by their names, if they have
+// visit calls f with each value in v. Elements of lists are identified by their names, if they have
 // names.
 func visit(path string, v reflect.Value, f strict.Visitor) {
 	strict.Visit(path, v, []string{"Name", "Address"}, f)
