@@ -14,7 +14,7 @@ type Pace struct {
 	// Found says that a queue was found behind the limit, and Saturated that as many requests are in
 	// flight as are in service at once: another one would wait for others there.
 	Found, Saturated bool
-	// Throughput is the number of requests that end per second.
+	// Throughput is the number of requests that are answered per second.
 	Throughput float64
 	// Latency is their mean duration in seconds once they run, and Fastest the duration of the
 	// fastest recent one.

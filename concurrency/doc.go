@@ -34,16 +34,17 @@
 // no limit while the quick ones are more than it would admit. Each new probe asks that again.
 //
 // A round lasts whole turns: in each as many requests end as are in flight, because requests that began
-// together end together. A first probe is not repeated if a round takes a second. Throughput is
-// weighted by what was in flight if a round began in a quiet time, and is at least what was served while the
-// queue drained. Requests waited if the limit was reached, or if they took twice the base latency: the
-// caller held others back. 32 requests that take the base latency while few are in flight save a probe.
+// together end together. A first probe is not repeated if a round takes a second. But no probe has more in flight than
+// the limit after it answers in half of the time to the deadlines. Throughput is weighted by what was in flight if a round began
+// in a quiet time, and is at least what was served while the queue drained. In a probe it is at most that of the probe and its
+// drain together: with fewer in flight it cannot grow. Requests waited if the limit was reached, or if they took twice the base
+// latency: the caller held others back. 32 requests that take the base latency while few are in flight save a probe.
 // Half a BDP and 5 ms of throughput beyond the BDP keep the backend busy between two requests.
 //
 // A queue delays every request in it by the same time. So two keys wait for the same thing if the latency of both grows
 // alike, between half and double, with the number in flight that their requests found. The probe begins with all keys that
-// may be alike. After it, when latency has fallen as well as grown, keys that differ to two standard errors are apart. Those
-// with few requests are judged together, and are apart if even these are too few. Each second a key that is on the wrong
+// may be alike, and begins again if others join. After it, when latency has fallen as well as grown, keys that differ are apart.
+// Those with few requests are judged together, and are apart if even these are too few. Each second a key that is on the wrong
 // side to four standard errors changes it. A key that comes, or comes again, while the limit is at work is apart.
 //
 // If the probe finds that throughput falls, the evidence of the next ten seconds counts for the key alone, also if the BDP
@@ -80,8 +81,8 @@
 //
 // [Limiter.Admit] decides and admits. Callers with a waiting queue use [Limiter.Ask] to decide and
 // [Limiter.Enter] to admit. Each admitted request holds a [spillway.Ticket], which
-// must be settled exactly once. The outcome Abandoned counts for throughput
-// and not for latency; so does a failure that came sooner than the mean: errors of a backend that is
+// must be settled exactly once. The outcome Abandoned counts neither for throughput
+// nor for latency. A failure that came sooner than the mean does not count for latency: errors of a backend that is
 // down would make its base latency too short, and the return to normal look like a queue.
 // Between [spillway.Ticket.Suspend] and [spillway.Ticket.Resume] a request
 // waits for its client: it does not count, and the time is not part of its latency. A suspended

@@ -27,9 +27,9 @@ func (g *growth) deviation() float64 {
 	return math.Sqrt(rest / (g.n - 1) / max(g.xx, 1e-9))
 }
 
-// sure reports whether so many standard errors of the slope are less than another one.
-func (g *growth) sure(errors, slope float64) bool {
-	return g.n >= group && errors*g.deviation() < slope
+// sure reports whether the slope is known well enough to compare it with another one.
+func (g *growth) sure(slope float64) bool {
+	return g.n >= group && distinct*g.deviation() < slope
 }
 
 // alike reports whether the slope is between half and double of another one.

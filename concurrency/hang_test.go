@@ -80,7 +80,7 @@ func TestProbeWithoutAnAnswer(t *testing.T) {
 		if first {
 			l.state = Open
 		}
-		l.probe(10, 400, 400, 8)
+		l.probe(10, 400, 8)
 		l.measure()
 		l.working = 8
 		for range 1000 {

@@ -78,13 +78,14 @@ type limit struct {
 	clearAt   time.Duration // then
 
 	before struct { // the last probe began
-		limiting   bool
-		flight     float64
-		rate, done float64 // per second: what ended, and what was served, without what was quick
-		calls      float64 // that the probe takes
+		limiting bool
+		flight   float64
+		rate     float64 // per second: what was answered, without what was quick
+		calls    float64 // that the probe takes
 	}
-	stays float64 // in flight all through the last probe
-	quiet bool    // while Limiting, fewer are in flight than a probe allows
+	drain struct{ served, took float64 } // the last one
+	stays float64                        // in flight all through the last probe
+	quiet bool                           // while Limiting, fewer are in flight than a probe allows
 
 	latency   latency       // of answers that are not quick
 	spread    spread        // of all answers, while Open
@@ -93,6 +94,7 @@ type limit struct {
 	turned    int           // and tries that found no place
 	fastest   minimum       // of single requests, for all keys together only
 	abandoned float64       // share of the requests that ended
+	rest      float64       // mean time to the deadline when a request starts, at most memory; 0: unknown
 	answered  time.Duration // when the last answer came
 	hung      time.Duration // when the first one came after the backend hung
 
@@ -109,9 +111,9 @@ type counts struct {
 	beginArea  float64
 	were       int                                 // working at the begin
 	ended      int                                 // all but quick ones
-	served     int                                 // the same, without abandoned ones
+	served     int                                 // of these, what was answered: throughput
 	looked     int                                 // at the last look for evidence
-	loaded     float64                             // what was in flight while those that ended were, added up
+	loaded     float64                             // what was in flight while these were, added up
 	fit        fit                                 // of latency over the mean in flight meanwhile
 	came       fit                                 // of latency over what was found in flight
 	quickest   struct{ found, left, took float64 } // of a few, for the shared limit
@@ -177,6 +179,18 @@ func (l *limit) throughput() float64 {
 	return rate
 }
 
+// start takes in how many seconds a request that starts has until its deadline. One whose deadline has passed says nothing.
+func (l *limit) start(rest float64) {
+	if rest <= 0 {
+		return
+	}
+	rest = min(rest, memory.Seconds())
+	if l.rest == 0 {
+		l.rest = rest
+	}
+	l.rest += float64((rest - l.rest) / round)
+}
+
 // leave takes in a request that ends. Where it was abandoned, what it took says nothing. all is what it found in flight of
 // all keys; calm says that the clock did not stand still recently.
 func (l *limit) leave(began time.Duration, found int, all float64, o spillway.Outcome, calm, quick bool) {
@@ -193,13 +207,13 @@ func (l *limit) leave(began time.Duration, found int, all float64, o spillway.Ou
 		return
 	}
 	l.ended++
-	l.loaded += float64(float64(found+working) / 2)
 	l.abandoned -= float64(l.abandoned / round)
 	if abandoned {
 		l.abandoned += 1.0 / round
 		return
 	}
 	l.served++
+	l.loaded += float64(float64(found+working) / 2)
 	if o != spillway.OutcomeServed && took < l.latency.mean {
 		return // a failure that came sooner than usual says nothing: the work was not done
 	}

@@ -28,7 +28,8 @@ type Limiter struct {
 	parked   int            // the same
 	swept    time.Duration  // when those of all keys were last counted
 	divided  bool           // some keys are apart, or within that limit
-	slope    float64        // by which latency grows in the keys that wait for the same thing, once the first probe has ended
+	slope    float64        // by which latency grows in the keys that wait for the same thing
+	first    bool           // these were not reviewed after the first probe yet
 	narrowed bool           // the first probe went on without some keys
 	reviewAt time.Duration  // when that is looked at again
 	keys     []key          // the first is for all further keys
@@ -95,7 +96,7 @@ func (l *Limiter) Admit(now time.Time, call spillway.Call) (spillway.Ticket, err
 		l.rejected++
 		return spillway.Ticket{}, rejections.At(l.reached(slot))
 	}
-	return l.enter(slot, call.Criticality), nil
+	return l.enter(slot, call.Criticality, rest(now, call.Deadline)), nil
 }
 
 // reached returns how many calls are in flight at the limit that rejects a call: that of all
@@ -154,7 +155,7 @@ func (l *Limiter) Working() (working, parked int) {
 func (l *Limiter) Enter(now time.Time, call spillway.Call) spillway.Ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.enter(l.slot(now, call.Key), call.Criticality)
+	return l.enter(l.slot(now, call.Key), call.Criticality, rest(now, call.Deadline))
 }
 
 // Take admits a call if no queue was found, for its key or for all, Max is not reached, and the
@@ -164,13 +165,14 @@ func (l *Limiter) Take(now time.Time, key string, class spillway.Criticality, de
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	slot := l.slot(now, key)
-	if !deadline.IsZero() && deadline.Sub(now).Seconds() <= l.shared.fastest.value() {
+	left := rest(now, deadline)
+	if left <= l.shared.fastest.value() {
 		return spillway.Ticket{}, false
 	}
 	if l.rule(&l.keys[slot]).state != Open || !l.free(slot) {
 		return spillway.Ticket{}, false
 	}
-	return l.enter(slot, class), true
+	return l.enter(slot, class, left), true
 }
 
 // rule returns the limit that counts for a key: its own, or that of all keys while it is at work.
@@ -195,8 +197,20 @@ func (l *Limiter) left(slot int) float64 {
 	return min(l.rule(k).left(&l.config), l.room(), k.spare())
 }
 
-func (l *Limiter) enter(slot int, class spillway.Criticality) spillway.Ticket {
+// rest returns the seconds until a deadline, a memory for none.
+func rest(now, deadline time.Time) float64 {
+	if deadline.IsZero() {
+		return memory.Seconds()
+	}
+	return inSeconds(deadline.Sub(now))
+}
+
+func (l *Limiter) enter(slot int, class spillway.Criticality, left float64) spillway.Ticket {
 	k := &l.keys[slot]
+	k.start(left)
+	if !k.apart {
+		l.shared.start(left)
+	}
 	k.held++
 	k.used = l.at
 	t := spillway.Ticket{By: l, Criticality: class, Epoch: uint64(l.at), State: pack(slot, k.working, l.shared.working)}
@@ -266,7 +280,7 @@ func (l *Limiter) decide(k *key) {
 	}
 	if !k.apart && l.shared.decide(stall, l.busy, alone) {
 		if alone {
-			l.partIdle()
+			l.begin(0)
 			l.shared.suspect()
 		} else if most := l.steepest(); most.n > 0 {
 			l.suspectAll(most.slope())
@@ -279,6 +293,8 @@ func (l *Limiter) decide(k *key) {
 		k.open()
 	case l.shared.state == Limiting && l.at >= l.reviewAt:
 		l.review()
+	case l.shared.state != Open && l.first && l.at >= l.reviewAt:
+		l.gather()
 	}
 }
 

@@ -76,7 +76,7 @@ func TestThroughputFallsWithWhatIsInFlight(t *testing.T) {
 	l.base, l.rate = 0.02, 2000
 	l.begin, l.beginArea, l.ended, l.served = 0, 0, 32, 32
 	l.at = 16 * time.Millisecond
-	l.probe(40, l.rate, l.rate, 20)
+	l.probe(40, l.rate, 20)
 	if l.state != Draining || l.limit(&Config{Min: 1}) != 20 {
 		t.Fatalf("%v, limit %v", l.state, l.limit(&Config{Min: 1}))
 	}
@@ -161,7 +161,7 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// Answers that clients did not wait for count for throughput and not for latency.
+// Requests whose clients left count neither for throughput nor for latency.
 func TestAbandoned(t *testing.T) {
 	l := must(t, Config{})
 	for i := range 110 {
@@ -169,7 +169,7 @@ func TestAbandoned(t *testing.T) {
 		ticket.Settle(at(float64(10*i+5)), spillway.OutcomeAbandoned)
 	}
 	p := l.Ask(at(1100), "a")
-	if p.Latency != 0 || p.Fastest != 0 || p.Throughput < 90 || p.Throughput > 110 || p.Abandoned < 0.9 || p.Abandoned > 1 {
+	if p.Latency != 0 || p.Fastest != 0 || p.Throughput > 10 || p.Abandoned < 0.9 || p.Abandoned > 1 {
 		t.Errorf("%+v", p)
 	}
 }

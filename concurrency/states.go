@@ -61,7 +61,7 @@ func (l *limit) saturated() (flight, rate float64) {
 func (l *limit) suspect() {
 	_, rate := l.saturated()
 	l.base, l.rate = l.latency.least(), rate
-	l.probe(float64(l.working), l.rate, l.answers(rate), l.rate*l.base)
+	l.probe(float64(l.working), l.rate, l.rate*l.base)
 }
 
 // wasClear reports whether about as many in flight were found to be no queue.
@@ -69,19 +69,22 @@ func (l *limit) wasClear(flight float64) bool {
 	return l.at-l.clearAt < memory && flight < doubled*l.cleared
 }
 
-// probe lets nothing start until no more than window is left. Before, so many were in flight, so many per second were
-// not quick, and so many of these were answered.
-func (l *limit) probe(flight, rate, done, window float64) {
-	l.before.limiting, l.before.flight = l.state == Limiting, flight
-	l.before.rate, l.before.done = rate, done
+// probe lets nothing start until no more than window is left. Before, so many were in flight, and so many per second were
+// answered and not quick. No more than window are left that the limit after the probe is answered in half of the time to the deadlines.
+func (l *limit) probe(flight, rate, window float64) {
+	l.before.limiting, l.before.flight, l.before.rate = l.state == Limiting, flight, rate
 	l.before.calls = round
 	if l.before.limiting {
 		l.before.calls = 2 * round
 	}
-	l.drain(window)
+	if l.rest > 0 {
+		window = min(window, rate*l.rest/(doubled*gain))
+	}
+	l.empty(window)
 }
 
-func (l *limit) drain(window float64) {
+// empty begins a drain.
+func (l *limit) empty(window float64) {
 	l.state, l.window, l.stays = Draining, max(1, window), 0
 	l.restart()
 }
@@ -90,13 +93,13 @@ func (l *limit) drain(window float64) {
 // takes as long as requests took before to see that.
 func (l *limit) throughputFell() bool {
 	took := inSeconds(l.at - l.begin)
-	return !l.before.limiting && took > max(l.before.flight, 2*round)/l.before.rate && float64(l.served) < l.before.done*took/doubled
+	return !l.before.limiting && took > max(l.before.flight, 2*round)/l.before.rate && float64(l.served) < l.before.rate*took/doubled
 }
 
 // fellShort reports whether a turn of a first probe has ended, and so slowly that the rest of the
 // probe tells nothing more.
 func (l *limit) fellShort() bool {
-	expected := l.before.done * inSeconds(l.at-l.begin)
+	expected := l.before.rate * inSeconds(l.at-l.begin)
 	return !l.before.limiting && float64(l.ended) >= l.window-l.stays && expected > round && float64(l.served) < expected*math.Sqrt(l.window/l.before.flight)
 }
 
@@ -104,7 +107,8 @@ func (l *limit) fellShort() bool {
 // service at work, which the round with the evidence need not show. It was in service within the drain, or for
 // the base latency before.
 func (l *limit) measure() {
-	l.rate = max(l.rate, float64(l.served)/(inSeconds(l.at-l.begin)+l.base))
+	l.drain.served, l.drain.took = float64(l.served), inSeconds(l.at-l.begin)+l.base
+	l.rate = max(l.rate, l.drain.served/l.drain.took)
 	l.state = Probing
 	l.restart()
 }
@@ -121,18 +125,21 @@ func (l *limit) probeCalls() float64 {
 }
 
 // conclude ends a probe. If throughput fell with what was in flight, that was at work. If a
-// first probe kept the throughput, fewer may do: the next probe tries fewer.
+// first probe kept the throughput, fewer may do: the next probe tries fewer. With fewer in flight throughput does not
+// grow: where it seems to, by chance or after a stall, it was that of the probe and the drain before it together.
 func (l *limit) conclude() {
 	flight, rate := l.measured()
 	flight = max(flight-l.stays, 0.1)
-	if l.ended > 0 { // otherwise it is what it was
+	both := (l.drain.served + float64(l.served)) / (l.drain.took + inSeconds(l.at-l.begin))
+	rate = min(rate, max(l.rate, both))
+	if l.served > 0 { // otherwise it is what it was
 		l.base = flight / rate
 	}
 	missing := max(0, 1-float64(l.ended)/l.probeCalls())
 	l.probed = l.at - seconds(memory.Seconds()*missing) // fewer requests count for less time
 	l.passed, l.turned = 0, 0
 	l.latency.reset(l.at, l.base)
-	fell := l.answers(rate)/l.before.done < math.Sqrt(flight/l.before.flight)
+	fell := rate/l.before.rate < math.Sqrt(flight/l.before.flight)
 	if fell && !l.before.limiting && gain*l.rate*l.base > l.before.flight {
 		l.clear()
 		return
@@ -141,7 +148,7 @@ func (l *limit) conclude() {
 	l.rate = max(l.rate, rate)
 	l.bdp, l.lately = l.rate*l.base, l.rate
 	if most := l.window - l.stays; full && !l.before.limiting && most > 1 && l.at-l.begin < lasting {
-		l.drain(min(lean*flight, math.Ceil(most)-1))
+		l.empty(min(lean*flight, math.Ceil(most)-1))
 		return
 	}
 	l.state, l.roundTime = Limiting, inSeconds(l.at-l.begin)
@@ -153,8 +160,7 @@ func (l *limit) narrow(part float64) {
 	l.rate *= part
 	l.before.flight *= part
 	l.before.rate *= part
-	l.before.done *= part
-	l.drain(l.rate * l.base)
+	l.empty(l.rate * l.base)
 }
 
 func (l *limit) clear() {
@@ -192,7 +198,7 @@ func (l *limit) follow(alone bool) {
 			l.open()
 			return
 		}
-		l.probe(flight, rate, l.answers(rate), lean*rate*l.base)
+		l.probe(flight, rate, lean*rate*l.base)
 		return
 	}
 	l.resize()
@@ -228,15 +234,11 @@ func (l *limit) restart() {
 	l.counts = counts{begin: l.at, beginArea: l.area, were: l.working}
 }
 
-// answers returns how many per second were not abandoned, of a throughput.
-func (l *limit) answers(rate float64) float64 {
-	return rate * float64(max(1, l.served)) / float64(max(1, l.ended))
-}
-
-// measured returns the mean in flight and the throughput of the round.
+// measured returns the mean in flight and the throughput of the round. What was abandoned is no throughput: clients that leave
+// a queue would count as if they had been served.
 func (l *limit) measured() (flight, rate float64) {
 	took := max(inSeconds(l.at-l.begin), 1e-9)
-	return (l.area - l.beginArea) / took, max(0.5, float64(l.ended)) / took
+	return (l.area - l.beginArea) / took, max(0.5, float64(l.served)) / took
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

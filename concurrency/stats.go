@@ -27,7 +27,7 @@ type KeyStats struct {
 	Apart bool
 	// Limit is how many may be at work; +Inf is no limit.
 	Limit float64
-	// Throughput is how many requests end per second, as of the last round; while
+	// Throughput is how many requests are answered per second, as of the last round; while
 	// Limiting, as of the last one in which the limit held some back.
 	Throughput float64
 	// BaseLatency is the latency without a queue, Latency the recent mean, and Wait the

@@ -21,13 +21,13 @@ func (l *Limiter) steepest() (most growth) {
 		g := l.keys[i].growth(l.shared.generation)
 		switch {
 		case l.keys[i].apart:
-		case !g.sure(distinct, g.slope()):
+		case !g.sure(g.slope()):
 			few.add(g)
 		case g.xy > most.xy:
 			most = g
 		}
 	}
-	if few.sure(distinct, few.slope()) && few.xy > most.xy {
+	if few.sure(few.slope()) && few.xy > most.xy {
 		most = few
 	}
 	return most
@@ -35,7 +35,7 @@ func (l *Limiter) steepest() (most growth) {
 
 // suspectAll begins a probe of all keys, without the idle ones and those whose latency certainly grows otherwise.
 func (l *Limiter) suspectAll(slope float64) {
-	l.partIdle()
+	l.begin(slope)
 	var of work
 	total, apart := l.total(), false
 	for i := range l.keys {
@@ -43,7 +43,7 @@ func (l *Limiter) suspectAll(slope float64) {
 		g := k.growth(l.shared.generation)
 		switch {
 		case k.apart:
-		case g.sure(distinct, slope) && !g.alike(slope):
+		case g.sure(slope) && !g.alike(slope):
 			l.part(k)
 			apart = true
 		case k.points() > 0:
@@ -57,8 +57,7 @@ func (l *Limiter) suspectAll(slope float64) {
 		s.generation += 2
 	}
 	s.rate, s.base = of.rate, of.flight/of.rate
-	s.probe(float64(s.working), of.rate, of.done, of.flight)
-	l.reviewAt, l.slope, l.narrowed = 0, 0, false
+	s.probe(float64(s.working), of.rate, of.flight)
 	if of.keys > 1 {
 		s.before.calls = 2 * round // its base latency is for all
 	}
@@ -80,8 +79,8 @@ func (l *Limiter) total() float64 {
 
 // work is what some keys do in a second, and have in service.
 type work struct {
-	keys               int
-	rate, done, flight float64 // what ended, what of it was answered, and rate times base latency
+	keys         int
+	rate, flight float64 // what was answered, and rate times base latency
 }
 
 // add adds a key. If its round has just begun, its throughput is its part of that of all.
@@ -96,7 +95,6 @@ func (o *work) add(k, shared *limit, part float64) {
 	}
 	o.keys++
 	o.rate += rate
-	o.done += k.answers(rate)
 	o.flight += float64(rate * of.latency.least())
 }
 
@@ -105,7 +103,7 @@ func (o *work) add(k, shared *limit, part float64) {
 // chance decides.
 func (l *Limiter) review() {
 	l.reviewAt = l.at + lasting
-	first, slope := l.slope == 0, l.slope
+	first, slope := l.first, l.slope
 	if first {
 		most := l.steepest()
 		slope = most.slope()
@@ -113,13 +111,9 @@ func (l *Limiter) review() {
 	if slope == 0 {
 		return
 	}
-	l.slope = slope
+	l.slope, l.first = slope, false
 	l.join(slope)
-	errors := distinct
-	if first {
-		errors /= doubled
-	}
-	if left := l.acquit(slope, errors, first); left < 1 && !first {
+	if left := l.acquit(slope, first); left < 1 && !first {
 		l.shared.probed = l.at - memory
 	} else if left < 1 {
 		l.narrowed = true
@@ -128,39 +122,31 @@ func (l *Limiter) review() {
 	for i := range l.keys {
 		k := &l.keys[i]
 		g := k.growth(l.shared.generation)
-		k.known = !k.apart && g.sure(distinct, slope)
+		k.known = !k.apart && g.sure(slope)
 	}
 }
 
 // acquit sets apart the keys that probably do not wait for the same thing as the others, and returns which part of the
 // requests is left. Keys with too few requests to judge are taken together. With fewer than 8 they are apart after the first
 // probe, and stay where they are later.
-func (l *Limiter) acquit(slope, errors float64, first bool) float64 {
-	var few growth
-	keys, before := 0, 0.0
+func (l *Limiter) acquit(slope float64, first bool) float64 {
+	keys, before, left := 0, 0.0, 0.0
 	for i := range l.keys {
-		k := &l.keys[i]
-		if n := k.points(); !k.apart && n > 0 {
+		if n := l.keys[i].points(); !l.keys[i].apart && n > 0 {
 			keys++
 			before += n
-			if g := k.growth(l.shared.generation); !g.sure(distinct, slope) {
-				few.add(g)
-			}
 		}
 	}
 	if keys < 2 {
 		return 1
 	}
-	left := 0.0
+	few := l.few(slope, false)
 	for i := range l.keys {
 		k := &l.keys[i]
-		g := k.growth(l.shared.generation)
-		if g.n > 0 && !g.sure(distinct, slope) {
-			g = few
-		}
+		g := l.judge(k, slope, few)
 		switch {
 		case k.apart || !first && g.n < group:
-		case g.n < group || g.sure(errors, slope) && !g.alike(slope):
+		case g.n < group || g.sure(slope) && !g.alike(slope):
 			l.part(k)
 		default:
 			left += k.points()
@@ -169,9 +155,30 @@ func (l *Limiter) acquit(slope, errors float64, first bool) float64 {
 	return left / before
 }
 
-// partIdle sets apart the keys without requests: what they wait for is not known when they come again.
-func (l *Limiter) partIdle() {
-	l.divided = true
+// few returns how latency grows in the keys with too few requests to judge, taken together: those that are apart, or the others.
+func (l *Limiter) few(slope float64, apart bool) (of growth) {
+	for i := range l.keys {
+		if g := l.keys[i].growth(l.shared.generation); l.keys[i].apart == apart && !g.sure(slope) {
+			of.add(g)
+		}
+	}
+	return of
+}
+
+// judge returns by which growth a key is judged: that of the few keys if it has too few requests; if it has none, only if they certainly
+// wait for the same thing.
+func (l *Limiter) judge(k *key, slope float64, few growth) growth {
+	g := k.growth(l.shared.generation)
+	if g.sure(slope) || g.n == 0 && !few.same(slope) {
+		return g
+	}
+	return few
+}
+
+// begin sets apart the keys without requests when a first probe begins: what they wait for is not known when they come again.
+// Latency grows by slope for each request, as far as is known.
+func (l *Limiter) begin(slope float64) {
+	l.divided, l.first, l.narrowed, l.slope, l.reviewAt = true, true, false, slope, 0
 	for i := range l.keys {
 		k := &l.keys[i]
 		k.keepUp(l.shared.generation)
@@ -186,17 +193,28 @@ func (l *Limiter) part(k *key) {
 	l.shared.working -= k.working
 }
 
-// join takes the keys that certainly wait for the same thing into the limit, which stays at work and is measured again.
-func (l *Limiter) join(slope float64) {
+// gather joins keys during a first probe, which begins again with them: their requests would be in its base latency.
+func (l *Limiter) gather() {
+	l.reviewAt = l.at + brief
+	if s := l.shared; l.join(l.slope) && float64(s.working) > s.window {
+		s.empty(s.window)
+	}
+}
+
+// join takes the keys that certainly wait for the same thing into the limit, which stays at work and is measured again. Those with
+// too few requests to judge are taken together.
+func (l *Limiter) join(slope float64) (joined bool) {
+	few := l.few(slope, true)
 	for i := range l.keys {
 		k := &l.keys[i]
-		if g := k.growth(l.shared.generation); k.apart && g.same(slope) {
-			k.apart = false
+		if g := l.judge(k, slope, few); k.apart && g.same(slope) {
+			k.apart, joined = false, true
 			k.open()
 			l.shared.working += k.working
 			l.shared.probed = l.at - memory
 		}
 	}
+	return joined
 }
 
 // rejoin begins to look for one queue of all keys again. If a probe of the rest found none, the wrong keys were apart.
@@ -204,7 +222,7 @@ func (l *Limiter) rejoin() {
 	if l.narrowed {
 		l.shared.cleared = 0
 	}
-	l.divided, l.narrowed = false, false
+	l.divided, l.first, l.narrowed = false, false, false
 	l.shared.generation += 2
 	for i := range l.keys {
 		k := &l.keys[i]

@@ -41,7 +41,7 @@ func (s *Shedder) Next(now time.Time, state State) (w *Waiter, busy bool) {
 	if free && w.queue == s.queues[0] && !w.queue.limited {
 		s.busy.see(s.at, w.queue.n == 0, slice)
 	}
-	call := spillway.Call{Key: w.key, Criticality: spillway.Criticality(w.rank/2) + spillway.Sheddable}
+	call := spillway.Call{Key: w.key, Criticality: spillway.Criticality(w.rank/2) + spillway.Sheddable, Deadline: w.deadline}
 	w.Ticket, w.Err = s.run(now, &call, &from), nil
 	return w, false
 }

@@ -25,6 +25,7 @@ type Waiter struct {
 	Err error
 
 	key        string
+	deadline   time.Time
 	queue      *queue
 	rank       int
 	waiting    bool

@@ -96,7 +96,7 @@ func (s *Shedder) Arrive(now time.Time, call *spillway.Call, state *State, w *Wa
 	d.MaxWait = a.patience
 	s.arrived++
 	w.until, w.stalled = s.at+a.longest, s.stall.until(s.at)
-	w.arrived, w.key, w.maxWait, w.by, w.bears = s.arrived, call.Key, d.MaxWait, a.by, a.bears
+	w.arrived, w.key, w.deadline, w.maxWait, w.by, w.bears = s.arrived, call.Key, call.Deadline, d.MaxWait, a.by, a.bears
 	a.queue.add(w, a.rank)
 	s.waiting.Add(1)
 	return d

@@ -246,6 +246,37 @@ var adversaries = []*Scenario{
 		End: 30 * sec, Silent: true,
 		Fill: func(p *Process) { cached(p, -5, 1200, 8000, newPool(8), exponential(20*ms)) },
 	},
+	{
+		Name: "X34 a third leaves the queue, 5x", About: "a pool of 3; deadlines are 113 ms, and a third of the clients leaves within 133 ms; bursts of 124 ms each 874 ms",
+		Overload: true, End: 20 * sec, Band: 80, Fill: leavers,
+	},
+	{
+		Name: "X35 deadlines of 3 services, 5x", About: "a pool of 3 × 300 ms, deadlines of 950 ms, Poisson",
+		Overload: true, End: 60 * sec, Band: 75,
+		Fill: func(p *Process) { p.poisson(flat(50), request(newPool(3), 0, constant(300*ms), 950*ms)) },
+	},
+	{
+		Name: "X36 80 keys at once, 5x", About: "80 keys overload a pool of 5 × 30 ms from the first moment, so that most have few requests when the queue is found",
+		Overload: true, End: 20 * sec, Band: 65,
+		Fill: func(p *Process) { p.poisson(flat(830), spread(request(newPool(5), 0, lognormal(30*ms, 1.2), 142*ms), 80)) },
+	},
+}
+
+// leavers send 715 requests per second in bursts to a pool of 3, which serves 143 per second.
+func leavers(p *Process) {
+	next := request(newPool(3), 0, lognormal(21*ms, 0.8), 113*ms)
+	p.poisson(func(t Time) float64 {
+		if t%(874*ms) < 124*ms {
+			return 4000
+		}
+		return 170
+	}, func(at Time, rng *rand.Rand) *Request {
+		r := next(at, rng)
+		if rng.IntN(3) == 0 {
+			r.Patience = 20*ms + Time(rng.Float64()*float64(113*ms))
+		}
+		return r
+	})
 }
 
 // cached sends calm requests per second for 10 s and then busy ones. One of n finds its answer in a cache; if n is negative, all others do.

@@ -1,0 +1,116 @@
+package concurrency
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// A first probe leaves no more in flight than the limit after it answers in half of the time that requests have, whatever the
+// base latency seems to be.
+func TestProbeLeavesTimeForDeadlines(t *testing.T) {
+	for name, row := range map[string]struct {
+		deadlines []float64 // seconds from the start of a request, again and again
+		want      float64
+	}{
+		"none known":           {nil, 40},
+		"far away":             {[]float64{3600}, 40},
+		"0.3 s":                {[]float64{0.3}, 400 * 0.3 / 3},
+		"60 ms":                {[]float64{0.06}, 8},
+		"half have passed":     {[]float64{-1, 0.3}, 400 * 0.3 / 3},
+		"one in five is short": {[]float64{0.01, 1, 1, 1, 1}, 40},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLimit(0, false)
+			for i := 0; len(row.deadlines) > 0 && i < 20*round; i++ {
+				l.start(row.deadlines[i%len(row.deadlines)])
+			}
+			l.probe(100, 400, 40)
+			if math.Abs(l.window-row.want) > 0.05*row.want {
+				t.Errorf("%.1f are left in flight, want %.1f", l.window, row.want)
+			}
+		})
+	}
+}
+
+// A call without a deadline has all the time, and one whose deadline has passed has none.
+func TestTimeToDeadline(t *testing.T) {
+	for _, row := range []struct {
+		deadline time.Time
+		want     float64
+	}{
+		{time.Time{}, memory.Seconds()},
+		{t0.Add(250 * time.Millisecond), 0.25},
+		{t0.Add(-time.Second), -1},
+	} {
+		if got := rest(t0, row.deadline); math.Abs(got-row.want) > 1e-9 {
+			t.Errorf("%v: %v s, want %v", row.deadline, got, row.want)
+		}
+	}
+}
+
+// Many answers that come at once after a stall do not show a higher throughput than the drain before the probe: with fewer
+// in flight it cannot grow. What was in service is what was in flight.
+func TestProbeAfterAStall(t *testing.T) {
+	l := newLimit(0, false)
+	l.working, l.base, l.rate = 200, 0.1, 100
+	l.latency.reset(0, 0.1)
+	l.probe(200, 100, 10)
+	end := func(after time.Duration) {
+		l.advance(l.at + after)
+		l.leave(l.at-100*time.Millisecond, 100, 100, spillway.OutcomeServed, true, false)
+		l.working--
+		l.decide(0, false, false)
+	}
+	for l.state == Draining {
+		end(10 * time.Millisecond)
+	}
+	for i := 0; l.state == Probing && i < 10*round; i++ {
+		l.working++
+		end(200 * time.Microsecond)
+	}
+	if l.state == Probing || l.rate > 150 {
+		t.Errorf("%v with a throughput of %.0f per second, want about 100 to 120", l.state, l.rate)
+	}
+	if math.Abs(l.rate*l.base-10) > 1.5 {
+		t.Errorf("%.1f in service, 10 were in flight", l.rate*l.base)
+	}
+}
+
+// Clients that leave the queue of a pool are no throughput: with fewer in flight fewer leave, which would look as if fewer
+// were served.
+func TestClientsThatLeaveTheQueue(t *testing.T) {
+	l := newLimit(0, false)
+	l.working = 50
+	for i := range 100 {
+		l.advance(time.Duration(i) * 10 * time.Millisecond)
+		o := spillway.OutcomeAbandoned
+		if i%4 == 0 {
+			o = spillway.OutcomeServed
+		}
+		l.leave(0, 50, 50, o, true, false)
+	}
+	if flight, rate := l.measured(); math.Abs(rate-25) > 1 || math.Abs(flight-50) > 1 {
+		t.Errorf("%.1f in flight and %.1f per second, want 50 and 25", flight, rate)
+	}
+}
+
+// Of 80 keys that begin at once most have too few requests to judge when the queue is found, and some have none. They are
+// judged together, and join the first probe; else they would fill the pool in it, and its base latency would be that of their queue.
+func TestManyKeysJoinTheFirstProbe(t *testing.T) {
+	for seed := range uint64(4) {
+		s := newSite(t, seed, 5)
+		key := source{key: "n", perSecond: 1250, service: 20 * ms, names: 60}
+		s.run(5*time.Second, key)
+		most := 0
+		for range 50 {
+			s.run(100*ms, key)
+			most = max(most, s.queued())
+		}
+		if shared := s.l.Stats(s.now).Shared; shared.State == Open || shared.BaseLatency > 60*ms || most > 60 {
+			t.Errorf("seed %d: %v, base latency %v, and %d wait for the pool", seed, shared.State, shared.BaseLatency, most)
+		}
+	}
+}
