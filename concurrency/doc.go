@@ -28,7 +28,7 @@
 // flight is no evidence.
 //
 // Requests of a key need not wait for the same thing: answers from a cache do not. If a quarter of 128 answers or more are
-// divided from the others by a gap (two octaves of latency with a sixteenth of the answers of either side), and the others take most of the
+// divided from the others by a gap (two octaves with a sixteenth of the answers of either side), and the others take most of the
 // time, in two such windows, then those below the gap are quick. They are not measured: in a growing queue they end while more is in flight than a slow
 // one had on average, and would hide it. A limit cannot tell them from the others, and admits the same part of both. So there is
 // no limit while the quick ones are more than it would admit. Each new probe asks that again.

@@ -35,7 +35,7 @@ func TestProbeLeavesTimeForDeadlines(t *testing.T) {
 	}
 }
 
-// A call without a deadline has all the time, and one whose deadline has passed has none.
+// A call without a deadline has all the time. After its deadline a call has no time.
 func TestTimeToDeadline(t *testing.T) {
 	for _, row := range []struct {
 		deadline time.Time

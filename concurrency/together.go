@@ -155,7 +155,7 @@ func (l *Limiter) acquit(slope float64, first bool) float64 {
 	return left / before
 }
 
-// few returns how latency grows in the keys with too few requests to judge, taken together: those that are apart, or the others.
+// few returns how latency grows in the keys with too few requests to judge, taken together: of the keys that are apart, or of the others.
 func (l *Limiter) few(slope float64, apart bool) (of growth) {
 	for i := range l.keys {
 		if g := l.keys[i].growth(l.shared.generation); l.keys[i].apart == apart && !g.sure(slope) {
@@ -165,7 +165,7 @@ func (l *Limiter) few(slope float64, apart bool) (of growth) {
 	return of
 }
 
-// judge returns by which growth a key is judged: that of the few keys if it has too few requests; if it has none, only if they certainly
+// judge returns by which growth a key is judged: that of the few keys if it has too few requests; without requests, only if these certainly
 // wait for the same thing.
 func (l *Limiter) judge(k *key, slope float64, few growth) growth {
 	g := k.growth(l.shared.generation)
