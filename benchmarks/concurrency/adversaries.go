@@ -247,7 +247,7 @@ var adversaries = []*Scenario{
 		Fill: func(p *Process) { cached(p, -5, 1200, 8000, newPool(8), exponential(20*ms)) },
 	},
 	{
-		Name: "X34 a third leaves the queue, 5x", About: "a pool of 3; deadlines are 113 ms, and a third of the clients leaves within 133 ms; bursts of 124 ms each 874 ms",
+		Name: "X34 a third leaves the queue, 5x", About: "a pool of 3, deadlines of 113 ms; a third of the clients leaves within 133 ms; bursts of 124 ms",
 		Overload: true, End: 20 * sec, Band: 80, Fill: leavers,
 	},
 	{
@@ -258,7 +258,9 @@ var adversaries = []*Scenario{
 	{
 		Name: "X36 80 keys at once, 5x", About: "80 keys overload a pool of 5 × 30 ms from the first moment, so that most have few requests when the queue is found",
 		Overload: true, End: 20 * sec, Band: 65,
-		Fill: func(p *Process) { p.poisson(flat(830), spread(request(newPool(5), 0, lognormal(30*ms, 1.2), 142*ms), 80)) },
+		Fill: func(p *Process) {
+			p.poisson(flat(830), spread(request(newPool(5), 0, lognormal(30*ms, 1.2), 142*ms), 80))
+		},
 	},
 }
 
