@@ -166,7 +166,7 @@ func (l *Limiter) Take(now time.Time, key string, class spillway.Criticality, de
 	defer l.mu.Unlock()
 	slot := l.slot(now, key)
 	left := rest(now, deadline)
-	if left <= l.shared.fastest.value() {
+	if !deadline.IsZero() && left <= l.shared.fastest.value() {
 		return spillway.Ticket{}, false
 	}
 	if l.rule(&l.keys[slot]).state != Open || !l.free(slot) {

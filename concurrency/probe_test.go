@@ -51,6 +51,22 @@ func TestTimeToDeadline(t *testing.T) {
 	}
 }
 
+// Without a deadline a call is taken, however long even the fastest one takes.
+func TestTakeWithoutDeadline(t *testing.T) {
+	l := must(t, Config{})
+	now := at(60_000)
+	l.Ask(now, "a")
+	l.shared.fastest.add(l.at, 20)
+	if _, ok := l.Take(now, "a", spillway.Critical, now.Add(15*time.Second)); ok {
+		t.Error("taken with 15 s left where the fastest call takes 20 s")
+	}
+	ticket, ok := l.Take(now, "a", spillway.Critical, time.Time{})
+	if !ok {
+		t.Fatal("not taken without a deadline")
+	}
+	ticket.Settle(now, spillway.OutcomeServed)
+}
+
 // Many answers that come at once after a stall do not show a higher throughput than the drain before the probe: with fewer
 // in flight it cannot grow. What was in service is what was in flight.
 func TestProbeAfterAStall(t *testing.T) {
@@ -97,7 +113,7 @@ func TestClientsThatLeaveTheQueue(t *testing.T) {
 	}
 }
 
-// Of 80 keys that begin at once most have too few requests to judge when the queue is found, and some have none. They are
+// Of 60 keys that begin at once most have too few requests to judge when the queue is found, and some have none. They are
 // judged together, and join the first probe; else they would fill the pool in it, and its base latency would be that of their queue.
 func TestManyKeysJoinTheFirstProbe(t *testing.T) {
 	for seed := range uint64(4) {
