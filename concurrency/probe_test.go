@@ -130,3 +130,33 @@ func TestManyKeysJoinTheFirstProbe(t *testing.T) {
 		}
 	}
 }
+
+// Callers that leave during a probe, and come again later, do not change what was learnt: while nothing is in flight, nothing
+// is measured.
+func TestCallersLeaveDuringAProbe(t *testing.T) {
+	const slots = 8
+	for _, during := range []State{Draining, Probing} {
+		for _, pause := range []time.Duration{200 * ms, 5 * time.Second, 5 * time.Minute} {
+			for served := range 12 {
+				p := newPool(t, Config{})
+				p.run(5*time.Second, slots, 1000)
+				before := p.state()
+				for i := 0; p.state().State != during && i < 20_000; i++ {
+					p.run(ms, slots, 1000)
+				}
+				p.run(time.Duration(served)*7*ms, slots, 1000)
+				p.run(pause, slots, 0)
+				most := 0.0
+				for range 50 {
+					p.run(10*ms, slots, 1000)
+					if limit := p.state().Limit; p.state().State == Limiting {
+						most = max(most, limit)
+					}
+				}
+				if most > 1.5*before.Limit {
+					t.Errorf("%v, pause of %v after %d: the limit rose from %.1f to %.1f", during, pause, served, before.Limit, most)
+				}
+			}
+		}
+	}
+}

@@ -129,17 +129,17 @@ func (l *limit) probeCalls() float64 {
 // grow: where it seems to, by chance or after a stall, it was that of the probe and the drain before it together.
 func (l *limit) conclude() {
 	flight, rate := l.measured()
-	flight = max(flight-l.stays, 0.1)
+	flight = max(0, flight-l.stays)
 	both := (l.drain.served + float64(l.served)) / (l.drain.took + inSeconds(l.at-l.begin))
 	rate = min(rate, max(l.rate, both))
-	if l.served > 0 { // otherwise it is what it was
+	if l.served > 0 && flight > 0 { // otherwise it is what it was
 		l.base = flight / rate
 	}
 	missing := max(0, 1-float64(l.ended)/l.probeCalls())
 	l.probed = l.at - seconds(memory.Seconds()*missing) // fewer requests count for less time
 	l.passed, l.turned = 0, 0
 	l.latency.reset(l.at, l.base)
-	fell := rate/l.before.rate < math.Sqrt(flight/l.before.flight)
+	fell := flight == 0 || rate/l.before.rate < math.Sqrt(flight/l.before.flight)
 	if fell && !l.before.limiting && gain*l.rate*l.base > l.before.flight {
 		l.clear()
 		return
