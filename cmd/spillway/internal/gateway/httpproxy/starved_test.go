@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -163,86 +162,108 @@ type contender struct {
 	name  string
 	url   string
 	proxy *Proxy
-	good  float64 // requests answered in time, of all turns of a phase
-	done  float64 // by the pools, likewise
-	most  float64 // value of a limit
+	good  [2]float64 // requests answered in time in this phase, SHEDDABLE and CRITICAL
+	most  float64    // highest value of a limit
 }
 
 // contend starts a proxy whose limits are learnt, or fixed if that is not 0.
 func contend(t *testing.T, address, name string, fixed int) *contender {
+	t.Helper()
 	c := config.ForUpstream("127.0.0.1:0", address)
 	c.Mode = "enforce"
-	c.Clusters[0].Throttle.Mode = "off"
+	first := &c.Clusters[0]
+	first.Throttle.Mode = "off"
 	if fixed > 0 {
-		c.Clusters[0].Shed.MaxInFlight, c.Clusters[0].Shed.Fixed = fixed, true
+		first.Shed.MaxInFlight, first.Shed.Fixed = fixed, true
 	}
-	second := c.Clusters[0]
+	second := *first
 	second.Name = "second"
+	c.Routes = []config.Route{{Path: "/1", Cluster: "second"}, {Path: "/", Cluster: first.Name}}
 	c.Clusters = append(c.Clusters, second)
-	c.Routes = []config.Route{{Path: "/1", Cluster: "second"}, {Path: "/", Cluster: c.Clusters[0].Name}}
 	p := start(t, c)
 	return &contender{name: name, url: "http://" + p.Addr("").String(), proxy: p}
 }
 
+// A starving is the test of two contenders, whose turn is one after the other: the machine is
+// not equally fast all the time.
+type starving struct {
+	*testing.T
+
+	pools, load    *actor
+	learnt, static *contender
+}
+
+// turn loads a contender for a while.
+func (s *starving) turn(c *contender, length time.Duration) {
+	var low, high float64
+	s.load.ask(c.url, &low, &high)
+	for end := time.Now().Add(length); time.Now().Before(end); {
+		<-time.After(50 * time.Millisecond)
+		for _, g := range c.proxy.Stats(time.Now()).Gates {
+			c.most = max(c.most, g.Concurrency.Tightest().Limit)
+		}
+	}
+	s.load.ask(c.url, &low, &high)
+	c.good[0], c.good[1] = c.good[0]+low, c.good[1]+high
+}
+
+// phase gives each contender its turns. The limits must stay within three times those of 8
+// places, and as many requests must be answered in time as with a fixed limit.
+func (s *starving) phase(name string, rounds int, length time.Duration) {
+	var done float64
+	s.pools.ask("", &done)
+	for _, c := range []*contender{s.learnt, s.static} {
+		c.good, c.most = [2]float64{}, 0
+	}
+	for range rounds {
+		s.turn(s.learnt, length)
+		s.turn(s.static, length)
+	}
+	s.pools.ask("", &done)
+	for _, c := range []*contender{s.learnt, s.static} {
+		took := float64(rounds) * length.Seconds()
+		s.Logf("%-10s %-8s %3.0f/s SHEDDABLE, %3.0f/s CRITICAL in time; limits up to %.1f", name, c.name, c.good[0]/took, c.good[1]/took, c.most)
+	}
+	ours, best := s.learnt.good[0]+s.learnt.good[1], s.static.good[0]+s.static.good[1]
+	s.Logf("%-10s as many as with the fixed limit: %.3f; of what the pools did: %.3f", name, ours/best, (ours+best)/done)
+	if ours < 0.9*best {
+		s.Errorf("%s: %.0f were answered in time, with a fixed limit %.0f", name, ours, best)
+	}
+	if s.learnt.most > 3*1.5*8 {
+		s.Errorf("%s: a limit went up to %.1f", name, s.learnt.most)
+	}
+	if s.learnt.good[0] > 0.25*ours {
+		s.Errorf("%s: %.0f of %.0f requests that were answered in time are SHEDDABLE", name, s.learnt.good[0], ours)
+	}
+}
+
 // TestStarvedHost offers two pools behind the proxy 2.5 times what they can do, by class,
 // while busy loops take the host's processors away. What then takes longer says nothing of
-// the pools: their limits must stay, and as many requests be answered in time as with the
-// best fixed limit, in front of which the same load is in turns.
+// the pools. All are processes of their own, as on a host: clients in the process of the
+// proxy would have to share what the system gives to it.
 func TestStarvedHost(t *testing.T) {
 	needMachine(t)
 	quiet(t)
-	pools, _ := act(t, "pools")
+	s := starving{T: t}
+	s.pools, _ = act(t, "pools")
 	var address string
-	pools.hear(&address)
-	load, _ := act(t, "callers")
-	both := []*contender{contend(t, address, "adaptive", 0), contend(t, address, "fixed", 12)}
-
-	// turn loads one of them for a while.
-	turn := func(c *contender, length time.Duration) {
-		var low, high, done float64
-		load.ask(c.url, &low, &high)
-		pools.ask("", &done)
-		c.most = 0
-		for end := time.Now().Add(length); time.Now().Before(end); {
-			<-time.After(100 * time.Millisecond)
-			for _, g := range c.proxy.Stats(time.Now()).Gates {
-				c.most = max(c.most, g.Concurrency.Tightest().Limit)
-			}
-		}
-		load.ask(c.url, &low, &high)
-		pools.ask("", &done)
-		c.good, c.done = c.good+low+high, c.done+done
-		t.Logf("%-9s %4.0f/s SHEDDABLE, %4.0f/s CRITICAL in time, %4.0f/s by the pools; limits up to %.1f",
-			c.name, low/length.Seconds(), high/length.Seconds(), done/length.Seconds(), c.most)
-	}
-	for _, c := range both {
-		turn(c, 3*time.Second)
-	}
-	for _, n := range []int{0, 4, 0, 8, 0} {
-		t.Logf("with %d burners:", n)
+	s.pools.hear(&address)
+	s.load, _ = act(t, "callers")
+	s.learnt, s.static = contend(t, address, "learnt", 0), contend(t, address, "fixed", 12)
+	s.turn(s.learnt, 2*time.Second)
+	s.turn(s.static, 2*time.Second)
+	s.phase("quiet", 2, *starved/2)
+	for _, n := range []int{4, 8} {
 		var ends []func()
 		for range n {
 			_, end := act(t, "burner")
 			ends = append(ends, end)
 		}
-		for _, c := range both {
-			c.good, c.done = 0, 0
-		}
-		for range 2 {
-			for _, c := range both {
-				turn(c, *starved)
-				if c.most > 3*8*1.5 && c.proxy == both[0].proxy {
-					t.Errorf("with %d burners a limit went up to %.1f", n, c.most)
-				}
-			}
-		}
+		s.phase(strconv.Itoa(n)+" burners", int(starved.Seconds()), time.Second)
 		for _, end := range ends {
 			end()
 		}
-		if ours, best := both[0].good, both[1].good; ours < 0.9*best {
-			t.Errorf("with %d burners %.0f were answered in time, with a fixed limit %.0f", n, ours, best)
-		}
+		<-time.After(time.Second)
+		s.phase("after", 2, time.Second)
 	}
-	var low, high float64
-	load.ask(strings.Replace(both[0].url, "http:", "none:", 1), &low, &high)
 }
