@@ -69,6 +69,7 @@
 // of a Limiter therefore stands still while the process does not run: between two heartbeats
 // ([Limiter.Beat]), due every 10 ms, it moves by at most 15 ms. A stall explains as long a wait, and for a second after one
 // no base latency is learnt: it would be too short.
+// Nor is a limit removed until ten seconds passed without a stall: requests came late, and did not reach it.
 // While the process uses most of its processors, no other queue is looked for.
 //
 // # Around a database pool

@@ -73,6 +73,7 @@ type limit struct {
 	base      float64       // latency without a queue
 	bdp       float64       // as of the last probe
 	held      time.Duration // when a request last found no place
+	starved   time.Duration // when this process last lacked the processor, so that requests came late
 	probed    time.Duration // when the last probe ended
 	cleared   float64       // so many in flight were found to be no queue,
 	clearAt   time.Duration // then
@@ -121,7 +122,7 @@ type counts struct {
 }
 
 func newLimit(at time.Duration, shared bool) *limit {
-	l := &limit{shared: shared, at: at, window: math.Inf(1), held: at - memory, probed: at - memory, clearAt: at - memory}
+	l := &limit{shared: shared, at: at, window: math.Inf(1), held: at - memory, probed: at - memory, clearAt: at - memory, starved: at - memory}
 	l.restart()
 	return l
 }
@@ -203,6 +204,9 @@ func (l *limit) leave(began time.Duration, found int, all float64, o spillway.Ou
 		}
 	}
 	l.passed++
+	if !calm {
+		l.starved = l.at
+	}
 	if l.skips(quick); quick {
 		return
 	}

@@ -160,3 +160,26 @@ func TestCallersLeaveDuringAProbe(t *testing.T) {
 		}
 	}
 }
+
+// A process that lacks the processor gets its requests late, and fewer of them. That they do not reach the limit is no reason
+// to remove it: ten seconds with the processor are.
+func TestStarvedProcessKeepsItsLimit(t *testing.T) {
+	p := newPool(t, Config{})
+	p.beats = true
+	p.run(5*time.Second, 8, 1000)
+	before := p.state()
+	p.late = 10 * ms
+	p.run(time.Minute, 8, 100)
+	if got := p.state(); got.State != Limiting || got.Limit > 1.2*before.Limit {
+		t.Errorf("%v with a limit of %.1f after a starved minute, before it limiting with %.1f", got.State, got.Limit, before.Limit)
+	}
+	p.late = 0
+	p.run(8*time.Second, 8, 100)
+	if got := p.state(); got.State != Limiting {
+		t.Errorf("%v after 8 s that were not starved", got.State)
+	}
+	p.run(5*time.Second, 8, 100)
+	if got := p.state(); got.State != Open {
+		t.Errorf("%v after 13 s that were not starved, and did not reach the limit", got.State)
+	}
+}

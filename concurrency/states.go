@@ -219,7 +219,7 @@ func (l *limit) average(rate float64) {
 // for nothing, are a probe if their latency is that of the last one.
 func (l *limit) idle() {
 	switch {
-	case l.at-l.held > memory:
+	case l.at-max(l.held, l.starved) > memory:
 		l.open()
 	case l.ended >= round:
 		flight, rate := l.measured()

@@ -69,9 +69,9 @@ func pools() {
 			done.Add(1)
 		})))
 	}()
-	fmt.Println(ln.Addr())
+	fmt.Fprintln(os.Stdout, ln.Addr())
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		fmt.Println(done.Swap(0))
+		fmt.Fprintln(os.Stdout, done.Swap(0))
 	}
 }
 
@@ -111,7 +111,7 @@ func callers() {
 			go load()
 			load = nil
 		}
-		fmt.Println(good[0].Swap(0), good[1].Swap(0))
+		fmt.Fprintln(os.Stdout, good[0].Swap(0), good[1].Swap(0))
 	}
 }
 
@@ -252,7 +252,7 @@ func TestStarvedHost(t *testing.T) {
 	s.learnt, s.static = contend(t, address, "learnt", 0), contend(t, address, "fixed", 12)
 	s.turn(s.learnt, 2*time.Second)
 	s.turn(s.static, 2*time.Second)
-	s.phase("quiet", 2, *starved/2)
+	s.phase("quiet", 3, time.Second)
 	for _, n := range []int{4, 8} {
 		var ends []func()
 		for range n {
