@@ -1,6 +1,10 @@
 package main
 
 import (
+	"flag"
+	"maps"
+	"os"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -8,13 +12,54 @@ import (
 	"github.com/seed90641741/spillway/shed"
 )
 
-// Ours stays within the band of each scenario. -short skips this test, which takes
-// a minute of two processors, and those against theory.
+var update = flag.Bool("update", false, "compute the oracles of TestBands again and store them")
+
+// The oracles of all scenarios take ten times as long as ours, and change only with the scenarios and the simulator: these are in
+// the key of each. So the tests have them in a file. On other processors floating point differs a little: there they are computed.
+const oracleFile = "testdata/oracles.json"
+
+var bandSeeds = seeds{n: 2, from: 10}
+
+func banded() []*Scenario { return slices.Concat(scenarios, adversaries, innocents) }
+
+// The file has the oracles that are computed now.
+func TestOracles(t *testing.T) {
+	long(t)
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the file is of amd64")
+	}
+	known := openCache(oracleFile)
+	var some []*Scenario
+	for i, sc := range banded() {
+		if sc.Overload && i%8 == 0 {
+			some = append(some, sc)
+		}
+	}
+	for _, r := range oracles(some, bandSeeds, nil) {
+		if got, ok := known.known[key(r, bandSeeds)]; !ok || got != r.oracle {
+			t.Errorf("%s: %s has %+v, it is %+v: go test -run TestBands -update", r.Name, oracleFile, got, r.oracle)
+		}
+	}
+}
+
+// Ours stays within the band of each scenario. -short skips this test and those against theory.
 func TestBands(t *testing.T) {
 	long(t)
 	const most = 1 // per cent of false rejections
-	for _, r := range evaluate(slices.Concat(scenarios, adversaries, innocents), []variant{{"ours", newOurs(shed.Config{})}}, seeds{n: 2, from: 10}, nil) {
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		oracles(banded(), bandSeeds, &cache{path: oracleFile, known: map[string]oracle{}})
+	}
+	known := openCache(oracleFile)
+	known.path = "" // only -update writes
+	stored := maps.Clone(known.known)
+	for _, r := range evaluate(banded(), []variant{{"ours", newOurs(shed.Config{})}}, bandSeeds, known) {
 		t.Run(r.Name, func(t *testing.T) {
+			if _, ok := stored[key(r, bandSeeds)]; r.Overload && !ok && runtime.GOARCH == "amd64" {
+				t.Errorf("%s does not have its oracle: go test -run TestBands -update", oracleFile)
+			}
 			got := r.scores[0]
 			t.Logf("good %.1f%% of the oracle's, false rejections %.1f%%, p99 %.0f ms", got.Percent, got.False, got.P99)
 			if got.Percent < r.band() {

@@ -16,11 +16,13 @@ type cache struct {
 	known map[string]oracle
 }
 
-// openCache reads the cache from the temporary directory. A file that cannot be
-// read counts as empty.
-func openCache() *cache {
-	c := &cache{path: filepath.Join(os.TempDir(), "spillway-concurrency-oracles.json"), known: map[string]oracle{}}
-	if b, err := os.ReadFile(c.path); err == nil && json.Unmarshal(b, &c.known) != nil {
+// cacheFile is the file of the option -cache.
+func cacheFile() string { return filepath.Join(os.TempDir(), "spillway-concurrency-oracles.json") }
+
+// openCache reads a cache. A file that cannot be read counts as empty.
+func openCache(path string) *cache {
+	c := &cache{path: path, known: map[string]oracle{}}
+	if b, err := os.ReadFile(path); err == nil && json.Unmarshal(b, &c.known) != nil {
 		c.known = map[string]oracle{}
 	}
 	return c
@@ -44,8 +46,8 @@ func (c *cache) get(r *row, s seeds) bool {
 	return ok
 }
 
-// put stores the oracles of all rows. If the file cannot be written, the next run
-// computes them again.
+// put stores the oracles of all rows. If the file cannot be written, or has no name, the next
+// run computes them again.
 func (c *cache) put(rows []*row, s seeds) {
 	if c == nil {
 		return
@@ -55,7 +57,7 @@ func (c *cache) put(rows []*row, s seeds) {
 			c.known[key(r, s)] = r.oracle
 		}
 	}
-	if b, err := json.Marshal(c.known); err == nil {
+	if b, err := json.MarshalIndent(c.known, "", "\t"); err == nil && c.path != "" {
 		_ = os.WriteFile(c.path, b, 0o600)
 	}
 }

@@ -64,7 +64,7 @@ func run(w io.Writer, args []string) error {
 	}
 	var known *cache
 	if o.cache {
-		known = openCache()
+		known = openCache(cacheFile())
 	}
 	vs, err := named(algorithms(), o.algorithm)
 	switch {

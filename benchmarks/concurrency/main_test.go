@@ -69,7 +69,7 @@ func TestCache(t *testing.T) {
 			t.Errorf("with a cache\n%swithout\n%s", got, want)
 		}
 	}
-	known := openCache().known
+	known := openCache(cacheFile()).known
 	if len(known) != 1 {
 		t.Fatalf("%d oracles in the cache", len(known))
 	}
@@ -77,7 +77,7 @@ func TestCache(t *testing.T) {
 		o.Good *= 2
 		known[name] = o
 	}
-	c := openCache()
+	c := openCache(cacheFile())
 	c.known = known
 	c.put(nil, seeds{})
 	if got := output(t, append(args, "-cache")...); got == want {
@@ -86,7 +86,7 @@ func TestCache(t *testing.T) {
 	changed := *prefixed(scenarios, "S19")[0]
 	changed.End += sec
 	r := oracles([]*Scenario{&changed}, seeds{n: 1}, nil)[0]
-	if openCache().get(r, seeds{n: 1}) {
+	if openCache(cacheFile()).get(r, seeds{n: 1}) {
 		t.Error("a changed scenario has the oracle of the old one")
 	}
 }
