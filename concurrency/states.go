@@ -139,6 +139,7 @@ func (l *limit) conclude() {
 	l.probed = l.at - seconds(memory.Seconds()*missing) // fewer requests count for less time
 	l.passed, l.turned = 0, 0
 	l.latency.reset(l.at, l.base)
+	// With nothing in flight there is nothing to compare: callers paused, and no queue was found.
 	fell := flight == 0 || rate/l.before.rate < math.Sqrt(flight/l.before.flight)
 	if fell && !l.before.limiting && gain*l.rate*l.base > l.before.flight {
 		l.clear()

@@ -46,10 +46,10 @@ func (c *cache) get(r *row, s seeds) bool {
 	return ok
 }
 
-// put stores the oracles of all rows. If the file cannot be written, or has no name, the next
+// put stores the oracles of all rows, unless the file has no name. If it cannot be written, the next
 // run computes them again.
 func (c *cache) put(rows []*row, s seeds) {
-	if c == nil {
+	if c == nil || c.path == "" {
 		return
 	}
 	for _, r := range rows {
@@ -57,7 +57,7 @@ func (c *cache) put(rows []*row, s seeds) {
 			c.known[key(r, s)] = r.oracle
 		}
 	}
-	if b, err := json.MarshalIndent(c.known, "", "\t"); err == nil && c.path != "" {
+	if b, err := json.MarshalIndent(c.known, "", "\t"); err == nil {
 		_ = os.WriteFile(c.path, b, 0o600)
 	}
 }

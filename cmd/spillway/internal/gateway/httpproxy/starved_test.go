@@ -35,6 +35,12 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// giveUp ends a process of the test, which then misses its answer and fails.
+func giveUp(err error) {
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
 // burner burns a processor until its input ends.
 func burner() {
 	go func() {
@@ -54,10 +60,10 @@ func pools() {
 	var done atomic.Int64
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		panic(err)
+		giveUp(err)
 	}
 	go func() {
-		panic(http.Serve(ln, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		giveUp(http.Serve(ln, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			i, _ := strconv.Atoi(r.URL.Path[1:2])
 			select {
 			case places[i] <- struct{}{}:
@@ -84,7 +90,7 @@ func callers() {
 	call := func(url string, pool, class int) {
 		r, err := http.NewRequest(http.MethodGet, url+"/"+strconv.Itoa(pool), nil)
 		if err != nil {
-			panic(err)
+			giveUp(err)
 		}
 		r.Header.Set("X-Request-Criticality", []string{"SHEDDABLE", "CRITICAL"}[class])
 		begin := time.Now()
