@@ -49,7 +49,7 @@ func isPeer(networks []netip.Prefix, a net.Addr) bool {
 	return ok && slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(tcp.AddrPort().Addr().Unmap()) })
 }
 
-// conn is a connection with a timeout for each Write. It notes when bytes arrive.
+// conn is a connection with a timeout for each Write. It notes when bytes arrive and leave.
 type conn struct {
 	net.Conn
 	timeout time.Duration // negative: none
@@ -60,6 +60,7 @@ type conn struct {
 	matched int         // of its name; only the reader uses it
 
 	heard  atomic.Int64 // when the last byte arrived; 0: none did
+	wrote  atomic.Int64 // when the last write began; 0: none did
 	mu     sync.Mutex
 	ending bool // it is to be closed, unless there is something to read
 }
@@ -141,8 +142,10 @@ func (c *conn) lastLook() bool {
 
 // Write implements [net.Conn].
 func (c *conn) Write(b []byte) (int, error) {
+	now := monotonic()
+	c.wrote.Store(now)
 	if c.timeout > 0 && !c.told.Load() {
-		if now, set := monotonic(), c.set.Load(); set == 0 || time.Duration(now-set) > c.timeout/8 {
+		if set := c.set.Load(); set == 0 || time.Duration(now-set) > c.timeout/8 {
 			c.set.Store(now)
 			if err := c.Conn.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
 				return 0, err

@@ -58,10 +58,11 @@ func (s *Set) closeIdle(head time.Duration) (open int) {
 }
 
 // arriving reports whether a part of a head has arrived, if the last byte came at heard. The first
-// bytes by TLS belong to the handshake.
+// bytes by TLS belong to the handshake. A client may send the next head before net/http is done with
+// the last request, but not before the end of its answer is written.
 func (c *clientConn) arriving(heard int64) bool {
 	_, secured := c.conn.(*tls.Conn)
-	return heard > c.idle && (c.asked || !secured)
+	return heard > c.wire.wrote.Load() && (c.asked || !secured)
 }
 
 // wireOf returns the connection underneath that notes when bytes arrive. Without one it returns
