@@ -19,10 +19,13 @@ import (
 // for 60 % of it, all on one connection, without any quota.
 func TestGreedyCaller(t *testing.T) {
 	const (
-		places  = 4
-		takes   = 20 * time.Millisecond
-		seconds = 4
+		places = 4
+		takes  = 20 * time.Millisecond
 	)
+	seconds := 4.0
+	if testing.Short() {
+		seconds = 2
+	}
 	const capacity = places * float64(time.Second) / float64(takes)
 	inBubble(t, func(t *testing.T) {
 		s := mustServer(t, ingress.Config{MaxInFlight: places, ShedMode: spillway.ModeOff}, ServerConfig{
@@ -50,7 +53,7 @@ func TestGreedyCaller(t *testing.T) {
 				kind, rate = 1, 10*capacity
 			}
 			all.Go(func() {
-				for time.Since(start) < seconds*time.Second {
+				for time.Since(start).Seconds() < seconds {
 					time.Sleep(time.Duration(random.ExpFloat64() / rate * float64(time.Second)))
 					all.Go(func() { ask(kind, strconv.Itoa(i)) })
 				}

@@ -14,13 +14,19 @@ import (
 	"github.com/seed90641741/spillway/quota"
 )
 
+// inBrief returns how many seconds a test lasts: fewer by -short.
+func inBrief(seconds float64) float64 {
+	if testing.Short() {
+		return 2
+	}
+	return seconds
+}
+
 // TestFairness: of two customers with the same quota one asks for twenty times as
 // much as it may, in all classes. It gets what it may, and the other loses nothing.
 func TestFairness(t *testing.T) {
-	const (
-		rate    = 50.0 // of each quota
-		seconds = 5
-	)
+	const rate = 50.0 // of each quota
+	seconds := inBrief(5)
 	everyWay(t, func(t *testing.T, protocol string, early bool) {
 		local := must(quota.NewLocal(quota.LocalConfig{Customers: map[string]quota.Limit{
 			"modest": {Rate: rate}, "greedy": {Rate: rate},
@@ -43,7 +49,7 @@ func TestFairness(t *testing.T) {
 				if name == "greedy" {
 					gap, jitter = float64(time.Second)/rate/20, 2
 				}
-				for start := time.Now(); time.Since(start) < seconds*time.Second; {
+				for start := time.Now(); time.Since(start).Seconds() < seconds; {
 					time.Sleep(time.Duration(gap * (1 - jitter/2 + jitter*random.Float64())))
 					r := newRequest(t, t.Context(), http.MethodGet, nil)
 					r.URL.Path = "/" + name
@@ -67,13 +73,13 @@ func TestFairness(t *testing.T) {
 			})
 		}
 		all.Wait()
-		const fair = rate * seconds
+		fair := rate * seconds
 		n, lost := float64(served[0].Load()), refused[0].Load()
 		if n < 0.85*fair || lost != 0 {
 			t.Errorf("of the modest one's %v were served and %d refused", n, lost)
 		}
 		n, lost = float64(served[1].Load()), refused[1].Load()
-		if n < 0.95*fair || n > fair+2*rate || lost < 17*fair {
+		if n < 0.95*fair || n > fair+2*rate || float64(lost) < 17*fair {
 			t.Errorf("of the greedy one's %v were served and %d refused, want %v served", n, lost, fair)
 		}
 		nothingLeft(t, h)
@@ -84,10 +90,10 @@ func TestFairness(t *testing.T) {
 // for 60 % of it, without any quota.
 func TestGreedyCaller(t *testing.T) {
 	const (
-		places  = 4
-		takes   = 20 * time.Millisecond
-		seconds = 4
+		places = 4
+		takes  = 20 * time.Millisecond
 	)
+	seconds := inBrief(4)
 	const capacity = places * float64(time.Second) / float64(takes)
 	slow := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		time.Sleep(takes)
@@ -120,7 +126,7 @@ func TestGreedyCaller(t *testing.T) {
 				kind, rate = 1, 10*capacity
 			}
 			all.Go(func() {
-				for time.Since(start) < seconds*time.Second {
+				for time.Since(start).Seconds() < seconds {
 					time.Sleep(time.Duration(random.ExpFloat64() / rate * float64(time.Second)))
 					all.Go(func() { ask(kind, strconv.Itoa(i)) })
 				}
