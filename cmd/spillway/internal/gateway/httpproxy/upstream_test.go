@@ -79,8 +79,12 @@ func TestOneOfFourIsWeak(t *testing.T) {
 // TestOneEndpointRefuses has one of two, four or ten endpoints reject all requests, while the
 // others have capacity.
 func TestOneEndpointRefuses(t *testing.T) {
+	hints := []string{"1", "", "3600"}
+	if testing.Short() {
+		hints = hints[:1]
+	}
 	for _, n := range []int{2, 4, 10} {
-		for _, hint := range []string{"", "1", "3600"} {
+		for _, hint := range hints {
 			var nodes []*node
 			for range n {
 				x := newNode(50, 5*time.Millisecond)
