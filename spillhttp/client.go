@@ -96,7 +96,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return t.config.Base.RoundTrip(req)
 	}
 	ctx, key := req.Context(), t.config.Key(req)
-	x := exchange{transport: t, request: req, own: ownOf(req.Header), internal: t.config.Internal == nil || t.config.Internal(req)}
+	x := exchange{transport: t, request: req, answered: req, own: ownOf(req.Header), internal: t.config.Internal == nil || t.config.Internal(req)}
 	x.label(ctx)
 	call := spillway.Call{Key: key, Criticality: x.class}
 	call.Kind, call.Idempotent = kindOf(req)

@@ -18,7 +18,8 @@ import (
 // An exchange is one call of RoundTrip, with all its attempts.
 type exchange struct {
 	transport *Transport
-	request   *http.Request // the caller's; never changed
+	request   *http.Request // the caller's, or for a hedge a copy; never changed
+	answered  *http.Request // the caller's, which answers name
 	own       own           // of its headers
 	class     spillway.Criticality
 	labelled  bool // with the class
@@ -44,7 +45,7 @@ func (x *exchange) label(ctx context.Context) {
 }
 
 // send makes one attempt. An answer that is a failure is returned as a
-// [StatusError]. A hedge changes nothing of x.
+// [StatusError].
 func (x *exchange) send(ctx context.Context, a *egress.Attempt) (*http.Response, error) {
 	from := x.request
 	if x.hedged {
@@ -67,7 +68,7 @@ func (x *exchange) send(ctx context.Context, a *egress.Attempt) (*http.Response,
 		return nil, &transportError{err, x.once(ofError(from.Context(), err))}
 	}
 	if resp.Request == req {
-		resp.Request = x.request
+		resp.Request = x.answered
 	}
 	hold(resp, a, t)
 	x.listenToAdvice(resp.Header, a)

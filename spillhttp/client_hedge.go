@@ -3,9 +3,11 @@ package spillhttp
 import (
 	"context"
 	"net/http"
+	"sync"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/fault"
 )
 
 // mayHedge reports whether req can be sent twice at the same time, apart from the policies. A
@@ -16,20 +18,54 @@ func mayHedge(req *http.Request) bool {
 	return replayable && req.Method != http.MethodConnect && !has(req.Header, "Upgrade")
 }
 
+// A doubled is an exchange with a hedge, which may outlive the call.
+type doubled struct {
+	exchange
+
+	mu       sync.Mutex
+	returned bool // the call has
+}
+
 // hedge makes a call with a hedge where the policies allow it. It has a copy of the exchange,
 // because a hedge may outlive the call.
 func hedge(ctx context.Context, of exchange, c *egress.Client, call spillway.Call) (*http.Response, error) {
-	x := &of
+	x := &doubled{exchange: of}
 	x.hedged = true
+	defer x.giveBack()
 	resp, err := egress.Hedged(ctx, c, call, x.transport.routeOf(x.request), func(ctx context.Context, a *egress.Attempt) (*http.Response, error) {
-		if a.IsHedge() {
-			return x.send(ctx, a)
+		if !a.IsHedge() {
+			resp, err := x.send(ctx, a)
+			return resp, x.keep(resp, err)
 		}
-		resp, err := x.send(ctx, a)
-		return resp, x.keep(resp, err)
+		second := x.second(ctx)
+		if second == nil {
+			return nil, &transportError{context.Canceled, fault.Failure{Canceled: true}}
+		}
+		return second.send(ctx, a)
 	}, discardAnswer)
 	x.response = resp
 	return x.end(err)
+}
+
+// giveBack says that the request is the caller's again, who may change it.
+func (x *doubled) giveBack() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.returned = true
+}
+
+// second returns the exchange of the hedge, or nil if the call has returned. It has a copy of the request, because the base may
+// still read it when the call has returned with the answer to the first attempt. The first attempt is always waited for.
+func (x *doubled) second(ctx context.Context) *exchange {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.returned {
+		return nil
+	}
+	return &exchange{
+		transport: x.transport, request: x.request.Clone(ctx), answered: x.request,
+		own: x.own, class: x.class, labelled: x.labelled, internal: x.internal, hedged: true,
+	}
 }
 
 // discardAnswer frees what an attempt has brought whose answer does not count.

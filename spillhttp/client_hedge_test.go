@@ -340,6 +340,37 @@ func TestHedgeOverSockets(t *testing.T) {
 	}
 }
 
+// The request is the caller's again when the call has returned: what it changes then is not sent with a hedge that has lost and
+// is still on its way.
+func TestHedgeOutlivesTheCall(t *testing.T) {
+	for _, known := range []bool{false, true} {
+		inBubble(t, func(t *testing.T) {
+			var sent string
+			h := newHedger(t, hedges(), waits(60*time.Millisecond, status(200)), func(r *http.Request) (*http.Response, error) {
+				<-r.Context().Done()
+				<-time.After(time.Millisecond) // as the goroutine of net/http that writes to a connection
+				sent = r.URL.Path + " " + r.Header.Get("Accept")
+				return nil, r.Context().Err()
+			})
+			h.Transport.config.Internal = func(*http.Request) bool { return known }
+			req := newRequest(t, t.Context(), http.MethodGet, nil)
+			req.Header.Set("Accept", "text/plain")
+			resp, err := h.Transport.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			readAll(t, resp)
+			req.URL.Path = "/next"
+			req.Header.Set("Accept", "text/html")
+			<-time.After(2 * time.Millisecond)
+			h.checkIdle(t)
+			if want := "/path text/plain"; h.sent() != 1 || sent != want || resp.Request != req {
+				t.Errorf("internal %v: %d hedges, sent %q, want %q", known, h.sent(), sent, want)
+			}
+		})
+	}
+}
+
 // A caller that leaves ends both attempts.
 func TestHedgeCallerLeaves(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
