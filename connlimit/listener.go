@@ -68,6 +68,7 @@ type Listener struct {
 	failed   chan error // the end of the other listener, at most once
 	closing  chan struct{}
 	close    func() error
+	begin    sync.Once // to accept
 	running  sync.WaitGroup
 	overload overload // of the goroutine that accepts
 
@@ -78,7 +79,8 @@ type Listener struct {
 }
 
 // NewListener returns a Listener on l, or an error that names the field that is
-// wrong. It starts a goroutine that accepts, which [Listener.Close] ends.
+// wrong. The first Accept starts a goroutine that accepts, which [Listener.Close] ends: a Listener that
+// nobody serves from takes no connection from l.
 func NewListener(l net.Listener, c Config) (*Listener, error) {
 	limiter, err := ratelimit.New(c.Rate)
 	if err != nil {
@@ -94,7 +96,6 @@ func NewListener(l net.Listener, c Config) (*Listener, error) {
 		close(x.closing)
 		return l.Close()
 	})
-	x.running.Go(x.accept)
 	return x, nil
 }
 
@@ -110,6 +111,7 @@ func (l *Listener) Update(c Config) error {
 
 // Accept returns the next connection.
 func (l *Listener) Accept() (net.Conn, error) {
+	l.begin.Do(func() { l.running.Go(l.accept) })
 	select {
 	case c := <-l.ready:
 		return c, nil
@@ -128,6 +130,7 @@ func (l *Listener) Addr() net.Addr { return l.from.Addr() }
 // the goroutine that accepts.
 func (l *Listener) Close() error {
 	err := l.close()
+	l.begin.Do(func() {}) // an Accept that comes later starts nothing
 	l.running.Wait()
 	return err
 }

@@ -177,6 +177,30 @@ func TestListenerClose(t *testing.T) {
 	})
 }
 
+// A Listener that nobody serves from takes no connection, which would be lost.
+func TestListenerTakesNothingBeforeAccept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPipes()
+		l, err := NewListener(p, Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		server, _ := net.Pipe()
+		select {
+		case p.conns <- server:
+			t.Error("a connection is taken before Accept")
+		default:
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Accept after Close: %v", err)
+		}
+	})
+}
+
 // Running out of files passes; anything else is the end.
 func TestListenerErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

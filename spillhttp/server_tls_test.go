@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -41,6 +42,38 @@ func TestServeTLS(t *testing.T) {
 	}
 	if begun, cpu := h.work(time.Now()); begun != 3 || cpu < 0 {
 		t.Errorf("%d requests have begun, with %v of the processors", begun, cpu)
+	}
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// A server without its certificate serves nobody, and has taken no connection from the listener when the certificate is there.
+func TestServeTLSAgain(t *testing.T) {
+	model := httptest.NewUnstartedServer(nil)
+	model.StartTLS() // for its certificate
+	defer model.Close()
+	h := must(NewHandler(bare, HandlerConfig{}))
+	defer func() { _ = h.Close() }()
+	network := must(net.Listen("tcp", "127.0.0.1:0"))
+	server := &http.Server{Handler: h, ErrorLog: quiet, TLSConfig: &tls.Config{Certificates: model.TLS.Certificates, MinVersion: tls.VersionTLS13}}
+	if err := h.ServeTLS(server, network, "absent.pem", "absent.pem"); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("without a certificate: %v", err)
+	}
+	served := make(chan error)
+	go func() { served <- h.ServeTLS(server, network, "", "") }()
+	for range 2 {
+		transport := &http.Transport{TLSClientConfig: model.Client().Transport.(*http.Transport).TLSClientConfig.Clone()}
+		answer, err := (&http.Client{Transport: transport, Timeout: 2 * time.Second}).Get("https://" + network.Addr().String())
+		if err != nil {
+			t.Error(err)
+		} else if err := answer.Body.Close(); err != nil {
+			t.Error(err)
+		}
+		transport.CloseIdleConnections()
 	}
 	if err := server.Close(); err != nil {
 		t.Error(err)
