@@ -53,7 +53,7 @@ func (c *Core) refresh(st *settings, now time.Time) {
 	p.Fill = float64(stats.Waiting) / (stats.Depth * float64(max(state.Processors, 1)))
 	rejects := false
 	for i := range stats.Classes {
-		p.Rejected[i] = stats.Classes[i].RejectedTotal
+		p.Rejected[i] = stats.Classes[i].RejectedTotal - stats.Classes[i].LateTotal // which any client can cause
 		p.Offered[i] = stats.Classes[i].AdmittedTotal + p.Rejected[i]
 		ratio := g.ratio[i].Observe(now, p.Offered[i], p.Rejected[i])
 		g.accepts[i].Store(uint32(ratio))

@@ -184,6 +184,31 @@ func TestMaxInFlight(t *testing.T) {
 	})
 }
 
+// Rejections of a client whose deadlines are too close say nothing of the load: nobody else gets cheaper answers for them, or is
+// told to send less.
+func TestCloseDeadlinesAreNoOverload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := must(t, Config{Trust: Trust{Boundary: Internal}})
+		for range 400 {
+			p, r := enter(s, spillway.Call{})
+			if r.Rejected() {
+				t.Fatalf("a patient client: %+v", r)
+			}
+			hasty, _ := enter(s, spillway.Call{Deadline: time.Now().Add(time.Millisecond)})
+			hasty.Done(spillway.OutcomeTimedOut)
+			time.Sleep(10 * time.Millisecond)
+			p.Done(spillway.OutcomeServed)
+		}
+		class := s.Stats(time.Now()).Shed.Classes[spillway.Critical.Index()]
+		if class.RejectedTotal < 100 {
+			t.Fatalf("there is nothing to show: %+v", class)
+		}
+		if level, ratio := s.Degradation(spillway.Critical), s.AcceptRatio(spillway.Critical); level != spillway.DegradationNone || ratio != "" {
+			t.Errorf("degradation %v, accept ratio %q", level, ratio)
+		}
+	})
+}
+
 // What the shedder refuses costs the customer nothing.
 func TestQuotaIsGivenBack(t *testing.T) {
 	s := must(t, Config{Quota: perCustomer(t, 1)})

@@ -246,6 +246,7 @@ func (s *Shedder) count(q *queue, rank int, why cause) {
 	s.counts[rank/2].RejectedTotal++
 	switch why {
 	case late:
+		s.counts[rank/2].LateTotal++
 		return
 	case outranked:
 		q.cascade.noteOutranked(rank, 1)

@@ -28,6 +28,7 @@ type ClassStats struct {
 	RejectedRatio float64 // recently rejected share: the highest of all queues and callers
 	AdmittedTotal uint64  // since the start
 	RejectedTotal uint64  // since the start
+	LateTotal     uint64  // of RejectedTotal: the deadline was too close, which says nothing of the load
 }
 
 // Stats returns how s stands.
