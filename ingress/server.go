@@ -61,6 +61,7 @@ func (s *Server) Update(c Config) error {
 	if err := errors.Join(tried.Close(), s.core.Update(c)); err != nil {
 		return err
 	}
+	s.wakeWaiters() // a limit may be higher
 	return s.load.Update(c.meter())
 }
 

@@ -209,6 +209,37 @@ func TestCloseDeadlinesAreNoOverload(t *testing.T) {
 	})
 }
 
+// What waits for a limit runs when an Update has raised or removed it, and not only when another request ends.
+func TestUpdateWakesWaiters(t *testing.T) {
+	for _, most := range []int{2, 0} {
+		synctest.Test(t, func(t *testing.T) {
+			config := Config{MaxInFlight: 1, Shed: shed.Config{MaxWait: time.Second}}
+			s := must(t, config)
+			s.dispatcher.idle.close()
+			s.dispatcher.idle = nap{}
+			first, _ := enter(s, spillway.Call{})
+			start, waited := time.Now(), make(chan time.Duration, 1)
+			go func() {
+				p, r := enter(s, spillway.Call{})
+				if r.Rejected() {
+					t.Errorf("MaxInFlight becomes %d: %+v", most, r)
+				}
+				waited <- time.Since(start)
+				p.Done(spillway.OutcomeServed)
+			}()
+			time.Sleep(10 * time.Millisecond)
+			config.MaxInFlight = most
+			if err := s.Update(config); err != nil {
+				t.Fatal(err)
+			}
+			if d := <-waited; d > 20*time.Millisecond {
+				t.Errorf("MaxInFlight becomes %d after 10ms: the request waited %v", most, d)
+			}
+			first.Done(spillway.OutcomeServed)
+		})
+	}
+}
+
 // What the shedder refuses costs the customer nothing.
 func TestQuotaIsGivenBack(t *testing.T) {
 	s := must(t, Config{Quota: perCustomer(t, 1)})
