@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
+	"github.com/seed90641741/spillway/load"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/shed"
 )
@@ -314,4 +315,32 @@ func TestSuspendedShadows(t *testing.T) {
 		s.shadows.Wait()
 		inFlight(0, 0)
 	})
+}
+
+// A wait that a limit only observes is no load: the shedder, which enforces, would reject requests for it.
+func TestObservedWaitIsNoLoad(t *testing.T) {
+	for _, row := range []struct {
+		inFlight, shed spillway.Mode
+		load           bool
+	}{
+		{spillway.ModeObserve, spillway.ModeEnforce, false},
+		{spillway.ModeObserve, spillway.ModeObserve, true},
+		{spillway.ModeEnforce, spillway.ModeEnforce, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := must(t, Config{MaxInFlight: 1, InFlightMode: row.inFlight, ShedMode: row.shed})
+			s.dispatcher.idle.close()
+			s.dispatcher.idle = nap{}
+			first, _ := enter(s, spillway.Call{})
+			second, _ := enter(s, spillway.Call{})
+			time.Sleep(2 * time.Second)
+			for _, r := range s.load.Stats(time.Now()).Readings {
+				if r.Name == load.Queue.String() && (r.Value > 0) != row.load {
+					t.Errorf("MaxInFlight %v, shedder %v: the queue is %v, want load: %v", row.inFlight, row.shed, r.Value, row.load)
+				}
+			}
+			first.Done(spillway.OutcomeServed)
+			second.Done(spillway.OutcomeServed)
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/shed"
 )
@@ -41,8 +42,16 @@ func (s *Server) await(ctx context.Context, a *Admission, step Step, from *ratel
 	came := a.start
 	next = s.queue(ctx, a, step, from)
 	s.beat()
-	s.load.Waited(time.Since(came))
+	if a.waits() {
+		s.load.Waited(time.Since(came))
+	}
 	return next
+}
+
+// waits reports whether the wait of a request is load for the shedder: not where the request goes on
+// meanwhile, unless the shedder observes as well.
+func (a *Admission) waits() bool {
+	return a.mode == spillway.ModeEnforce || a.settings.modes[shedGate] != spillway.ModeEnforce
 }
 
 // queue waits until a request leaves its queue, its maximum wait has passed, or its client
