@@ -239,3 +239,36 @@ func TestWaited(t *testing.T) {
 		})
 	}
 }
+
+// An exempt request has not waited, though its Passage was that of one that has.
+func TestExemptHasNotWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := must(t, Config{
+			RateLimit: ratelimit.Config{Rate: 1, BurstSeconds: 1, QueueDepth: 1}, ShedMode: spillway.ModeOff,
+			Exempt: func(call spillway.Call) bool { return call.Key == "health" },
+		})
+		var p Passage
+		enters := map[string]func(*spillway.Call) bool{
+			"EnterAt": func(c *spillway.Call) bool {
+				return !p.EnterAt(t.Context(), s, time.Now(), c, &ratelimit.Caller{}).Rejected()
+			},
+			"AdmitAt": func(c *spillway.Call) bool {
+				return p.AdmitAt(t.Context(), s, time.Now(), c, &ratelimit.Caller{}, new(Rejection))
+			},
+		}
+		for name, enters := range enters {
+			waited := false
+			for range 2 {
+				if !enters(&spillway.Call{Key: "work"}) {
+					t.Fatal(name, ": rejected")
+				}
+				waited = p.Waited()
+				p.Done(spillway.OutcomeServed)
+			}
+			if !enters(&spillway.Call{Key: "health"}) || !waited || p.Waited() || p.Call().Key != "" {
+				t.Errorf("%s: request before waited: %v, exempt one: %v, call %+v", name, waited, p.Waited(), p.Call())
+			}
+			p.Done(spillway.OutcomeServed)
+		}
+	})
+}

@@ -37,12 +37,15 @@ func (p *Passage) Call() spillway.Call { return p.admission.call }
 // must be zero or have ended: nothing of it, of the call or of the caller is copied twice. It
 // keeps none of the pointers.
 func (p *Passage) EnterAt(ctx context.Context, s *Server, now time.Time, call *spillway.Call, from *ratelimit.Caller) (r Rejection) {
-	if a := &p.admission; s.core.begin(a, now, call) {
-		if d, ok := ctx.Deadline(); ok && (a.call.Deadline.IsZero() || d.Before(a.call.Deadline)) {
-			a.call.Deadline = d
-		}
-		p.enter(ctx, s, from, &r)
+	a := &p.admission
+	if !s.core.begin(a, now, call) {
+		*p = Passage{} // without what the request before has left
+		return r
 	}
+	if d, ok := ctx.Deadline(); ok && (a.call.Deadline.IsZero() || d.Before(a.call.Deadline)) {
+		a.call.Deadline = d
+	}
+	p.enter(ctx, s, from, &r)
 	return r
 }
 
@@ -51,7 +54,11 @@ func (p *Passage) EnterAt(ctx context.Context, s *Server, now time.Time, call *s
 // ctx. It reports whether the request was admitted. If not, r is the Rejection; otherwise r stays
 // as it is.
 func (p *Passage) AdmitAt(ctx context.Context, s *Server, now time.Time, call *spillway.Call, from *ratelimit.Caller, r *Rejection) (admitted bool) {
-	return !s.core.begin(&p.admission, now, call) || p.enter(ctx, s, from, r)
+	if !s.core.begin(&p.admission, now, call) {
+		*p = Passage{} // as in EnterAt
+		return true
+	}
+	return p.enter(ctx, s, from, r)
 }
 
 // enter asks the gates about an Admission that has begun. If they reject the request, r says why.
