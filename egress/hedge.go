@@ -116,11 +116,11 @@ func (r *race[T]) run(a *Attempt, delay time.Duration) (T, error) {
 	if r.waits(err) {
 		<-r.done // the hedge ends with the context of the call
 	}
-	hedged := r.end()
+	hedged, panics := r.end()
 	returned = true
-	if r.panics != nil {
+	if panics != nil {
 		r.discard(v, err)
-		panic(r.panics) //nolint:forbidigo // it goes on where the caller expects it
+		panic(panics) //nolint:forbidigo // it goes on where the caller expects it
 	}
 	if hedged && r.err == nil { // and the first attempt is canceled, whatever it has returned
 		r.discard(v, err)
@@ -163,14 +163,15 @@ func (r *race[T]) waits(err error) bool {
 	return r.sent && !r.ended && err != nil && fault.Of(err).Retryable(true)
 }
 
-// end ends the race, and reports whether the hedge has a result. If not, it is canceled.
-func (r *race[T]) end() (hedged bool) {
+// end ends the race, and reports whether the hedge has a result, and whether it has panicked. If it has no
+// result, it is canceled; what it panics with from then on is of no matter.
+func (r *race[T]) end() (hedged bool, panics any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over = true; r.sent && !r.ended {
 		r.cancel()
 	}
-	return r.ended
+	return r.ended, r.panics
 }
 
 // fire sends the hedge when it is due.

@@ -388,6 +388,30 @@ func TestHedgeTogether(t *testing.T) {
 	})
 }
 
+// A hedge that panics because it was canceled has lost already: the call has its answer, and must not look at what the other
+// goroutine writes by now. The race detector sees whether it does.
+func TestHedgePanicsTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := hedging(t, egress.Config{}, retry.HedgeConfig{Delay: 50 * time.Millisecond})
+		warm(t, c, 1)
+		var panicked atomic.Bool
+		v, err := egress.Hedged(t.Context(), c, read, nil, func(ctx context.Context, a *egress.Attempt) (int, error) {
+			if a.IsHedge() {
+				<-ctx.Done()
+				panicked.Store(true)
+				panic("hedge")
+			}
+			return 7, sleep(ctx, 100*time.Millisecond)
+		}, nil)
+		if v != 7 || err != nil {
+			t.Errorf("%d, %v, want the answer of the first attempt", v, err)
+		}
+		if checkIdle(t, c); !panicked.Load() {
+			t.Error("there was no hedge")
+		}
+	})
+}
+
 // A hedge that panics does so in the goroutine of the call, and gives everything back.
 func TestHedgePanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
