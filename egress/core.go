@@ -117,14 +117,14 @@ type Failure struct {
 	fault.Failure
 	// ContextErr is the error of the caller's context: nil while the caller waits.
 	ContextErr error
-	// UntrustedDeadline says that an untrusted client set the deadline that has expired.
+	// UntrustedDeadline says that an untrusted client set the deadline that has expired, or was too close.
 	UntrustedDeadline bool
 }
 
 // Fail takes in that the attempt has failed by the time now.
 func (f *Flow) Fail(now time.Time, e Failure) Step {
 	o := outcomeOf(e.Failure)
-	if o == spillway.OutcomeTimedOut && e.UntrustedDeadline { // too short a deadline says nothing about the backend
+	if e.UntrustedDeadline && (o == spillway.OutcomeTimedOut || e.TooLate) { // too short a deadline says nothing about the backend
 		o = spillway.OutcomeAbandoned
 	}
 	f.end(now, o, e.Err)

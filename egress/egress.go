@@ -208,7 +208,7 @@ func (c *Client) run(ctx context.Context, p *policies, f *Flow, send func(contex
 func (c *Client) fail(ctx context.Context, f *Flow, err error) Step {
 	now := c.clock.Now()
 	e := Failure{Err: err, Failure: fault.Of(err), ContextErr: ctx.Err()}
-	e.UntrustedDeadline = e.Timeout && claims.UntrustedExpired(ctx, f.Start, now)
+	e.UntrustedDeadline = e.Timeout && claims.UntrustedExpired(ctx, f.Start, now) || e.TooLate && claims.Untrusted(ctx)
 	return f.Fail(now, e)
 }
 

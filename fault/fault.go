@@ -102,6 +102,8 @@ type Failure struct {
 	Scope Scope
 	// Timeout says that no answer came in time.
 	Timeout bool
+	// TooLate says that an Overload is the rejection of a call whose deadline was too close.
+	TooLate bool
 	// DontRetry says that trying elsewhere will not help either: "overloaded;
 	// don't retry". It stops this call at this layer, whatever else is set.
 	DontRetry bool

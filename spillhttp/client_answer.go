@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/internal/hints"
 )
@@ -28,6 +29,7 @@ func failureOf(status int, h http.Header, now time.Time) (f fault.Failure, faile
 	if told := listen(&f, h); !failed && !told {
 		return fault.Failure{}, false // the request was wrong; there is nothing wrong with the backend
 	}
+	f.TooLate = f.Overload && first(h, headerReason) == spillway.ReasonDeadline.String()
 	f.RetryAfter, f.HasRetryAfter = retryAfter(h, now)
 	switch {
 	case status != http.StatusTooManyRequests && !has(h, headerRateLimited):

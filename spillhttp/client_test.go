@@ -13,6 +13,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/retry"
@@ -83,6 +84,48 @@ func TestTimeoutIsSeen(t *testing.T) {
 			t.Errorf("%v: timeout %v", err, ok && e.Timeout())
 		}
 	})
+}
+
+// A service that rejects a call for its deadline, which an untrusted client has set, is not overloaded: a client that leaves too
+// little time must not have the calls of all others throttled.
+func TestCloseDeadlineOfAnUntrustedClient(t *testing.T) {
+	for _, row := range []struct {
+		untrusted bool
+		reason    spillway.Reason
+		want      float64 // requests that the throttle knows of
+	}{
+		{true, spillway.ReasonDeadline, 0},
+		{false, spillway.ReasonDeadline, 1},
+		{true, spillway.ReasonMaxWait, 1},
+	} {
+		inBubble(t, func(t *testing.T) {
+			once := must(retry.NewBudgeted(retry.BudgetedConfig{Attempts: 1}))
+			rt := mustTransport(t, TransportConfig{
+				Base: script(func(r *http.Request) (*http.Response, error) {
+					w := httptest.NewRecorder()
+					why := ingress.Rejection{
+						Outcome: spillway.OutcomeOverloaded, RetryAfter: time.Second, Err: &spillway.RejectedError{Reason: row.reason},
+					}
+					refuse(w, r, &why, wordingOf(ingress.ReasonsFull, &why))
+					return w.Result(), nil
+				}),
+				Egress: egress.Config{Retry: once},
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			if d, _ := ctx.Deadline(); row.untrusted {
+				ctx = context.WithValue(ctx, claims.DeadlineKey{}, d)
+			}
+			resp, err := rt.RoundTrip(newRequest(t, ctx, http.MethodGet, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if got := rt.Stats()["backend.example"].Throttle[spillway.Critical.Index()].Requests; got != row.want {
+				t.Errorf("untrusted %v, %v: the throttle knows of %v requests, want %v", row.untrusted, row.reason, got, row.want)
+			}
+		})
+	}
 }
 
 // TestHosts: each host has its own limits, and they are bounded.

@@ -15,11 +15,19 @@ type DeadlineKey struct{}
 // others rejected. A much shorter timeout of this process does say something about the
 // backend.
 func UntrustedExpired(ctx context.Context, began, now time.Time) bool {
-	claimed, ok := ctx.Value(DeadlineKey{}).(time.Time)
-	d, has := ctx.Deadline()
-	if !ok || !has || d.Before(claimed) {
-		return false
-	}
+	d, ok := untrusted(ctx)
 	// The backend receives a slightly shorter timeout, and may have given up by itself.
-	return d.Sub(now) <= d.Sub(began)/10+time.Millisecond
+	return ok && d.Sub(now) <= d.Sub(began)/10+time.Millisecond
+}
+
+// Untrusted reports whether an untrusted caller has set the deadline of ctx, expired or not.
+func Untrusted(ctx context.Context) bool {
+	_, ok := untrusted(ctx)
+	return ok
+}
+
+func untrusted(ctx context.Context) (deadline time.Time, ok bool) {
+	claimed, ok := ctx.Value(DeadlineKey{}).(time.Time)
+	deadline, has := ctx.Deadline()
+	return deadline, ok && has && !deadline.Before(claimed)
 }
