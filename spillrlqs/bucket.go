@@ -115,8 +115,14 @@ func need(rate float64) float64 { return float64(1.1*rate) + float64(1.5*math.Sq
 
 // split divides the rate of a customer among its buckets, by class from the top. What is
 // left is divided equally. Each class that is admitted has a tenth of an equal part, for its
-// first calls.
+// first calls. Without a limit there is nothing to divide.
 func (c *customer) split(rate float64, least int) {
+	if math.IsInf(rate, 1) {
+		for _, b := range c.buckets {
+			b.share = rate
+		}
+		return
+	}
 	left, first := rate, 0.1*rate/float64(len(c.buckets))
 	for class := spillway.Criticalities - 1; class >= 0; class-- {
 		sum := 0.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	rlqs "github.com/envoyproxy/go-control-plane/envoy/service/rate_limit_quota/v3"
+	envoytype "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -258,6 +259,35 @@ func TestEnvoyThatDoesNotRead(t *testing.T) {
 		}
 		all, _ := y.sum(15, 30, "")
 		within(t, "admitted", all/1000, 0.9, 1.1)
+	})
+}
+
+// A customer without a limit is not limited: DefaultLimit is none unless it is set. The last id has no place in memory.
+func TestCustomersWithoutALimit(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := mail(1000)
+		c.MaxStreamBuckets = 3
+		_, cc := start(t, c)
+		conn := connect(t, t.Context(), cc)
+		err := conn.Send(reports(
+			usage(5, "customer", "a"), usage(5, "customer", "a", "criticality", "SHEDDABLE"), usage(5, "path", "/"), usage(5, "customer", "b"),
+		))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for answered := 0; answered < 4; {
+			m, err := conn.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range m.GetBucketAction() {
+				answered++
+				rule := a.GetQuotaAssignmentAction().GetRateLimitStrategy()
+				if rule.GetBlanketRule() != envoytype.RateLimitStrategy_ALLOW_ALL || rule.GetTokenBucket() != nil {
+					t.Errorf("%v: %v, want ALLOW_ALL", a.GetBucketId().GetBucket(), rule)
+				}
+			}
+		}
 	})
 }
 
