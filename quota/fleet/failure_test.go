@@ -193,6 +193,30 @@ func TestCrashLoop(t *testing.T) {
 	}
 }
 
+// The leader crashes, and is back under the same name before its lease is over. It leads the same epoch, in which the
+// tasks have heard a hundred levels: they must not take its next ones for older ones.
+func TestLeaderIsBackAtOnce(t *testing.T) {
+	s := newService(t, 20, mail(1000), func(i int, at time.Duration) []stream { return skewed(1200)(i%20, at) })
+	s.events = func(at time.Duration) {
+		if at != 20*time.Second {
+			return
+		}
+		leader := s.nodes[0]
+		if !leader.fleet.Stats(s.now()).Leader {
+			t.Fatal("the first task does not lead")
+		}
+		leader.down = true
+		s.startAs(leader.fleet.task)
+	}
+	s.run(36 * time.Second)
+	within(t, "admitted", s.admitted(24*time.Second, 36*time.Second)/1000, 0.95, 1.03)
+	for i, n := range s.nodes[1:] {
+		if st := n.fleet.Stats(s.now()); st.Epoch != 1 || st.Age > 2*n.fleet.cfg.Interval {
+			t.Errorf("task %d: %+v, want new levels of epoch 1", i+1, st)
+		}
+	}
+}
+
 // The same with a goodbye: the share is free at once.
 func TestLeave(t *testing.T) {
 	s := newService(t, 20, mail(1000), func(i int, at time.Duration) []stream {

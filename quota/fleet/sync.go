@@ -187,16 +187,7 @@ func (f *Fleet) hear(now time.Time, h Heard) (p Publication, levels *Levels, err
 // lead computes levels as the leader of an epoch.
 func (f *Fleet) lead(h Heard) (p Publication, levels *Levels) {
 	if f.table == nil || f.epoch != h.Epoch || f.table.cfg != f.cfg {
-		var prior *Levels
-		if f.word != nil {
-			prior = f.word.Levels
-		}
-		last := f.table
-		f.table = newTable(f.cfg, prior)
-		if last != nil && f.epoch == h.Epoch {
-			f.table.seq = last.seq // otherwise tasks would take new levels for old ones
-		}
-		f.epoch = h.Epoch
+		f.table, f.epoch = f.nextTable(h.Epoch), h.Epoch
 	}
 	table := f.table
 	f.mu.Unlock() // lets calls through; only Sync uses the table
@@ -213,6 +204,23 @@ func (f *Fleet) lead(h Heard) (p Publication, levels *Levels) {
 	f.mu.Lock()
 	f.stats.ConfigConflict = table.conflict()
 	return p, levels
+}
+
+// nextTable returns a table that goes on from the last levels. If they are of the same epoch, it goes on counting from them:
+// otherwise tasks would take new levels for old ones. They are if the configuration was updated, and if this task has
+// crashed and leads again because it is back, under its name, before its lease was over.
+func (f *Fleet) nextTable(epoch uint64) *Table {
+	if f.word == nil {
+		return newTable(f.cfg, nil)
+	}
+	t := newTable(f.cfg, f.word.Levels)
+	if f.word.Epoch == epoch {
+		t.seq = f.word.Seq
+	}
+	if f.table != nil && f.epoch == epoch {
+		t.seq = max(t.seq, f.table.seq) // the last ones may not have been published
+	}
+	return t
 }
 
 // levels returns the last ones, or nil.
