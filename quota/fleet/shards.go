@@ -8,8 +8,8 @@ import (
 
 // Shards is an allocator for more customers than one leader or one engine can take: each
 // customer belongs to one of several Fleets, by the hash of its name, and each Fleet has
-// its own board. They do not share a capacity. It must not be empty, and must be of
-// the same length in all tasks.
+// its own board. They do not share a capacity, but Limits.UnlistedTotal is one limit for all of them. It must
+// not be empty, and must be of the same length in all tasks.
 type Shards []*Fleet
 
 // Known implements [quota.Allocator].
@@ -18,6 +18,12 @@ func (s Shards) Known(customer string) bool { return s.of(customer).Known(custom
 // Lease implements [quota.Allocator].
 func (s Shards) Lease(now time.Time, d quota.Demand) quota.Grant {
 	return s.of(d.Customer).Lease(now, d)
+}
+
+// LeaseUnlisted implements [quota.UnlistedAllocator]. All unlisted customers together have one limit, which
+// belongs to a Fleet as that of one customer does.
+func (s Shards) LeaseUnlisted(now time.Time, d quota.Demand) quota.Grant {
+	return s.of(allUnlisted).LeaseUnlisted(now, d)
 }
 
 // of returns the Fleet that a customer belongs to.
@@ -30,6 +36,6 @@ func (s Shards) of(customer string) *Fleet {
 }
 
 var (
-	_ quota.Allocator = (*Fleet)(nil)
-	_ quota.Allocator = Shards(nil)
+	_ quota.UnlistedAllocator = (*Fleet)(nil)
+	_ quota.UnlistedAllocator = Shards(nil)
 )

@@ -9,6 +9,25 @@ import (
 	"github.com/seed90641741/spillway/quota"
 )
 
+// TestUnlistedTotalOfShards: UnlistedTotal is one limit for the unlisted customers of all shards, so that who makes up a
+// name for each call gets no more.
+func TestUnlistedTotalOfShards(t *testing.T) {
+	const rate, seconds = 5, 30
+	c := Config{Tasks: 1, Limits: quota.LocalConfig{DefaultLimit: quota.Limit{Rate: rate}, UnlistedTotal: quota.Limit{Rate: rate}}}
+	gate, err := quota.New(quota.Config{Allocator: Shards{must(t, c), must(t, c), must(t, c)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	admitted := 0.
+	for i := range 40 * seconds {
+		at := t0.Add(time.Duration(i) * 25 * ms)
+		if _, err := gate.Admit(at, spillway.Call{Customer: fmt.Sprint("name ", i)}); err == nil {
+			admitted++
+		}
+	}
+	within(t, "of the total", admitted/rate/seconds, 0.9, 1.1)
+}
+
 // TestUnlistedTotal: unlisted customers that come seldom, over tasks that are loaded unevenly, use
 // together what UnlistedTotal allows, however many there are and whatever they are called. So they
 // do without a board.
