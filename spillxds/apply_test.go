@@ -167,6 +167,43 @@ func TestWildcardIsBounded(t *testing.T) {
 	}
 }
 
+// TestWildcardForgetsWhatDoesNotExist takes clusters by names that anybody may have made up, and gives them up again.
+// They must not use up the places of the clusters that the control plane has.
+func TestWildcardForgetsWhatDoesNotExist(t *testing.T) {
+	c, _ := offline(t, Config{Wildcard: true, MaxClusters: 10, Reports: Never})
+	for i := range 100 {
+		name := fmt.Sprint("nobody-", i)
+		s, err := c.table.hold(inflight.Key{Cluster: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch now := time.Now(); i % 3 {
+		case 0: // it has not come in time
+			c.table.await(now, time.Second)
+			c.table.overdue(now.Add(time.Second), ErrNotFound)
+		case 1: // it came, and was removed while it was held
+			c.table.apply(&answer{resources: []named{{name, "1", resourceOf(t, name, 7)}}})
+			c.table.apply(&answer{removed: []string{name}})
+		}
+		c.table.drop(s)
+	}
+	if n := len(c.table.known); n != 0 {
+		t.Errorf("%d clusters are known that neither exist nor are held", n)
+	}
+	c.table.apply(&answer{resources: []named{{"users", "1", resourceOf(t, "users", 7)}}})
+	s, err := c.table.hold(inflight.Key{Cluster: "users"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.limiter.Stats(time.Now()).MaxRequests; got != 7 {
+		t.Errorf("a cluster that exists has the limit %d, want 7", got)
+	}
+	c.table.drop(s)
+	if n := len(c.table.known); n != 1 {
+		t.Errorf("%d clusters are known, want the one that exists: it is not sent again", n)
+	}
+}
+
 // fake is a stream that was read before.
 type fake struct {
 	grpc.ClientStream

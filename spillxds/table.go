@@ -164,8 +164,8 @@ func (t *table) drop(s *shared) {
 	}
 	k := t.known[s.key.Cluster]
 	k.members = slices.DeleteFunc(k.members, func(m *shared) bool { return m == s })
-	if len(k.members) == 0 && !t.client.config.Wildcard {
-		if !k.asked { // else it is forgotten with its subscription, without which it would not be sent again
+	if len(k.members) == 0 {
+		if t.isOver(k) {
 			delete(t.known, s.key.Cluster)
 		}
 		t.wake()
@@ -173,6 +173,16 @@ func (t *table) drop(s *shared) {
 	if t.closed || !t.client.reports(s) {
 		t.forget(s)
 	}
+}
+
+// isOver reports whether a cluster that nobody holds any more is forgotten at once. One that was asked for is forgotten with its
+// subscription, and one that a wildcard has brought when the control plane removes it: neither would be sent again before. What else
+// was held under a wildcard does not exist there.
+func (t *table) isOver(k *known) bool {
+	if t.client.config.Wildcard {
+		return k.state != current
+	}
+	return !k.asked
 }
 
 // close forgets what has no holders, now and later.
