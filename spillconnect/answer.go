@@ -61,7 +61,7 @@ func ofCode(ctx context.Context, err error) (f fault.Failure, failed bool) {
 		}
 		return f, true
 	case connect.CodeResourceExhausted:
-		if strings.Contains(err.Error(), "larger than") || strings.Contains(err.Error(), "exceeds") { // a message that is too large has the same code
+		if tooLarge(err.Error()) {
 			return fault.Failure{Party: fault.Client, Safety: fault.RetryUnsafe}, false
 		}
 		return fault.Failure{Overload: true, Party: fault.Client, Scope: fault.ScopeCustomer}, true
@@ -76,6 +76,20 @@ func ofCode(ctx context.Context, err error) (f fault.Failure, failed bool) {
 	default:
 		return fault.Failure{Party: fault.Client, Safety: fault.RetryUnsafe}, false
 	}
+}
+
+// tooLarge reports whether the text of an error says that a message, or its URL, is too large. That has the code of a quota. Only
+// what the implementations say of it counts: a quota may be exceeded, too.
+func tooLarge(text string) bool {
+	for _, words := range [...]string{
+		"larger than configured ", "exceeds sendMaxBytes ", "exceeds getURLMaxBytes ", " http.MaxBytesReader limit", // connect
+		"larger than max", "exceeds maximum size", // gRPC
+	} {
+		if strings.Contains(text, words) {
+			return true
+		}
+	}
+	return false
 }
 
 // readDetails adds to f what the details of an error say.

@@ -138,7 +138,14 @@ func TestFailures(t *testing.T) {
 		{connect.NewError(connect.CodeInternal, errors.New("x")), true, false, true},
 		{connect.NewError(connect.CodeUnavailable, errors.New("x")), true, false, true},
 		{connect.NewError(connect.CodeResourceExhausted, errors.New("x")), true, false, false},
+		{connect.NewError(connect.CodeResourceExhausted, errors.New("the rate exceeds 100 per second")), true, false, false},
+		{connect.NewError(connect.CodeResourceExhausted, errors.New("the burst is larger than your quota")), true, false, false},
 		{connect.NewError(connect.CodeResourceExhausted, errors.New("message size 5 is larger than configured max 4")), false, false, false},
+		{connect.NewError(connect.CodeResourceExhausted, errors.New("message size 5 exceeds sendMaxBytes 4")), false, false, false},
+		{connect.NewError(connect.CodeResourceExhausted, errors.New("compressed url size 5 exceeds getURLMaxBytes 4")), false, false, false},
+		{connect.NewError(connect.CodeResourceExhausted, errors.New("read: exceeded 4 byte http.MaxBytesReader limit")), false, false, false},
+		{connect.NewError(connect.CodeResourceExhausted, errors.New("grpc: received message larger than max (5 vs. 4)")), false, false, false},
+		{connect.NewError(connect.CodeResourceExhausted, errors.New("gRPC message exceeds maximum size 4: 5")), false, false, false},
 		{connect.NewError(connect.CodeDataLoss, errors.New("x")), true, false, false},
 	} {
 		err := failureOf(t.Context(), row.err)
