@@ -15,7 +15,8 @@ import (
 type Board interface {
 	// Sync stores a report and returns what is new, in one round trip. If there is no
 	// leader, if its lease is over, or if s.Epoch is above its epoch, the task becomes
-	// leader with an epoch above both. A leader that syncs extends its lease.
+	// leader with an epoch above both. A leader that syncs extends its lease. One that ends
+	// much later than a lease can last is over, too: the clock has stepped back.
 	Sync(ctx context.Context, s Said) (Heard, error)
 	// Publish stores levels for all tasks, or returns [ErrFenced] if the task does not
 	// lead under this epoch.

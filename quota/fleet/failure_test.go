@@ -304,6 +304,26 @@ func TestClocksApart(t *testing.T) {
 	within(t, "admitted", s.admitted(4*time.Second, 12*time.Second)/1000, 0.97, 1.01)
 }
 
+// The host of the board is lost, and the leader with it. The clock of the host that takes over is an hour behind: by that clock
+// the lease of the leader has an hour left, for which the tasks must not wait.
+func TestLeaderIsLostWithTheClockOfTheBoard(t *testing.T) {
+	step := time.Duration(0)
+	s := newService(t, 20, mail(1000), skewed(1200))
+	s.board.now = func() time.Time { return s.now().Add(step) }
+	s.events = func(at time.Duration) {
+		if at == 5*time.Second {
+			step = -time.Hour
+			s.nodes[0].down = true
+		}
+	}
+	s.run(10 * time.Second)
+	for i, n := range s.nodes[1:] {
+		if st := n.fleet.Stats(s.now()); st.Epoch != 2 || st.Age > 2*n.fleet.cfg.Interval {
+			t.Errorf("task %d: %+v, want levels of epoch 2", i+1, st)
+		}
+	}
+}
+
 // The clock of the board steps by an hour, forward and back.
 func TestBoardClockSteps(t *testing.T) {
 	step := time.Duration(0)

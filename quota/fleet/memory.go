@@ -22,6 +22,10 @@ type Memory struct {
 	levels  []byte
 }
 
+// longestLease is longer than that of any leader. A lease that ends later was granted before the clock stepped back, and is over:
+// if the leader is gone, there would be none for as long as the step.
+const longestLease = time.Minute
+
 // NewMemory returns an empty Memory that reads the time from now, usually [time.Now].
 func NewMemory(now func() time.Time) *Memory {
 	return &Memory{now: now, base: now(), reports: make(map[string]Stamped)}
@@ -36,7 +40,8 @@ func (m *Memory) Sync(ctx context.Context, s Said) (Heard, error) {
 	defer m.mu.Unlock()
 	now := m.now().Sub(m.base)
 	m.reports[s.Task] = Stamped{Task: s.Task, At: now, Report: slices.Clone(s.Report)}
-	if m.leader == "" || m.until < now || m.epoch < s.Epoch {
+	left := m.until - now
+	if m.leader == "" || left < 0 || left > max(s.Lease, longestLease) || m.epoch < s.Epoch {
 		m.leader, m.epoch = s.Task, max(m.epoch, s.Epoch)+1
 	}
 	h := Heard{Now: now, Epoch: m.epoch, Leader: m.leader == s.Task, Task: m.leader}

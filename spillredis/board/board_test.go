@@ -56,6 +56,29 @@ func TestScriptsAreLoadedAgain(t *testing.T) {
 	}
 }
 
+// A replica whose clock is behind takes over, and finds a lease by the clock of the server before: it is over.
+func TestLeaseByAnotherClock(t *testing.T) {
+	c := newServer(t).client(redis.UniversalOptions{})
+	b := mustBoard(t, c, "clock")
+	first, err := b.Sync(t.Context(), fleet.Said{Task: "a", Lease: time.Second, Keep: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		left  time.Duration
+		leads bool
+	}{{30 * time.Second, false}, {time.Hour, true}} {
+		until := (first.Now + row.left).Microseconds()
+		if err := c.HSet(t.Context(), b.keys[1], "until", until).Err(); err != nil {
+			t.Fatal(err)
+		}
+		h, err := b.Sync(t.Context(), fleet.Said{Task: "b", Lease: time.Second, Keep: time.Minute})
+		if err != nil || h.Leader != row.leads || (h.Epoch > first.Epoch) != row.leads {
+			t.Errorf("with %v left of the lease: %+v, %v; want to lead %v", row.left, h, err, row.leads)
+		}
+	}
+}
+
 // The rights in the package comment are enough, and the keys of a domain expire.
 func TestUserOfAnACL(t *testing.T) {
 	s := newServer(t)

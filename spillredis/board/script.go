@@ -7,7 +7,8 @@ import "github.com/redis/go-redis/v9"
 // server's clock; like epochs, they are below 2^53, and exact in Lua.
 var (
 	// ARGV: task, report, highest epoch that the task has seen, version that it has,
-	// lease in microseconds, time to keep everything in milliseconds.
+	// lease in microseconds, time to keep everything in milliseconds. A lease of more than a minute
+	// was granted by a clock that was ahead, before a failover, and is over.
 	syncScript = redis.NewScript(`
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -17,7 +18,8 @@ redis.call('PEXPIRE', KEYS[1], ARGV[6])
 local leader = redis.call('HMGET', KEYS[2], 'task', 'epoch', 'until')
 local epoch, seen = tonumber(leader[2]) or 0, tonumber(ARGV[3])
 local leads = leader[1] == ARGV[1]
-if not leader[3] or tonumber(leader[3]) < now or epoch < seen then
+local left = (tonumber(leader[3]) or 0) - now
+if left < 0 or left > math.max(ARGV[5], 60000000) or epoch < seen then
   epoch, leads = math.max(epoch, seen) + 1, true
 end
 if leads then
