@@ -281,6 +281,31 @@ func TestDoesNotExistTimer(t *testing.T) {
 	}
 }
 
+// TestSilenceIsNotHeld has a control plane that is silent on a cluster until that counts as one that does not exist. The next
+// stream must not begin with a version that says that the client has the answer: some control planes then send none.
+func TestSilenceIsNotHeld(t *testing.T) {
+	played(t, spillxds.Config{}, func(t *testing.T, s *script, c *spillxds.Client) {
+		must(c.Cluster(key("users")))
+		st := <-s.streams
+		<-st.requests
+		st.send(answer("1", "a", cluster("users", 10)))
+		<-st.requests
+		cart := must(c.Cluster(key("cart")))
+		is(t, <-st.requests, "1/a/cart,users")
+		time.Sleep(15001 * time.Millisecond)
+		synctest.Wait()
+		if err := ready(cart); !errors.Is(err, spillxds.ErrNotFound) {
+			t.Fatalf("after 15 s: %v", err)
+		}
+		st.end <- errors.New("broken")
+		st = <-s.streams
+		is(t, <-st.requests, "//cart,users@n1")
+		st.send(answer("1", "b", cluster("users", 10), cluster("cart", 5)))
+		is(t, <-st.requests, "1/b/cart,users")
+		limit(t, cart, 5)
+	})
+}
+
 // TestDoesNotExistTimerOfWildcard takes a cluster after all existing ones have
 // come, for which nothing has to be sent.
 func TestDoesNotExistTimerOfWildcard(t *testing.T) {

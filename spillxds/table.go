@@ -1,6 +1,7 @@
 package spillxds
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -263,7 +264,7 @@ func (t *table) heldVersion() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, k := range t.known {
-		if k.state == unknown {
+		if k.state == unknown || errors.Is(k.why, errSilent) {
 			return ""
 		}
 	}
