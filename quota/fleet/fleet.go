@@ -125,7 +125,7 @@ func (f *Fleet) Update(c Config) error {
 	f.cfg, f.local, f.names = cfg, nil, 0
 	for _, e := range f.order {
 		e.bounds, e.listed = cfg.bounds(e.name)
-		if !e.listed {
+		if !e.listed && e.name != "" && f.entries[e.name] == e { // a report may be forgetting it
 			f.names++
 		}
 	}

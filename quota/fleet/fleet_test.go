@@ -177,6 +177,22 @@ func TestInventedNamesShareOneRate(t *testing.T) {
 	}
 }
 
+// An update leaves all places for names as they are: calls without a customer take none.
+func TestUpdateKeepsPlaces(t *testing.T) {
+	c := Config{MaxUnlisted: 1, Limits: quota.LocalConfig{DefaultLimit: quota.Limit{Rate: 5}}}
+	f := must(t, c)
+	ask(f, 0, "", 1)
+	if err := f.Update(c); err != nil {
+		t.Fatal(err)
+	}
+	if ask(f, 0, "a", 1).Unlisted {
+		t.Error("after an update there is no place for a name")
+	}
+	if !ask(f, 0, "b", 1).Unlisted {
+		t.Error("there is a place for a second name")
+	}
+}
+
 func TestUrgentDemand(t *testing.T) {
 	a, _, sync := pair(t, mail(1000))
 	for at := time.Duration(0); at < 3*time.Second; at += 200 * ms {
