@@ -26,6 +26,12 @@
 // large body is not read, with the Handler of package spillhttp in front of the mux. It
 // answers calls of Connect with 503 or 429, which have no details. Use one of the two.
 //
+// # Baggage
+//
+// A member criticality of the baggage that was not trusted is replaced or removed in the headers of
+// the request, so that a handler which passes baggage on does not pass on an untrusted class. Give
+// interceptors that read baggage after the Server.
+//
 // # Retries
 //
 // A call is retried if the error proves that the server has not processed it, or if its

@@ -116,6 +116,7 @@ func (s *Server) serve(
 	if refusal := passage.EnterAt(ctx, s.ingress, now, &call, &caller); refusal.Rejected() {
 		return reject(ctx, refusal)
 	}
+	restate(h, call.Criticality, inherits.labelled)
 	served, cancel := inherits.context(ctx, call)
 	outcome := spillway.OutcomeFailed // unless handle returns
 	defer func() {

@@ -53,6 +53,18 @@ func label(h http.Header, c spillway.Criticality, labelled bool, number int, ext
 	}
 }
 
+// restate has the baggage of a call that is served say what was believed of its class. A member criticality that was not
+// believed must not be passed on to services that would believe it, by handlers that pass on all baggage.
+func restate(h http.Header, class spillway.Criticality, labelled bool) {
+	values := h[headerBaggage]
+	if !claims.HasBaggage(values) {
+		return
+	}
+	if believed, changed := claims.ReplaceBaggage(values, class, labelled); changed {
+		claims.PutBaggage(h, headerBaggage, believed)
+	}
+}
+
 // attemptOf returns which attempt the headers of a request name, from 0. The highest one
 // counts.
 func attemptOf(values []string) (n int) {
