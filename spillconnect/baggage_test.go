@@ -39,6 +39,39 @@ func TestBaggageThatWasNotBelieved(t *testing.T) {
 	}
 }
 
+// A proxy passes on the request that it has received. It must not pass on a class that was not believed, which the Client would
+// believe as its caller's own.
+func TestLabelThatWasNotBelieved(t *testing.T) {
+	for _, row := range []struct {
+		name        string
+		trust       ingress.Trust
+		label, want string
+	}{
+		{"edge, raised", ingress.Trust{}, "CRITICAL_PLUS", ""},
+		{"edge, lowered", ingress.Trust{}, "SHEDDABLE", "SHEDDABLE"},
+		{"internal", ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.CriticalPlus}, "CRITICAL_PLUS", "CRITICAL_PLUS"},
+		{"internal, capped", ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.SheddablePlus}, "CRITICAL_PLUS", "SHEDDABLE_PLUS"},
+	} {
+		var got string
+		behind := start(t, map[string]http.Handler{procedure: connect.NewUnaryHandler(procedure,
+			func(ctx context.Context, req *connect.Request[message]) (*connect.Response[message], error) {
+				got = req.Header().Get(headerCriticality)
+				return echo(ctx, req)
+			})})
+		below := connect.NewClient[message, message](behind.Client(), behind.URL+procedure, connect.WithInterceptors(newClient(t, ClientConfig{})))
+		proxy := start(t, map[string]http.Handler{procedure: connect.NewUnaryHandler(procedure, below.CallUnary,
+			connect.WithInterceptors(newServer(t, ServerConfig{}, ingress.Config{Trust: row.trust})))})
+		req := connect.NewRequest(wrapperspb.String("x"))
+		req.Header().Set(headerCriticality, row.label)
+		if _, err := connect.NewClient[message, message](proxy.Client(), proxy.URL+procedure).CallUnary(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+		if got != row.want {
+			t.Errorf("%s: the service behind the proxy gets %q, want %q", row.name, got, row.want)
+		}
+	}
+}
+
 // baggageOf returns the baggage that handlers find in a call and in a stream with a label and a baggage, by protocol.
 func baggageOf(t *testing.T, trust ingress.Trust, label, baggage string) map[string]string {
 	t.Helper()

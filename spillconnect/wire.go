@@ -40,28 +40,25 @@ func label(h http.Header, c spillway.Criticality, labelled bool, number int, ext
 	if external {
 		h.Del(headerCriticality)
 		if values := h[headerBaggage]; claims.HasBaggage(values) {
-			claims.PutBaggage(h, headerBaggage, claims.RemoveBaggage(values))
+			claims.Put(h, headerBaggage, claims.RemoveBaggage(values))
 		}
 		return
 	}
 	if labelled && c.Valid() && h.Get(headerCriticality) == "" {
 		h.Set(headerCriticality, c.String())
-		claims.PutBaggage(h, headerBaggage, claims.SetBaggage(h[headerBaggage], c))
+		claims.Put(h, headerBaggage, claims.SetBaggage(h[headerBaggage], c))
 	}
 	if number > 0 {
 		h.Set(headerAttempts, strconv.Itoa(number))
 	}
 }
 
-// restate has the baggage of a call that is served say what was believed of its class. A member criticality that was not
-// believed must not be passed on to services that would believe it, by handlers that pass on all baggage.
+// restate has the headers of a call that is served say what was believed of its class. A class that was not believed must not be
+// passed on to services that would believe it, by handlers that pass on the request or all baggage.
 func restate(h http.Header, class spillway.Criticality, labelled bool) {
-	values := h[headerBaggage]
-	if !claims.HasBaggage(values) {
-		return
-	}
-	if believed, changed := claims.ReplaceBaggage(values, class, labelled); changed {
-		claims.PutBaggage(h, headerBaggage, believed)
+	if label, baggage, changed := claims.Restate(h[headerCriticality], h[headerBaggage], class, labelled); changed {
+		claims.Put(h, headerCriticality, label)
+		claims.Put(h, headerBaggage, baggage)
 	}
 }
 

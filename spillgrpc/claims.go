@@ -32,7 +32,8 @@ type arrival struct {
 
 	call    spillway.Call
 	caller  ratelimit.Caller
-	baggage []string
+	label   []string // as it came
+	baggage []string // likewise
 }
 
 // judge fills in a from the call, with as much of its claims as is believed. At an edge a
@@ -48,8 +49,8 @@ func (s *Server) judge(ctx context.Context, now time.Time, method string, a *arr
 	trust := s.ingress.Trust()
 	inside := trust.Boundary == ingress.Internal
 	md := incomingOf(ctx)
-	a.baggage = md[keyBaggage]
-	said.Criticality, said.Labelled = claims.Criticality(md[keyCriticality], a.baggage)
+	a.label, a.baggage = md[keyCriticality], md[keyBaggage]
+	said.Criticality, said.Labelled = claims.Criticality(a.label, a.baggage)
 	if inside || a.call.Customer != "" { // else nobody wants to know
 		said.Attempt = attemptOf(md[keyAttempts])
 	}

@@ -154,8 +154,9 @@
 //
 // A handler asks [spillway.DegradationFrom] how much cheaper than usual to answer. The level
 // of a stream is set when it begins; the handler of a long stream asks
-// [ingress.Server.Degradation]. A member criticality of the baggage that was not trusted is
-// replaced or removed in the tap, so that stats handlers do not pass it on. At an internal
+// [ingress.Server.Degradation]. A class that was not trusted is replaced or removed in the metadata, so that
+// handlers which pass on all metadata, or all baggage, do not pass it on; in the baggage already in the tap, so
+// that stats handlers do not, either. At an internal
 // boundary the trailer has the share of calls that the server accepts
 // (x-request-accept-ratio). Throttles that have seen few calls start from it.
 //

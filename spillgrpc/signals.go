@@ -17,8 +17,8 @@ import (
 const keyAcceptRatio = "x-request-accept-ratio"
 
 // signal returns the context with which a call is served. Its level of degradation
-// is that of the server now, and a member criticality of the baggage says what was
-// believed: handlers that pass on all baggage must not pass on more.
+// is that of the server now, and its metadata say of the class what was
+// believed: handlers that pass on all metadata, or all baggage, must not pass on more.
 func (s *Server) signal(ctx context.Context, a *arrival) context.Context {
 	if level := s.ingress.Degradation(a.call.Criticality); level > 0 {
 		ctx = spillway.WithDegradation(ctx, level)
@@ -26,17 +26,15 @@ func (s *Server) signal(ctx context.Context, a *arrival) context.Context {
 	return restate(ctx, a)
 }
 
-// restate returns ctx with metadata whose baggage says what was believed of a call.
+// restate returns ctx with metadata that say what was believed of the class of a call.
 func restate(ctx context.Context, a *arrival) context.Context {
-	if len(a.baggage) == 0 || !claims.HasBaggage(a.baggage) {
-		return ctx
-	}
-	believed, changed := claims.ReplaceBaggage(a.baggage, a.call.Criticality, a.labelled)
+	label, baggage, changed := claims.Restate(a.label, a.baggage, a.call.Criticality, a.labelled)
 	if !changed {
 		return ctx
 	}
 	md, _ := metadata.FromIncomingContext(ctx) // a copy
-	claims.PutBaggage(md, keyBaggage, believed)
+	claims.Put(md, keyCriticality, label)
+	claims.Put(md, keyBaggage, baggage)
 	return metadata.NewIncomingContext(ctx, md)
 }
 

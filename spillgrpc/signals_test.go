@@ -82,6 +82,45 @@ func TestBaggage(t *testing.T) {
 	}
 }
 
+// A proxy passes on all metadata. It must not pass on a class that was not believed, which the Client would believe as its caller's
+// own.
+func TestLabelThatWasNotBelieved(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		trust  ingress.Trust
+		labels []string
+		want   string
+	}{
+		{"edge, raised", ingress.Trust{}, []string{"CRITICAL_PLUS"}, ""},
+		{"edge, lowered", ingress.Trust{}, []string{"SHEDDABLE"}, "SHEDDABLE"},
+		{"edge, lowered once and raised once", ingress.Trust{}, []string{"CRITICAL_PLUS", "SHEDDABLE"}, "SHEDDABLE"},
+		{"internal", ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.CriticalPlus}, []string{"CRITICAL_PLUS"}, "CRITICAL_PLUS"},
+		{"internal, capped", ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.SheddablePlus}, []string{"CRITICAL_PLUS"}, "SHEDDABLE_PLUS"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				var got string
+				behind := open(t, &service{unary: func(ctx context.Context) error {
+					got = strings.Join(metadata.ValueFromIncomingContext(ctx, keyCriticality), "|")
+					return nil
+				}})
+				cc := behind.dial(mustClient(t, ClientConfig{}).DialOptions()...)
+				proxy := open(t, &service{unary: func(ctx context.Context) error {
+					md, _ := metadata.FromIncomingContext(ctx)
+					return call(metadata.NewOutgoingContext(ctx, metadata.MD{keyCriticality: md[keyCriticality]}), cc)
+				}}, mustServer(t, ingress.Config{Trust: row.trust}, ServerConfig{}).Options()...)
+				ctx := metadata.NewOutgoingContext(t.Context(), metadata.MD{keyCriticality: row.labels})
+				if err := call(ctx, proxy.dial()); err != nil {
+					t.Fatal(err)
+				}
+				if got != row.want {
+					t.Errorf("the service behind the proxy gets %q, want %q", got, row.want)
+				}
+			})
+		})
+	}
+}
+
 // overload makes a server know how it stands with calls of a class.
 func overload(t *testing.T, s *ingress.Server, c spillway.Criticality) {
 	t.Helper()

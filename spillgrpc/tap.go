@@ -35,6 +35,7 @@ func (s *Server) Tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	now := s.clock.Now()
 	var a arrival
 	s.judge(ctx, now, info.FullMethodName, &a)
+	a.label = nil          // the interceptors judge by it again, and restate it
 	ctx = restate(ctx, &a) // before stats handlers read the baggage
 	if !looks {
 		return ctx, nil

@@ -75,7 +75,7 @@ func dress(ctx context.Context, number int, external bool) context.Context {
 	}
 	delete(md, keyAttempts)
 	if newBaggage {
-		claims.PutBaggage(md, keyBaggage, baggage)
+		claims.Put(md, keyBaggage, baggage)
 	}
 	switch {
 	case external:

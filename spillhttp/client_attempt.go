@@ -46,7 +46,7 @@ func (x *exchange) prepare(req *http.Request, a *egress.Attempt) (t *attempt, er
 		x.setHeaders(t, &wants)
 	}
 	if changes {
-		claims.PutBaggage(t.request.Header, headerBaggage, baggage)
+		claims.Put(t.request.Header, headerBaggage, baggage)
 	}
 	if again {
 		t.request.Body, err = req.GetBody()

@@ -109,9 +109,9 @@
 // inherit both. If a request has no label, and [HandlerConfig.Classify] sets none, its context
 // has no label either.
 //
-// A member criticality of the baggage that was not trusted is replaced or removed, so that a
-// handler which passes baggage on does not pass on an untrusted class. Code that reads baggage
-// must run behind the Handler.
+// A class that was not trusted is replaced or removed in X-Request-Criticality and in the baggage, so
+// that a handler which passes all headers on, such as a reverse proxy, or all baggage, does not pass on
+// an untrusted class. Code that reads either must run behind the Handler.
 //
 // # Degradation
 //

@@ -21,8 +21,9 @@ type arrival struct {
 	caller   ratelimit.Caller
 	labelled bool // the calls that it causes are to be
 	level    spillway.DegradationLevel
-	baggage  []string
-	claimed  bool // an untrusted client set its deadline
+	label    []string // as it came
+	baggage  []string // likewise
+	claimed  bool     // an untrusted client set its deadline
 }
 
 // judge fills in a from the request, with the claims that are trusted, and returns all its claims.
@@ -32,7 +33,7 @@ func (h *Handler) judge(now time.Time, r *http.Request, a *arrival) (said ingres
 	said.Identity = h.identity(r)
 	f := fieldsOf(r, a.counts(trust))
 	f.read(&said)
-	a.baggage = f[claimBaggage]
+	a.label, a.baggage = f[claimCriticality], f[claimBaggage]
 	a.believe(now, trust, &said)
 	return said
 }

@@ -92,18 +92,16 @@ func (h *heir) leave(now time.Time, r *http.Request) error {
 	return h.end(now)
 }
 
-// restated returns the header with which r is to be served, whose baggage says what
-// was believed, or nil if it already does. A member criticality that was not believed must not
-// be passed on to services that would believe it, by handlers that pass on all baggage.
+// restated returns the header with which r is to be served, which says what was believed of its class,
+// or nil if it already does. A class that was not believed must not be passed on to services that would
+// believe it, by handlers that pass on all headers or all baggage.
 func restated(r *http.Request, a *arrival) http.Header {
-	if len(a.baggage) == 0 || !claims.HasBaggage(a.baggage) {
-		return nil
-	}
-	believed, changed := claims.ReplaceBaggage(a.baggage, a.call.Criticality, a.labelled)
+	label, baggage, changed := claims.Restate(a.label, a.baggage, a.call.Criticality, a.labelled)
 	if !changed {
 		return nil
 	}
 	h := maps.Clone(r.Header)
-	claims.PutBaggage(h, headerBaggage, believed)
+	claims.Put(h, headerCriticality, label)
+	claims.Put(h, headerBaggage, baggage)
 	return h
 }

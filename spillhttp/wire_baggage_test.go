@@ -3,6 +3,8 @@ package spillhttp
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -84,6 +86,39 @@ func TestBaggageThatWasNotBelieved(t *testing.T) {
 		}
 		if now := r.Header.Get("Baggage"); now != row.baggage {
 			t.Errorf("%s: the server's own request became %.80q", row.name, now)
+		}
+	}
+}
+
+// A reverse proxy passes on all headers. It must not pass on a class that was not believed, which the Transport would believe as its
+// caller's own.
+func TestLabelThatWasNotBelieved(t *testing.T) {
+	capped := ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.SheddablePlus}
+	for _, row := range []struct {
+		name   string
+		trust  ingress.Trust
+		labels []string
+		wants  string
+	}{
+		{"edge, raised", ingress.Trust{}, []string{"CRITICAL_PLUS"}, ""},
+		{"edge, lowered", ingress.Trust{}, []string{"SHEDDABLE"}, "SHEDDABLE"},
+		{"edge, lowered once and raised once", ingress.Trust{}, []string{"CRITICAL_PLUS", "SHEDDABLE"}, "SHEDDABLE"},
+		{"edge, no class", ingress.Trust{}, []string{"URGENT"}, ""},
+		{"internal", internal.Trust, []string{"CRITICAL_PLUS"}, "CRITICAL_PLUS"},
+		{"internal, capped", capped, []string{"CRITICAL_PLUS"}, "SHEDDABLE_PLUS"},
+	} {
+		var got []string
+		below := inProcess(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header[headerCriticality] }))
+		proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "below"})
+		proxy.Transport = mustTransport(t, TransportConfig{Base: below})
+		r := incoming(t)
+		r.Header[headerCriticality] = row.labels
+		mustHandler(t, proxy, ingress.Config{Trust: row.trust}, HandlerConfig{}).ServeHTTP(httptest.NewRecorder(), r)
+		if strings.Join(got, "|") != row.wants {
+			t.Errorf("%s: the service behind the proxy gets %q, want %q", row.name, got, row.wants)
+		}
+		if now := r.Header[headerCriticality]; !slices.Equal(now, row.labels) {
+			t.Errorf("%s: the server's own request has %q", row.name, now)
 		}
 	}
 }

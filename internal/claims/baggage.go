@@ -81,8 +81,8 @@ func ReplaceBaggage(values []string, class spillway.Criticality, labelled bool) 
 	return replaced, !same
 }
 
-// PutBaggage makes values the baggage of a header or of metadata, under the given key.
-func PutBaggage(header map[string][]string, key string, values []string) {
+// Put sets the values of a field of a header, or of metadata, and removes the field if there are none.
+func Put(header map[string][]string, key string, values []string) {
 	if len(values) == 0 {
 		delete(header, key)
 	} else {

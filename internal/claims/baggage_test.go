@@ -79,7 +79,7 @@ func TestReplaceBaggage(t *testing.T) {
 		for labelled, want := range map[bool][]string{true: row.set, false: row.removed} {
 			got, changed := ReplaceBaggage(row.values, spillway.Sheddable, labelled)
 			header := map[string][]string{"baggage": row.values}
-			PutBaggage(header, "baggage", got)
+			Put(header, "baggage", got)
 			_, there := header["baggage"]
 			if !slices.Equal(got, want) || changed == slices.Equal(row.values, want) || there != (len(want) > 0) || !slices.Equal(header["baggage"], want) {
 				t.Errorf("%.40q, labelled %v: %.40q, changed %v, in %.80v", row.values, labelled, got, changed, header)
