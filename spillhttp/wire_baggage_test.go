@@ -90,37 +90,55 @@ func TestBaggageThatWasNotBelieved(t *testing.T) {
 	}
 }
 
-// A reverse proxy passes on all headers. It must not pass on a class that was not believed, which the Transport would believe as its
-// caller's own.
+// A reverse proxy passes on all headers: a class that was not believed must not be among them, whether what sends them knows
+// of classes or not.
 func TestLabelThatWasNotBelieved(t *testing.T) {
 	capped := ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.SheddablePlus}
 	for _, row := range []struct {
-		name   string
-		trust  ingress.Trust
-		labels []string
-		wants  string
+		name         string
+		trust        ingress.Trust
+		labels, want []string
 	}{
-		{"edge, raised", ingress.Trust{}, []string{"CRITICAL_PLUS"}, ""},
-		{"edge, lowered", ingress.Trust{}, []string{"SHEDDABLE"}, "SHEDDABLE"},
-		{"edge, lowered once and raised once", ingress.Trust{}, []string{"CRITICAL_PLUS", "SHEDDABLE"}, "SHEDDABLE"},
-		{"edge, no class", ingress.Trust{}, []string{"URGENT"}, ""},
-		{"internal", internal.Trust, []string{"CRITICAL_PLUS"}, "CRITICAL_PLUS"},
-		{"internal, capped", capped, []string{"CRITICAL_PLUS"}, "SHEDDABLE_PLUS"},
+		{"edge, raised", ingress.Trust{}, []string{"CRITICAL_PLUS"}, nil},
+		{"edge, the default", ingress.Trust{}, []string{"CRITICAL"}, nil},
+		{"edge, lowered", ingress.Trust{}, []string{"sheddable"}, []string{"sheddable"}},
+		{"edge, raised once and lowered once", ingress.Trust{}, []string{"CRITICAL_PLUS", "SHEDDABLE"}, []string{"SHEDDABLE"}},
+		{"edge, no class", ingress.Trust{}, []string{"URGENT"}, nil},
+		{"edge, without", ingress.Trust{}, nil, nil},
+		{"internal", internal.Trust, []string{"CRITICAL_PLUS"}, []string{"CRITICAL_PLUS"}},
+		{"internal, capped", capped, []string{"CRITICAL_PLUS"}, []string{"SHEDDABLE_PLUS"}},
 	} {
-		var got []string
-		below := inProcess(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header[headerCriticality] }))
-		proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "below"})
-		proxy.Transport = mustTransport(t, TransportConfig{Base: below})
-		r := incoming(t)
-		r.Header[headerCriticality] = row.labels
-		mustHandler(t, proxy, ingress.Config{Trust: row.trust}, HandlerConfig{}).ServeHTTP(httptest.NewRecorder(), r)
-		if strings.Join(got, "|") != row.wants {
-			t.Errorf("%s: the service behind the proxy gets %q, want %q", row.name, got, row.wants)
-		}
-		if now := r.Header[headerCriticality]; !slices.Equal(now, row.labels) {
-			t.Errorf("%s: the server's own request has %q", row.name, now)
+		for _, knows := range []bool{false, true} {
+			r := incoming(t)
+			for _, label := range row.labels {
+				r.Header.Add(headerCriticality, label)
+			}
+			if got := passedOn(t, row.trust, knows, r).Values(headerCriticality); !slices.Equal(got, row.want) {
+				t.Errorf("%s, sent by a Transport: %v: %q, want %q", row.name, knows, got, row.want)
+			}
+			if now := r.Header.Values(headerCriticality); !slices.Equal(now, row.labels) {
+				t.Errorf("%s: the server's own request became %q", row.name, now)
+			}
 		}
 	}
+}
+
+// passedOn returns the headers with which a reverse proxy behind a Handler passes r on, by a Transport or without one.
+func passedOn(t *testing.T, trust ingress.Trust, byTransport bool, r *http.Request) (sent http.Header) {
+	t.Helper()
+	var base http.RoundTripper = baseFunc(func(req *http.Request) (*http.Response, error) {
+		sent = req.Header
+		return answer(req, http.StatusOK, ""), nil
+	})
+	if byTransport {
+		base = mustTransport(t, TransportConfig{Base: base})
+	}
+	proxy := &httputil.ReverseProxy{
+		Transport: base,
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: "service.example"}) },
+	}
+	mustHandler(t, proxy, ingress.Config{Trust: trust}, HandlerConfig{}).ServeHTTP(httptest.NewRecorder(), r)
+	return sent
 }
 
 // Thousands of handlers ask for the level at once, and get that of their class.
