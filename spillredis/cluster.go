@@ -3,6 +3,7 @@ package spillredis
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -52,4 +53,52 @@ func reveal(err error) error {
 		return e.err
 	}
 	return err
+}
+
+// A nodeCmd is a command of a pipeline for one node. go-redis repeats such a pipeline as a whole if its
+// connection breaks, or if its first command was rejected. Before it does, it asks the commands whether one
+// of them must not be repeated, and then follows redirections only.
+type nodeCmd struct {
+	redis.Cmder
+
+	all      []redis.Cmder // the pipeline, for its first command
+	answered bool
+	err      error
+}
+
+// onNode returns the commands of a pipeline with writes. Transactions are executed as a whole or not at all.
+// Of commands that go-redis prepares for a connection it needs to know the type.
+func onNode(cmds []redis.Cmder) []redis.Cmder {
+	if slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return cmd.Name() == "multi" || cmd.Name() == "himport" }) {
+		return cmds
+	}
+	own := make([]redis.Cmder, len(cmds))
+	for i, cmd := range cmds {
+		if c, ok := cmd.(*nodeCmd); ok { // it was redirected
+			cmd = c.Cmder
+		}
+		own[i] = &nodeCmd{Cmder: cmd}
+	}
+	own[0].(*nodeCmd).all = own //nolint:forcetypeassert // as made above
+	return own
+}
+
+// SetErr implements [redis.Cmder]: go-redis calls it with each answer.
+func (c *nodeCmd) SetErr(err error) {
+	c.answered, c.err = true, err
+	c.Cmder.SetErr(err)
+}
+
+// Err implements [redis.Cmder]. That of the command may wait for the end of the call.
+func (c *nodeCmd) Err() error { return c.err }
+
+// NoRetry implements [redis.Cmder].
+func (c *nodeCmd) NoRetry() bool {
+	return c.Cmder.NoRetry() || slices.ContainsFunc(c.all, func(cmd redis.Cmder) bool { return cmd.(*nodeCmd).executed() }) //nolint:forcetypeassert // as made
+}
+
+// executed reports whether the command may have been executed, or will be where it was redirected to.
+func (c *nodeCmd) executed() bool {
+	_, rejected := errors.AsType[redis.Error](c.err)
+	return !c.answered || success(c.err) || !rejected || !Classify(c.err).Retryable(false)
 }

@@ -17,7 +17,8 @@
 //
 // In a cluster each node has its own throttle and in-flight limit, and all share the
 // budget. go-redis follows MOVED and ASK, at most MaxRedirects times. Each redirection is an
-// attempt at the next node, which passes its policies. go-redis does not repeat other errors.
+// attempt at the next node, which passes its policies. go-redis does not repeat other errors, except for
+// pipelines that only read, or of which a node has executed nothing: those it repeats MaxRedirects times.
 //
 // # What an answer means
 //

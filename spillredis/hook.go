@@ -64,11 +64,15 @@ func (h *hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 		}
 		call := spillway.Call{Key: "pipeline", Kind: kindOf(cmds)}
 		p := pipeline{cmds: cmds}
-		err := h.do(ctx, call, ctx.Value(clustered{}) == nil && !p.noRetry(), func(ctx context.Context, retry bool) error {
+		inCluster := ctx.Value(clustered{}) != nil
+		if inCluster && call.Kind == spillway.KindWrite && ctx.Value(idempotentKey{}) == nil {
+			p.cmds = onNode(cmds)
+		}
+		err := h.do(ctx, call, !inCluster && !p.noRetry(), func(ctx context.Context, retry bool) error {
 			if retry {
 				p.reset()
 			}
-			return p.judge(next(ctx, cmds))
+			return p.judge(next(ctx, p.cmds))
 		})
 		if errors.Is(err, spillway.ErrRejected) {
 			p.fail(err)
