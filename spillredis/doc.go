@@ -44,7 +44,7 @@
 // A command is in flight until its answer has arrived. A pipeline or transaction is one
 // request with one place in flight; it is repeated only if none of its commands was executed,
 // or if its connection broke and all of them only read. Commands that wait for other clients (BLPOP and similar, XREAD
-// with BLOCK, WAIT) give their place back when they are sent: PoolSize bounds them. A caller
+// with BLOCK, WAIT), and pipelines with one of them, give their place back when they are sent: PoolSize bounds them. A caller
 // that stops waiting says nothing about the server. Subscriptions have connections of their
 // own in go-redis and pass no policy.
 //

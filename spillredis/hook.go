@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -62,7 +63,7 @@ func (h *hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 		if ctx.Value(under{}) != nil {
 			return next(ctx, cmds)
 		}
-		call := spillway.Call{Key: "pipeline", Kind: kindOf(cmds)}
+		call := spillway.Call{Key: "pipeline", Kind: kindOf(cmds), LongPoll: anyWaits(cmds)}
 		p := pipeline{cmds: cmds}
 		inCluster := ctx.Value(clustered{}) != nil
 		if inCluster && call.Kind == spillway.KindWrite && ctx.Value(idempotentKey{}) == nil {
@@ -138,6 +139,11 @@ func waits(cmd redis.Cmder) bool {
 		word, _ := args[i].(string)
 		return word
 	})
+}
+
+// anyWaits reports whether one of the commands of a pipeline may wait. In a transaction none does.
+func anyWaits(cmds []redis.Cmder) bool {
+	return slices.ContainsFunc(cmds, waits) && !slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return cmd.Name() == "multi" })
 }
 
 // kindOf returns Read if all commands only read.

@@ -43,6 +43,39 @@ func TestBlocking(t *testing.T) {
 	})
 }
 
+// Neither has a pipeline with a command that waits: WAIT is for the writes before it on the same
+// connection. Inside a transaction nothing waits.
+func TestBlockingPipeline(t *testing.T) {
+	for _, transaction := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			held := make(chan struct{})
+			_, client, pool := start(t, egress.Config{}, func(args []string) string {
+				if args[0] == "wait" || args[0] == "exec" {
+					<-held
+				}
+				return ":1\r\n"
+			})
+			pipe := client.Pipeline()
+			if transaction {
+				pipe = client.TxPipeline()
+			}
+			pipe.Incr(t.Context(), "k")
+			pipe.Do(t.Context(), "wait", 1, 60_000)
+			done := make(chan error)
+			go func() { _, err := pipe.Exec(t.Context()); done <- err }()
+			synctest.Wait()
+			if s := pool.Stats(time.Now())["127.0.0.1:6379"]; (s.Inflight.InFlight != 0) != transaction {
+				t.Errorf("transaction %v: %d in flight", transaction, s.Inflight.InFlight)
+			}
+			close(held)
+			if err := <-done; err != nil && !transaction {
+				t.Error(err)
+			}
+			_ = client.Close()
+		})
+	}
+}
+
 // The handshake of a connection takes no second place in flight.
 func TestHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
