@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
 )
@@ -113,6 +115,41 @@ func TestOpenerLeaves(t *testing.T) {
 		client.idle(t)
 		end(client)
 	})
+}
+
+// A server that has no time for new connections: each takes as long to open as it may. That is no other
+// caller's leaving: each attempt opens one, and the throttle learns of it.
+func TestOpeningTimesOut(t *testing.T) {
+	for name, hang := range map[string]func(s *server){
+		"dial":      func(s *server) { s.slow.Store(int64(time.Hour)) },
+		"handshake": func(s *server) { s.mute.Store(true) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &server{seen: make(map[string]int), answer: func(string, []string) string { return "" }} // the connection ends
+			client := s.client(t, egress.Config{}, rueidis.ClientOption{
+				InitAddress: []string{address}, ForceSingleClient: true, PipelineMultiplex: -1, // one connection
+			})
+			_ = client.set(t.Context(), "k")
+			hang(s)
+			dials := func() int {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				return s.dials
+			}
+			before, begun := dials(), time.Now()
+			if err := client.set(t.Context(), "k"); err == nil {
+				t.Errorf("%s: no error", name)
+			}
+			if n, took := dials()-before, time.Since(begun); n > 3 || took > 20*time.Second {
+				t.Errorf("%s: %d connections for one command, which took %v", name, n, took)
+			}
+			if s := client.Stats()[address].Throttle[spillway.Critical.Index()]; s.Requests == s.Accepts {
+				t.Errorf("%s: the throttle has %v requests and %v accepts", name, s.Requests, s.Accepts)
+			}
+			client.idle(t)
+			end(client)
+		})
+	}
 }
 
 // One slow command holds up all commands behind it on its connection, so that they miss their

@@ -15,7 +15,7 @@ import (
 // load: it informs no policy, and it is returned also while the policies reject commands.
 func (c *Client) DoCache(ctx context.Context, cmd rueidis.Cacheable, ttl time.Duration) (r rueidis.RedisResult) {
 	cmd.Pin()
-	err := do(ctx, c.policies(cmd.Slot()), cached(cmd.Commands()[0]), func(ctx context.Context) error {
+	err := c.do(ctx, c.policies(cmd.Slot()), cached(cmd.Commands()[0]), func(ctx context.Context) error {
 		r = c.Client.DoCache(ctx, cmd, ttl)
 		if r.IsCacheHit() {
 			return errCached
@@ -39,7 +39,7 @@ func (c *Client) DoMultiCache(ctx context.Context, multi ...rueidis.CacheableTTL
 			x.Cmd.Pin()
 		}
 		var all []rueidis.RedisResult
-		err := do(ctx, to, cached("pipeline"), func(ctx context.Context) error {
+		err := c.do(ctx, to, cached("pipeline"), func(ctx context.Context) error {
 			all = c.Client.DoMultiCache(ctx, some...)
 			if hits(all) == len(all) {
 				return errCached

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -85,6 +86,13 @@ const maxOthers = 10
 func anotherLeft(ctx context.Context, err error) bool {
 	return (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) && !expired(ctx)
 }
+
+// late is the error of a connection that was not open in time.
+type late struct{ error }
+
+var errLate = &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
+
+func (late) Unwrap() error { return errLate }
 
 // expired reports whether the deadline of ctx has passed. A connection with the same deadline
 // may notice it before ctx does.

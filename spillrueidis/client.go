@@ -19,8 +19,9 @@ type Client struct {
 	rueidis.Client
 
 	pool    *egress.Pool
-	shards  *shards // of a cluster, else nil
-	backend string  // of commands that no shard is known for
+	shards  *shards       // of a cluster, else nil
+	backend string        // of commands that no shard is known for
+	opensIn time.Duration // at most: a connection
 }
 
 var _ rueidis.Client = (*Client)(nil)
@@ -44,7 +45,7 @@ func (c *Client) Close() {
 // the policies rejected the command.
 func (c *Client) Do(ctx context.Context, cmd rueidis.Completed) (r rueidis.RedisResult) {
 	cmd.Pin() // for a retry
-	err := do(ctx, c.policies(cmd.Slot()), callOf([]rueidis.Completed{cmd}), func(ctx context.Context) error {
+	err := c.do(ctx, c.policies(cmd.Slot()), callOf([]rueidis.Completed{cmd}), func(ctx context.Context) error {
 		r = c.Client.Do(ctx, cmd)
 		return r.Error()
 	})
@@ -59,7 +60,7 @@ func (c *Client) DoMulti(ctx context.Context, multi ...rueidis.Completed) []ruei
 		for _, cmd := range some {
 			cmd.Pin()
 		}
-		return batch(ctx, to, callOf(some), len(some), func(ctx context.Context) []rueidis.RedisResult {
+		return c.batch(ctx, to, callOf(some), len(some), func(ctx context.Context) []rueidis.RedisResult {
 			return c.Client.DoMulti(ctx, some...)
 		})
 	})
@@ -69,7 +70,7 @@ func (c *Client) DoMulti(ctx context.Context, multi ...rueidis.Completed) []ruei
 // has subscribed. When it loses its connection it subscribes again, under the rules for retries.
 func (c *Client) Receive(ctx context.Context, subscribe rueidis.Completed, fn func(rueidis.PubSubMessage)) error {
 	subscribe.Pin()
-	return plain(do(ctx, c.policies(subscribe.Slot()), subscription(subscribe), func(ctx context.Context) error {
+	return plain(c.do(ctx, c.policies(subscribe.Slot()), subscription(subscribe), func(ctx context.Context) error {
 		return c.Client.Receive(ctx, subscribe, fn)
 	}))
 }
@@ -93,7 +94,7 @@ func (c *Client) DoMultiStream(ctx context.Context, multi ...rueidis.Completed) 
 	for _, cmd := range multi {
 		cmd.Pin()
 	}
-	err := do(ctx, c.policies(slotOf(multi)), callOf(multi), func(ctx context.Context) error {
+	err := c.do(ctx, c.policies(slotOf(multi)), callOf(multi), func(ctx context.Context) error {
 		s = c.Client.DoMultiStream(ctx, multi...)
 		return s.Error()
 	})
@@ -107,25 +108,25 @@ func (c *Client) DoMultiStream(ctx context.Context, multi ...rueidis.Completed) 
 func (c *Client) Nodes() map[string]rueidis.Client {
 	all := c.Client.Nodes()
 	for address, node := range all {
-		all[address] = &Client{Client: node, pool: c.pool, backend: address}
+		all[address] = &Client{Client: node, pool: c.pool, backend: address, opensIn: c.opensIn}
 	}
 	return all
 }
 
 // do makes one call.
-func do(ctx context.Context, to *egress.Client, call spillway.Call, send func(context.Context) error) error {
+func (c *Client) do(ctx context.Context, to *egress.Client, call spillway.Call, send func(context.Context) error) error {
 	err := to.Do(ctx, call, func(ctx context.Context, a *egress.Attempt) error {
 		if call.LongPoll {
 			// From here on the command waits for other clients, which is no load.
 			place := a.Hold()
 			place.Settle(a.Start, spillway.OutcomeAbandoned)
 		}
-		err := send(ctx)
+		err := c.timed(ctx, send)
 		for range maxOthers {
 			if !anotherLeft(ctx, err) {
 				break
 			}
-			err = send(ctx) // at no one's expense: nothing was sent
+			err = c.timed(ctx, send) // at no one's expense: nothing was sent
 		}
 		if success(err) {
 			return nil
@@ -145,11 +146,25 @@ func do(ctx context.Context, to *egress.Client, call spillway.Call, send func(co
 	return err
 }
 
+// timed calls send. A connection that has taken as long to open as it may ends with the error of a context,
+// as if the caller who opens it had left. So what has lasted that long was a timeout.
+func (c *Client) timed(ctx context.Context, send func(context.Context) error) error {
+	begun := time.Now()
+	err := send(ctx)
+	if !anotherLeft(ctx, err) || time.Since(begun) < c.opensIn {
+		return err
+	}
+	if some, ok := err.(*partly); ok { //nolint:errorlint // judge returns it so
+		return &partly{error: late{some.error}}
+	}
+	return late{err}
+}
+
 // batch makes one call of n commands.
-func batch(
+func (c *Client) batch(
 	ctx context.Context, to *egress.Client, call spillway.Call, n int, send func(context.Context) []rueidis.RedisResult,
 ) (all []rueidis.RedisResult) {
-	err := do(ctx, to, call, func(ctx context.Context) error {
+	err := c.do(ctx, to, call, func(ctx context.Context) error {
 		all = send(ctx)
 		return judge(all)
 	})

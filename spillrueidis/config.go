@@ -47,7 +47,10 @@ func NewClient(opt rueidis.ClientOption, c egress.Config) (*Client, error) {
 	if inner == nil {
 		return nil, fmt.Errorf("spillrueidis: %w", err)
 	}
-	client := &Client{Client: inner, pool: pool, backend: backendOf(&opt)}
+	client := &Client{Client: inner, pool: pool, backend: backendOf(&opt), opensIn: opt.Dialer.Timeout}
+	if client.opensIn <= 0 {
+		client.opensIn = rueidis.DefaultDialTimeout // for the handshake too
+	}
 	if inner.Mode() == rueidis.ClientModeCluster {
 		client.shards = newShards(inner)
 	}

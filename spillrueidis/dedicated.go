@@ -61,7 +61,7 @@ func (d *dedicated) Receive(ctx context.Context, subscribe rueidis.Completed, fn
 
 // once makes a call that is not repeated.
 func (d *dedicated) once(ctx context.Context, slot uint16, call spillway.Call, send func(context.Context) error) error {
-	return do(ctx, d.client.policies(slot), call, func(ctx context.Context) error {
+	return d.client.do(ctx, d.client.policies(slot), call, func(ctx context.Context) error {
 		err := send(ctx)
 		if _, ok := err.(*partly); ok || success(err) { //nolint:errorlint // judge returns it so
 			return err

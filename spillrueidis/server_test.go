@@ -29,12 +29,16 @@ type server struct {
 	seen  map[string]int // by node and command
 	dials int
 	slow  atomic.Int64 // how long a dial takes
+	mute  atomic.Bool  // it answers no HELLO
 }
 
-func (s *server) dial(ctx context.Context, node string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+// dial takes as long as the Dialer allows, as a [tls.Dialer] does.
+func (s *server) dial(ctx context.Context, node string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 	s.mu.Lock()
 	s.dials++
 	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
+	defer cancel()
 	select {
 	case <-time.After(time.Duration(s.slow.Load())):
 	case <-ctx.Done():
@@ -56,6 +60,9 @@ func (s *server) serve(node string, conn net.Conn) {
 		var answer string
 		switch args[0] {
 		case "HELLO":
+			if s.mute.Load() {
+				continue
+			}
 			answer = "%1\r\n$5\r\nproto\r\n:3\r\n"
 		case "CLIENT", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE", "DISCARD":
 			answer = "+OK\r\n"
