@@ -25,6 +25,7 @@ type conn struct {
 	pool      *pool
 	tx        *tx  // under way, or nil
 	leaving   bool // the connection goes to a caller that waits, when this conn is closed
+	unclean   bool // a transaction may be open on it still
 }
 
 var (
@@ -104,10 +105,22 @@ func (c *conn) ResetSession(ctx context.Context) error {
 // back.
 func (c *conn) IsValid() bool { return c.works() && c.pool.put(c) }
 
-// works reports whether the driver calls the connection valid.
+// works reports whether the driver calls the connection valid, and another caller may have it.
 func (c *conn) works() bool {
+	if c.unclean {
+		return false
+	}
 	v, ok := c.Conn.(driver.Validator)
 	return !ok || v.IsValid()
+}
+
+// cleans reports whether the driver resets connections before their next use and says whether it could. If
+// not, database/sql closes the connection of a transaction whose context has ended. Here it cannot tell, as
+// a conn has both methods.
+func cleans(c driver.Conn) bool {
+	_, resets := c.(driver.SessionResetter)
+	_, validates := c.(driver.Validator)
+	return resets && validates
 }
 
 // CheckNamedValue implements [driver.NamedValueChecker].

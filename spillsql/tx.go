@@ -80,9 +80,11 @@ func (t *tx) Commit() error {
 	return t.end(t.note(t.ctx, t.Tx.Commit()))
 }
 
-// Rollback implements [driver.Tx].
+// Rollback implements [driver.Tx]. database/sql calls it when the context has ended, whatever the
+// connection does at that moment.
 func (t *tx) Rollback() error {
 	defer t.abandon() // if the driver panics
+	t.conn.unclean = t.ctx.Err() != nil && !cleans(t.conn.Conn)
 	return t.end(t.Tx.Rollback())
 }
 
