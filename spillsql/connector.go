@@ -166,15 +166,31 @@ func (c *Connector) connect(ctx context.Context) (driver.Conn, error) {
 	}
 }
 
-// openUntil returns a context that ends after openFor, or at the deadline of ctx if that is later.
+// openUntil returns a context that ends with ctx, but not before openFor has passed.
 func openUntil(ctx context.Context) (context.Context, context.CancelFunc) {
-	until := time.Now().Add(openFor)
-	if d, ok := ctx.Deadline(); !ok {
-		return context.WithCancel(context.WithoutCancel(ctx))
-	} else if d.After(until) {
-		until = d
+	least := time.Now().Add(openFor)
+	until, end := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		rest := time.NewTimer(time.Until(least))
+		defer rest.Stop()
+		select {
+		case <-rest.C:
+			end()
+		case <-until.Done():
+		}
+	})
+	cancel := func() {
+		stop()
+		end()
 	}
-	return context.WithDeadline(context.WithoutCancel(ctx), until)
+	if d, ok := ctx.Deadline(); ok { // drivers divide the time that they have
+		if d.Before(least) {
+			d = least
+		}
+		timed, endTimed := context.WithDeadline(until, d)
+		return timed, func() { endTimed(); cancel() }
+	}
+	return until, cancel
 }
 
 // reset prepares a connection for its next user, as database/sql does with idle

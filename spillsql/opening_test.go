@@ -301,3 +301,38 @@ func TestOpenedForNone(t *testing.T) {
 		}
 	})
 }
+
+// A caller leaves without a deadline, or long before it, while the server answers nothing. What was
+// opened for it ends, so that its place is free; a caller that stays may wait.
+func TestOpenedForOneThatLeaves(t *testing.T) {
+	for _, deadline := range []time.Duration{0, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			d := &door{answers: 5 * openFor}
+			d.sent = make(map[string]int)
+			c, err := NewConnector(d, Config{MaxConns: 5})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, leaves := range []time.Duration{10 * time.Millisecond, 2 * openFor} {
+				ctx, cancel := context.WithCancel(t.Context())
+				if deadline > 0 {
+					ctx, cancel = context.WithTimeout(ctx, deadline)
+				}
+				time.AfterFunc(leaves, cancel)
+				if _, err := c.Connect(ctx); !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+				time.Sleep(max(0, openFor-leaves))
+				synctest.Wait()
+				if s := c.Stats(); s.Open != 0 {
+					t.Errorf("a caller with %v left after %v: %+v", deadline, leaves, s)
+				}
+			}
+			conn, err := c.Connect(t.Context())
+			if err != nil {
+				t.Fatal("a caller that stays:", err)
+			}
+			_ = conn.Close() // of a fake
+		})
+	}
+}
