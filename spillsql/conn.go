@@ -23,9 +23,10 @@ type conn struct {
 	*physical // nil after it has changed hands, or was closed
 	gate      *gate
 	pool      *pool
-	tx        *tx  // under way, or nil
-	leaving   bool // the connection goes to a caller that waits, when this conn is closed
-	unclean   bool // a transaction may be open on it still
+	prepares  map[*stmt]struct{} // what is prepared on it
+	tx        *tx                // under way, or nil
+	leaving   bool               // the connection goes to a caller that waits, when this conn is closed
+	unclean   bool               // a transaction may be open on it still
 }
 
 var (

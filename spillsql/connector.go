@@ -196,6 +196,7 @@ func openUntil(ctx context.Context) (context.Context, context.CancelFunc) {
 // reset prepares a connection for its next user, as database/sql does with idle
 // connections, and reports whether it is good.
 func (p *physical) reset(ctx context.Context) bool {
+	p.adopt()
 	if r, ok := p.Conn.(driver.SessionResetter); ok {
 		return !unsent(r.ResetSession(ctx))
 	}

@@ -30,6 +30,7 @@ type pool struct {
 type physical struct {
 	driver.Conn
 	stmts map[string]driver.Stmt // prepared, and in use by nobody
+	left  []*stmt                // prepared by a former user, who had not closed them when it changed hands
 }
 
 // acquire returns a connection that has changed hands, or nil for the right to open one.
@@ -39,8 +40,7 @@ func (p *pool) acquire(ctx context.Context, class spillway.Criticality) (*physic
 	if n := len(p.idle); n > 0 { // returned since database/sql looked
 		c := p.idle[n-1]
 		p.idle = p.idle[:n-1]
-		taken := c.physical
-		c.physical = nil
+		taken := c.part()
 		p.mu.Unlock()
 		return taken, nil
 	}
@@ -159,6 +159,39 @@ func (p *pool) put(c *conn) bool {
 	return true
 }
 
+// part takes the connection from c, with what is prepared on it. The lock is held.
+func (c *conn) part() *physical {
+	taken := c.physical
+	for s := range c.prepares {
+		taken.left = append(taken.left, s)
+	}
+	c.physical, c.prepares = nil, nil
+	return taken
+}
+
+// hold keeps callers from taking the connection of c while its statement s is being closed. It reports
+// whether c has one, and whether c was idle: then the caller ends that with rest.
+func (p *pool) hold(c *conn, s *stmt) (has, idle bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(c.prepares, s)
+	idle = p.forget(c)
+	return c.physical != nil, idle
+}
+
+// rest takes in that c is idle again. If a caller waits by now, it gets the connection.
+func (p *pool) rest(c *conn) {
+	p.mu.Lock()
+	if p.queue.length == 0 {
+		p.idle = append(p.idle, c)
+		p.mu.Unlock()
+		return
+	}
+	taken := c.part()
+	p.mu.Unlock()
+	p.pass(taken)
+}
+
 // take takes in that database/sql uses c again, and reports whether it still can.
 func (p *pool) take(c *conn) bool {
 	p.mu.Lock()
@@ -167,11 +200,13 @@ func (p *pool) take(c *conn) bool {
 	return c.physical != nil
 }
 
-// forget removes c from the idle ones. The lock is held.
-func (p *pool) forget(c *conn) {
-	if i := slices.Index(p.idle, c); i >= 0 {
+// forget removes c from the idle ones, and reports whether it was one. The lock is held.
+func (p *pool) forget(c *conn) bool {
+	i := slices.Index(p.idle, c)
+	if i >= 0 {
 		p.idle = slices.Delete(p.idle, i, i+1)
 	}
+	return i >= 0
 }
 
 // discard takes in that database/sql closes c.

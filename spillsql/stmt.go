@@ -58,6 +58,10 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 
 func (c *conn) prepared(s driver.Stmt, query string) driver.Stmt {
 	own := &stmt{Stmt: s, conn: c, query: query}
+	if c.prepares == nil {
+		c.prepares = make(map[*stmt]struct{})
+	}
+	c.prepares[own] = struct{}{}
 	if converter, ok := s.(oldConverter); ok {
 		return convertingStmt{own, converter}
 	}
@@ -77,17 +81,39 @@ func prepare(ctx context.Context, c driver.Conn, query string) (driver.Stmt, err
 	return s, err
 }
 
-// Close implements [driver.Stmt].
+// Close implements [driver.Stmt]. A statement whose connection has changed hands went with it.
 func (s *stmt) Close() error {
 	c := s.conn
-	if c.leaving && c.physical != nil && len(c.stmts) < maxKeptStmts && c.stmts[s.query] == nil {
-		if c.stmts == nil {
-			c.stmts = make(map[string]driver.Stmt)
-		}
-		c.stmts[s.query] = s.Stmt
+	has, idle := c.pool.hold(c, s)
+	if idle {
+		defer c.pool.rest(c)
+	}
+	if !has || c.leaving && c.keep(s) {
 		return nil
 	}
 	return s.Stmt.Close()
+}
+
+// keep keeps a statement for the next user of the connection, unless there are enough.
+func (p *physical) keep(s *stmt) bool {
+	if len(p.stmts) >= maxKeptStmts || p.stmts[s.query] != nil {
+		return false
+	}
+	if p.stmts == nil {
+		p.stmts = make(map[string]driver.Stmt)
+	}
+	p.stmts[s.query] = s.Stmt
+	return true
+}
+
+// adopt keeps or closes what a former user has left on the connection.
+func (p *physical) adopt() {
+	for _, s := range p.left {
+		if !p.keep(s) {
+			_ = s.Stmt.Close() // nobody is left to tell
+		}
+	}
+	p.left = nil
 }
 
 // CheckNamedValue implements [driver.NamedValueChecker]. database/sql prefers that of the
