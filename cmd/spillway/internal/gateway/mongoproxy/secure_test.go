@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
 	"io"
 	"math/big"
@@ -151,6 +152,13 @@ func TestClaimants(t *testing.T) {
 			b.Value("payload", mongowire.Value{Kind: mongowire.KindBinary, Data: append(append(u32(uint32(len(payload))), 0), payload...)})
 		})
 	}
+	text := func(mechanism, payload string) []byte { // which servers take, too
+		return doc(func(b *mongowire.Builder) {
+			b.Int("saslStart", 1)
+			b.Text("mechanism", mechanism)
+			b.Text("payload", base64.StdEncoding.EncodeToString([]byte(payload)))
+		})
+	}
 	for _, test := range []struct {
 		doc  []byte
 		want string
@@ -159,6 +167,8 @@ func TestClaimants(t *testing.T) {
 		{start("SCRAM-SHA-1", "n,,n=a=2Cb=3Dc,r=xyz"), "a,b=c"},
 		{start("PLAIN", "\x00bob\x00secret"), "bob"},
 		{start("PLAIN", "nothing"), ""},
+		{text("SCRAM-SHA-256", "n,,n=ann,r=xyz"), "ann"},
+		{text("PLAIN", "\x00bob\x00secret"), "bob"},
 		{start("MONGODB-OIDC", "x"), ""},
 		{doc(func(b *mongowire.Builder) {
 			b.Int("saslStart", 1)

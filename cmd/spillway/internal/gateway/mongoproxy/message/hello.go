@@ -2,6 +2,7 @@ package message
 
 import (
 	"bytes"
+	"encoding/base64"
 	"slices"
 	"strings"
 
@@ -89,10 +90,23 @@ func compressors(list mongowire.Value) (names []string) {
 	return names
 }
 
+// payloadOf returns what a mechanism says. Servers take it as binary data, as drivers send it, and in Base64.
+func payloadOf(v mongowire.Value) []byte {
+	text := v.Text()
+	if text == nil {
+		return v.Binary()
+	}
+	said, err := base64.StdEncoding.DecodeString(string(text))
+	if err != nil {
+		return nil // which no server takes
+	}
+	return said
+}
+
 // Claimant returns the user that the first message of an authentication names, where
 // its mechanism says so: SCRAM, PLAIN, and X.509 where it is given.
 func Claimant(doc []byte) string {
-	payload := mongowire.Lookup(doc, "payload").Binary()
+	payload := payloadOf(mongowire.Lookup(doc, "payload"))
 	switch mechanism := mongowire.Lookup(doc, "mechanism").Text(); {
 	case bytes.HasPrefix(mechanism, []byte("SCRAM-")):
 		_, rest, _ := bytes.Cut(payload, []byte(",n=")) // after the GS2 header, n,,
