@@ -36,6 +36,7 @@ func (t *trial) run(f message.Frame) error {
 	if err := c.reach(); err != nil {
 		return err
 	}
+	c.meet(t.command)
 	if c.mustProve() {
 		c.listener.counts.exempt.Add(1)
 		return t.bypass(f)

@@ -32,7 +32,9 @@
 // # What is looked at
 //
 // Of a command: the header and the flags, and of the body the first element, $db, maxTimeMS
-// and comment, whose member criticality can lower the class of the command. A hello also names
+// and comment, whose member criticality can lower the class of the command. Whether a cursor is
+// one of a change stream, or waits for news in a capped collection, is seen when it is opened; the
+// latest 8,192 of them in use are known. A hello also names
 // the application, the driver, and whether the driver supports backpressure. Commands that
 // authenticate name the user, which is used once the server has accepted it. Of an answer: ok,
 // and for an error errorLabels and baseBackoffMS. An OP_COMPRESSED is expanded as far as

@@ -93,6 +93,7 @@ func (c *conn) exchange(f message.Frame, cmd *message.Command, p *ingress.Passag
 	if err != nil {
 		return a, because(Broken, err)
 	}
+	c.follow(&a, cmd)
 	if a.Overloaded {
 		c.listener.counts.overloads.Add(1)
 	}

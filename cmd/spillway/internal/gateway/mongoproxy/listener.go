@@ -76,6 +76,7 @@ type listener struct {
 	resets    *resets.Log
 	gate      *ingress.Server
 	endpoints *servers.Set
+	cursors   cursors
 	proxy     *Proxy
 	bounded   *slog.Logger // for lines that untrusted clients can cause
 	counts    counts

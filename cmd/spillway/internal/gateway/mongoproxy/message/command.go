@@ -34,6 +34,9 @@ type Command struct {
 	Whole    bool   // all of the message is here
 	Seen     bool   // all of the body is
 	Database []byte
+	Opens    bool            // a cursor whose getMore waits for news
+	Awaits   bool            // a getMore of such a cursor; set by those who know it
+	first    mongowire.Value // of the name
 	maxTime  mongowire.Value // of maxTimeMS
 	label    []byte          // what the comment says of the criticality
 }
@@ -146,7 +149,7 @@ func (c *Command) body(doc []byte, size int) error {
 
 func (c *Command) field(key []byte, v mongowire.Value) {
 	if c.Name == nil {
-		c.Name, c.Kind = key, kindOf(key)
+		c.Name, c.Kind, c.first = key, kindOf(key), v
 		return
 	}
 	switch string(key) {
@@ -155,9 +158,39 @@ func (c *Command) field(key []byte, v mongowire.Value) {
 		c.Database = c.Database[:min(len(c.Database), maxName)]
 	case "maxTimeMS":
 		c.maxTime = v
+	case "awaitData":
+		c.Opens = c.Opens || string(c.Name) == "find" && v.True()
+	case "pipeline":
+		c.Opens = c.Opens || string(c.Name) == "aggregate" && watches(v)
 	case "comment":
 		c.label = mongowire.Lookup(v.Document(), "criticality").Text()
 	}
+}
+
+// watches reports whether a pipeline is that of a change stream, whose first stage says so.
+func watches(pipeline mongowire.Value) bool {
+	for _, stage := range mongowire.Elements(pipeline.Array()) {
+		for name := range mongowire.Elements(stage.Document()) {
+			return string(name) == "$changeStream"
+		}
+		break
+	}
+	return false
+}
+
+// Cursor returns the cursor of a getMore.
+func (c *Command) Cursor() (id int64, ok bool) {
+	if string(c.Name) != "getMore" {
+		return 0, false
+	}
+	return int64Of(c.first)
+}
+
+func int64Of(v mongowire.Value) (n int64, ok bool) {
+	if v.Kind != mongowire.KindInt64 || len(v.Data) != 8 {
+		return 0, false
+	}
+	return int64(binary.LittleEndian.Uint64(v.Data)), true
 }
 
 func kindOf(name []byte) Kind {
@@ -207,8 +240,9 @@ func (c *Command) Timeout() time.Duration {
 	return time.Duration(min(ms, float64(24*time.Hour/time.Millisecond))) * time.Millisecond
 }
 
-// Waits reports whether the command waits for new data: then maxTimeMS is the maximum wait.
-func (c *Command) Waits() bool { return c.maxTime.Kind != 0 && string(c.Name) == "getMore" }
+// Waits reports whether the command waits for new data: then maxTimeMS is the maximum wait. A server takes
+// maxTimeMS in a getMore of such cursors only, and waits for a second without it.
+func (c *Command) Waits() bool { return c.Awaits || c.maxTime.Kind != 0 && string(c.Name) == "getMore" }
 
 // Shorten lowers maxTimeMS to the remaining time, in the message f that the command was read
 // from. f must be complete.
