@@ -75,7 +75,7 @@
 //	ingressRequestAdmissionBurstCapacitySecs            without bound
 //	ingressRequestAdmissionMaxQueueDepth                0
 //	ingressRequestRateLimiterExemptions                 {ranges: []}
-//	ingressRequestRateLimiterApplicationExemptions      {appNames: []}, prefixes
+//	ingressRequestRateLimiterApplicationExemptions      {appNames: []}, prefixes; read as an array, or null
 //	ingressRequestRateLimiterAllowRetries               true; else without RetryableError
 //	externalClientBaseBackoffMS                         0; else sent as baseBackoffMS
 //

@@ -44,6 +44,13 @@ type applications struct {
 	AppNames []string `bson:"appNames"`
 }
 
+// MarshalBSONValue implements [bson.ValueMarshaler]. A server is told a document, as it is of [addresses], but
+// answers with the array alone, or with null if it was never told.
+func (a applications) MarshalBSONValue() (kind byte, data []byte, err error) {
+	t, data, err := bson.MarshalValue(a.AppNames)
+	return byte(t), data, err
+}
+
 // defaults are the defaults of MongoDB: limiters that are off, and would not limit.
 func defaults() parameters {
 	return parameters{

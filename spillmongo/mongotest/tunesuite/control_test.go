@@ -185,6 +185,49 @@ func parameter(t *testing.T, d *mongotest.Deployment, name string) float64 {
 	return v
 }
 
+// TestControllerKeepsExemptions: the applications that the operator has exempted, such as the members of the
+// replica set, stay exempt while the controller runs, and only they are afterwards.
+func TestControllerKeepsExemptions(t *testing.T) {
+	const name = "ingressRequestRateLimiterApplicationExemptions"
+	for _, row := range []struct {
+		found         bson.D
+		during, after string
+	}{
+		{bson.D{{Key: name, Value: bson.D{{Key: "appNames", Value: bson.A{"OplogFetcher", "x"}}}}}, `["OplogFetcher","x","tuner"]`, `["OplogFetcher","x"]`},
+		{bson.D{{Key: name, Value: bson.D{{Key: "appNames", Value: bson.A{"tuner"}}}}}, `["tuner"]`, `["tuner"]`},
+		{nil, `["tuner"]`, `[]`},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			with := slow
+			with.Parameters = row.found
+			d := mongotest.Start(t, with)
+			exempted := func() string {
+				doc, err := d.Node(0).RunCommand("admin", bson.D{{Key: "getParameter", Value: 1}, {Key: name, Value: 1}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return strings.ReplaceAll(doc.Lookup(name).String(), " ", "")
+			}
+			c, err := controller(t, d, func(*mongotune.ControllerConfig) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- c.Run(ctx) }()
+			time.Sleep(time.Second)
+			during := exempted()
+			stop()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			if after := exempted(); during != row.during || after != row.after {
+				t.Errorf("found %v: exempt were %s, and %s afterwards; want %s and %s", row.found, during, after, row.during, row.after)
+			}
+		})
+	}
+}
+
 // TestControllerObserves: without Enforce nothing is set, and what would be is said.
 func TestControllerObserves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -237,7 +280,9 @@ func TestControllerIsRejected(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		d := mongotest.Start(t, slow)
+		with := slow
+		with.Parameters = bson.D{{Key: "ingressRequestRateLimiterApplicationExemptions", Value: bson.D{{Key: "appNames", Value: bson.A{"x"}}}}}
+		d := mongotest.Start(t, with)
 		fail(d, "getParameter", 72, "alwaysOn")
 		if _, err := controller(t, d, func(*mongotune.ControllerConfig) {}); !errors.Is(err, mongotune.ErrUnsupported) {
 			t.Errorf("without parameters: %v", err)
