@@ -259,27 +259,60 @@ func (c *conn) one() error {
 			return because(Cut, err)
 		}
 	}
-	keep := 0
-	if c.patient() {
-		keep = c.settings.config.Retry.MaxBytes
-	}
-	f, err := c.down.Next(keep, c.longest())
-	switch {
-	case errors.Is(err, link.ErrLength):
-		return because(Malformed, err)
-	case errors.Is(err, link.ErrTooLong):
-		return because(Unauthenticated, errUnprovenLength)
-	case err != nil:
-		return err
-	}
 	cmd := &c.command
-	if err := cmd.Read(f, c.space(f)); err != nil {
-		return because(Malformed, err)
+	f, err := c.read(cmd)
+	if err != nil {
+		return err
 	}
 	if cmd.Kind == message.Ordinary {
 		return c.request(f, cmd)
 	}
 	return c.introduce(f, cmd)
+}
+
+// read reads the next message. If the process is short of memory, there may be too little of a compressed one.
+// Then it waits for memory, as long as a client may stop in the middle.
+func (c *conn) read(cmd *message.Command) (f message.Frame, err error) {
+	began := time.Now()
+	for {
+		if f, err = c.next(); err != nil {
+			return f, err
+		}
+		err = cmd.Read(f, c.space(f))
+		if !errors.Is(err, message.ErrShort) || f.Rest == 0 || len(f.Head) >= message.CompressedHead {
+			return f, because(Malformed, err)
+		}
+		if stall := c.settings.config.StallTimeout; stall > 0 && time.Since(began) > stall {
+			return f, because(Cut, errNoMemory)
+		}
+		select {
+		case <-time.After(memoryLook):
+		case <-c.ctx.Done():
+			return f, because(Left, c.ctx.Err())
+		}
+	}
+}
+
+// memoryLook is the interval at which a compressed message looks for memory.
+const memoryLook = 10 * time.Millisecond
+
+var errNoMemory = errors.New("no memory for the beginning of a compressed message")
+
+// next returns the next message as far as it is kept, whose first byte has arrived.
+func (c *conn) next() (f message.Frame, err error) {
+	keep := 0
+	if c.patient() {
+		keep = c.settings.config.Retry.MaxBytes
+	}
+	f, err = c.down.Next(keep, c.longest())
+	switch {
+	case errors.Is(err, link.ErrLength):
+		return f, because(Malformed, err)
+	case errors.Is(err, link.ErrTooLong):
+		return f, because(Unauthenticated, errUnprovenLength)
+	default:
+		return f, err
+	}
 }
 
 // introduce handles a hello, or a command that authenticates. No gate rejects it.

@@ -94,7 +94,8 @@
 //
 // Buffers grow with the data that arrives, up to the size that is kept for a retry, and count
 // against the memory budget of the process; without memory a command is streamed and sent
-// once. TLS that is passed through has the same timeouts. On Linux, a client that leaves while
+// once, and one of zstd, of which nothing could be read, waits for memory as long as a client may
+// stall. TLS that is passed through has the same timeouts. On Linux, a client that leaves while
 // it waits is noticed within two seconds, and so is a server that hangs up between commands.
 //
 // # Departures from MongoDB

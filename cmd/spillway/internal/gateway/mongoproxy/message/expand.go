@@ -19,6 +19,9 @@ const CompressedHead = 160 << 10
 
 var errCompressed = errors.New("an OP_COMPRESSED that cannot be expanded")
 
+// ErrShort is the error of an OP_COMPRESSED of which too little is there: nothing of it can be read.
+var ErrShort = errors.New("an OP_COMPRESSED that ends before anything of it can be expanded")
+
 // expand decompresses the beginning of data into dst, as far as data and the capacity of dst
 // allow, and returns it. It does not support snappy, which no library expands in part; see
 // [Mask].
@@ -37,8 +40,11 @@ func expand(dst []byte, c mongowire.Compressed) ([]byte, error) {
 		err = errCompressed
 	}
 	// A truncated input is no error: data may be only the beginning.
-	if err != nil && (n == 0 || !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF)) {
+	switch short := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF); {
+	case err != nil && !short:
 		return nil, errCompressed
+	case short && n == 0:
+		return nil, ErrShort
 	}
 	return dst[:n], nil
 }
