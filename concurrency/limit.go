@@ -93,7 +93,7 @@ type limit struct {
 	skipped   float64       // share of quick ones
 	passed    int           // requests since the last probe,
 	turned    int           // and tries that found no place
-	fastest   minimum       // of single requests, for all keys together only
+	fastest   minimum       // of single requests of all keys, also those that are apart; for all keys together only
 	abandoned float64       // share of the requests that ended
 	rest      float64       // mean time to the deadline when a request starts, at most memory; 0: unknown
 	answered  time.Duration // when the last answer came
@@ -199,9 +199,6 @@ func (l *limit) leave(began time.Duration, found int, all float64, o spillway.Ou
 	abandoned := o == spillway.OutcomeAbandoned
 	if !abandoned {
 		l.hangs(began, working)
-		if l.shared {
-			l.fastest.add(l.at, took)
-		}
 	}
 	l.passed++
 	if !calm {

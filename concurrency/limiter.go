@@ -258,6 +258,9 @@ func (l *Limiter) learn(k *key, began time.Duration, own, all int, o spillway.Ou
 	k.keepUp(l.shared.generation)
 	calm := l.at-l.stood >= lasting
 	quick := o != spillway.OutcomeAbandoned && k.isQuick(l.at-began, l.rule(k).state == Open)
+	if o != spillway.OutcomeAbandoned {
+		l.shared.fastest.add(l.at, inSeconds(l.at-began))
+	}
 	k.leave(began, own, float64(all), o, calm, quick)
 	if !k.apart {
 		l.shared.leave(began, all, float64(all), o, calm, quick)

@@ -30,7 +30,8 @@ type source struct {
 	pool      int
 	perSecond float64
 	service   time.Duration
-	names     int // it sends with so many names, its key in front
+	least     time.Duration // of service, in addition
+	names     int           // it sends with so many names, its key in front
 }
 
 type waiting struct {
@@ -75,7 +76,7 @@ func (s *site) send(from source) {
 		s.refused[from.key]++
 		return
 	}
-	took := time.Duration(s.rng.ExpFloat64() * float64(from.service))
+	took := from.least + time.Duration(s.rng.ExpFloat64()*float64(from.service))
 	s.pools[from.pool].queue = append(s.pools[from.pool].queue, waiting{ticket: t, service: took})
 }
 
@@ -264,5 +265,22 @@ func TestJoinKeepsLimit(t *testing.T) {
 	}
 	if long > 2 {
 		t.Errorf("more than 48 wait for the pool in %d of 8 runs, want 2 at most", long)
+	}
+}
+
+// The fastest recent response is that of all keys, also of those that are apart. If it were that of the keys within the limit, a quick
+// request with a deadline that only those miss would be rejected as too late while the limit is at work.
+func TestFastestOfKeysThatAreApart(t *testing.T) {
+	s := newSite(t, 1, 8, 0)
+	in := source{key: "in", pool: 1, perSecond: 500, service: ms}
+	s.run(25*time.Second, source{key: "over", perSecond: 480, least: 40 * ms, service: 10 * ms}, in)
+	if st := s.l.Stats(s.now); st.Shared.State == Open || !s.l.keys[s.l.index["in"]].apart {
+		t.Fatalf("nothing is apart: %+v", st)
+	}
+	if got := s.l.Ask(s.now, "in").Fastest; got > 0.005 {
+		t.Errorf("the fastest recent response took %v s, and one in a millisecond or two is usual", got)
+	}
+	if _, ok := s.l.Take(s.now, "in", spillway.Critical, s.now.Add(20*ms)); !ok {
+		t.Error("a request with 20 ms for a millisecond of work was not taken")
 	}
 }
