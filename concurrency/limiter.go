@@ -289,6 +289,9 @@ func (l *Limiter) decide(k *key) {
 			l.suspectAll(most.slope())
 		}
 	}
+	if k.apart && l.shared.unused() {
+		l.shared.open() // none of its own requests will find that out
+	}
 	switch {
 	case l.shared.state == Open && l.divided:
 		l.rejoin()

@@ -216,6 +216,11 @@ func (l *limit) average(rate float64) {
 	l.lately += float64(min(1, took/lasting.Seconds()) * (rate - l.lately))
 }
 
+// unused reports whether no request is at work that a limit is for, and none needed it for a memory.
+func (l *limit) unused() bool {
+	return l.state == Limiting && l.working == 0 && l.at-max(l.held, l.starved) > memory
+}
+
 // idle takes in a request that ended while there was not enough to do. Many of them, which waited
 // for nothing, are a probe if their latency is that of the last one.
 func (l *limit) idle() {

@@ -284,3 +284,24 @@ func TestFastestOfKeysThatAreApart(t *testing.T) {
 		t.Error("a request with 20 ms for a millisecond of work was not taken")
 	}
 }
+
+// A limit of all keys is removed when the keys that it is for have stopped, though none of their requests ends any more. Otherwise all
+// later keys would be apart for ever: those of another pool would get a limit each, which knows no classes of the others.
+func TestLimitOfKeysThatStopped(t *testing.T) {
+	for seed := range uint64(4) {
+		s := newSite(t, seed, 8, 2)
+		b, c := source{key: "b", pool: 1, perSecond: 10, service: 50 * ms}, source{key: "c", pool: 1, perSecond: 10, service: 50 * ms}
+		s.run(5*time.Second, source{key: "a", perSecond: 600, service: 20 * ms}, source{key: "d", perSecond: 600, service: 20 * ms})
+		s.run(2*time.Second, b, c) // what is in flight of the others ends
+		if s.l.Stats(s.now).Shared.State == Open {
+			t.Fatalf("seed %d: no limit", seed)
+		}
+		s.run(2*memory, b, c)
+		st := s.l.Stats(s.now)
+		for _, k := range st.Keys {
+			if st.Shared.State != Open || k.Apart {
+				t.Errorf("seed %d: 20 s after their last request, %q is apart %v, and all keys are %v", seed, k.Key, k.Apart, st.Shared.State)
+			}
+		}
+	}
+}
