@@ -289,6 +289,8 @@ func (l *limit) decide(stall float64, busy, alone bool) (evidence bool) {
 			l.idle()
 		} else if whole && l.ended >= max(round, int(l.window)) {
 			l.follow(alone)
+		} else if l.at-l.probed > memory && !l.pays() {
+			l.open() // a round may never end: all answers may be quick now
 		}
 	}
 	return false

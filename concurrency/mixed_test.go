@@ -68,6 +68,23 @@ func TestLimitThatPaysNoMore(t *testing.T) {
 	}
 }
 
+// A limit is given up when what it was for takes no longer than the quick requests did: nothing is left to measure it by.
+func TestLimitOfWhatBecameQuick(t *testing.T) {
+	for seed := range uint64(3) {
+		p := overload(t, 0.5, 2, 0, seed)
+		if s := p.state(); !s.Limiting() {
+			t.Fatalf("seed %d: at twice the capacity: %+v", seed, s)
+		}
+		p.service, p.fixed = 5*time.Millisecond, true
+		p.run(3*memory, math.MaxInt, 10*mixedCapacity)
+		p.rejected = 0
+		p.run(5*time.Second, math.MaxInt, 10*mixedCapacity)
+		if p.rejected > 0 {
+			t.Errorf("seed %d: %d of %d rejected by a backend without a queue: %+v", seed, p.rejected, 5*20*mixedCapacity, p.state())
+		}
+	}
+}
+
 const mixedSlots, mixedCapacity = 8, 400 // per second
 
 // overload runs a pool for a quiet time, for 10 s with more than it serves, and for 5 s more, which count.
