@@ -455,3 +455,18 @@ func TestMoreAtItsBound(t *testing.T) {
 		}
 	}
 }
+
+// The waiters of one caller are counted however many there are: behind a limit, deadlines that are far away allow for more than 65,535.
+func TestManyWaitersOfOneCaller(t *testing.T) {
+	q, waiters := new(queue), make([]Waiter, 1<<16)
+	for i := range waiters {
+		waiters[i].Flow, waiters[i].arrived = 5, uint64(i)
+		q.add(&waiters[i], 0)
+	}
+	if got := q.victim(0, 7); got != &waiters[len(waiters)-1] {
+		t.Errorf("a request of another caller does not replace the last of %d waiters", len(waiters))
+	}
+	if got := q.victim(2, 7); got != &waiters[len(waiters)-1] {
+		t.Errorf("a request of a higher class does not replace the last of %d waiters", len(waiters))
+	}
+}

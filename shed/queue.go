@@ -60,7 +60,7 @@ type queue struct {
 // list holds the waiters of a rank in the order of their arrival.
 type list struct {
 	oldest, newest *Waiter
-	held           [bins]uint16 // places in the queue that callers hold, by bin
+	held           [bins]uint32 // places in the queue that callers hold, by bin
 }
 
 // bins is how many groups callers are hashed into, to find the one that holds most places in
