@@ -41,7 +41,7 @@ func (s *Shedder) disturb() {
 	s.busy.seen = s.at
 	for _, q := range s.queues {
 		if q != nil {
-			q.full.seen = s.at
+			q.full = standing{seen: s.at}
 		}
 	}
 }
@@ -50,7 +50,7 @@ func (s *Shedder) disturb() {
 func (s *Shedder) calmDown() {
 	quiet := s.waiting.Load() == 0 && s.busy.lasts == 0 && s.levels == levels{} && math.Abs(s.depth.factor-1) < calm
 	for _, q := range s.queues {
-		quiet = quiet && (q == nil || q.full.lasts == 0 && q.cascade.calm())
+		quiet = quiet && (q == nil || q.full.over(s.at) && q.cascade.calm())
 	}
 	s.calm.Store(quiet && !s.told.Load())
 }

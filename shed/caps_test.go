@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/concurrency"
+	"github.com/seed90641741/spillway/shed"
 )
 
 // Requests of a key with a cap of 24 places ask for five times that, all classes alike. The highest
@@ -66,5 +67,46 @@ func TestCapOfStreams(t *testing.T) {
 	}
 	if most := 10 * (20 + 5) / 5; streams.served > most || streams.served < 20 {
 		t.Errorf("%d streams served, at most %d fit", streams.served, most)
+	}
+}
+
+// That requests had to wait for a cap is forgotten, also if nothing asks for its queue any more because the cap is not reached. Otherwise
+// there would be no calm again, and every request of the process would be examined.
+func TestCalmAfterACapWasReached(t *testing.T) {
+	s := limited(t, concurrency.Config{MaxByKey: map[string]int{"streams": 1}})
+	d, _ := arriveKey(s, at(0), "streams", spillway.Critical, idle)
+	arriveKey(s, at(1), "streams", spillway.Critical, idle)
+	arriveKey(s, at(20), "streams", spillway.Critical, idle)
+	d.Ticket.Settle(at(30), spillway.OutcomeServed)
+	for range 2 {
+		w, _ := s.Next(at(30), idle)
+		if w == nil {
+			t.Fatal("no stream waits")
+		}
+		w.Ticket.Settle(at(30), spillway.OutcomeServed)
+	}
+	passed := false
+	for second := 1.0; second <= 60; second++ {
+		var ticket spillway.Ticket
+		now, call, state := at(1000*second), spillway.Call{Key: "quick"}, idle
+		if passed = s.Pass(now, &call, &state, &ticket); !passed {
+			ticket = s.Arrive(now, &call, &state, new(shed.Waiter)).Ticket
+		}
+		ticket.Settle(now, spillway.OutcomeServed)
+	}
+	if !passed {
+		t.Error("no calm a minute after two streams waited for 30 ms")
+	}
+}
+
+// A cap that is reached for the first time has not been reached since the start: a burst of streams may wait.
+func TestFirstBurstAtACap(t *testing.T) {
+	s := limited(t, concurrency.Config{MaxByKey: map[string]int{"streams": 1}})
+	arriveKey(s, at(0), "streams", spillway.Critical, idle)
+	arriveKey(s, at(60_000), "quick", spillway.Critical, busy) // waits, so that there is no calm
+	for i := range 100 {
+		if d, _ := arriveKey(s, at(60_001), "streams", spillway.Critical, idle); d.Verdict != shed.Wait {
+			t.Fatalf("stream %d: %v: %v", i, d.Verdict, d.Err)
+		}
 	}
 }

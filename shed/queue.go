@@ -145,16 +145,26 @@ func (q *queue) newestFirst(rank int) bool {
 // subtracted four times: a server that is free for a fifth of the time is not overloaded for long.
 type standing struct{ seen, lasts time.Duration }
 
+// remembered is the longest such time, and for how long it counts if no request comes.
+const remembered = 10 * time.Second
+
 // see observes, at an arrival, whether it need not wait. What an arrival that must wait says of
 // the time before it goes back to most.
 func (s *standing) see(at time.Duration, free bool, most time.Duration) {
 	passed := at - s.seen
 	s.seen = at
-	if free {
+	switch {
+	case passed >= remembered: // whether requests would have had to wait is not known
+		s.lasts = 0
+		return
+	case free:
 		passed *= -4
 	}
-	s.lasts = min(max(s.lasts+min(passed, most), 0), 10*time.Second)
+	s.lasts = min(max(s.lasts+min(passed, most), 0), remembered)
 }
+
+// over reports whether requests do not have to wait, as far as is known.
+func (s *standing) over(at time.Duration) bool { return s.lasts == 0 || at-s.seen >= remembered }
 
 // wait is the maximum time in the queue for a limit with this latency. A queue that stands
 // for longer than patience absorbs no burst and only adds latency: half the latency is enough

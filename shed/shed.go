@@ -157,7 +157,7 @@ func (s *Shedder) queue(scope int) *queue {
 		s.queues = append(s.queues, nil)
 	}
 	if s.queues[scope] == nil {
-		s.queues[scope] = new(queue)
+		s.queues[scope] = &queue{full: standing{seen: s.at}} // nobody had to wait in it before
 	}
 	return s.queues[scope]
 }
