@@ -140,6 +140,10 @@ func (l *Limiter) Ask(now time.Time, key string) spillway.Pace {
 	p.Usual = l.keys[slot].work() * l.keys[slot].counted()
 	p.Parked, p.Wait = decides.parkAfter(), decides.wait()
 	p.Latency, p.Throughput, p.Abandoned = decides.work()*decides.counted()/l.runs, decides.throughput()/decides.counted()*l.runs, decides.abandoned
+	if !p.Free && decides.state == Open && p.Latency > 0 {
+		// Max or MaxByKey is reached. What is served then follows from Little's law; what was served before, maybe in a quiet time, is less.
+		p.Throughput = float64(decides.working) / p.Latency
+	}
 	return p
 }
 

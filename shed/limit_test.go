@@ -459,3 +459,28 @@ func TestKeysAgainstModel(t *testing.T) {
 		}
 	}
 }
+
+// A quiet time says nothing of what is served while a limit is reached: a burst after it may wait for as long as one at the start. Ten
+// requests of 20 ms at a time are 30 within MaxWait.
+func TestBurstAfterAQuietTime(t *testing.T) {
+	for name, c := range map[string]concurrency.Config{
+		"fixed": {Fixed: true, Max: 10}, "max": {Max: 10}, "max of a key": {MaxByKey: map[string]int{"a": 10}},
+	} {
+		for _, quiet := range []int{0, 100} { // seconds, with one request each
+			s := limited(t, c)
+			for i := range quiet {
+				d, _ := arriveKey(s, at(1000*float64(i)), "a", spillway.Critical, idle)
+				d.Ticket.Settle(at(1000*float64(i)+20), spillway.OutcomeServed)
+			}
+			rejected := 0
+			for range 30 {
+				if d, _ := arriveKey(s, at(1000*float64(quiet)), "a", spillway.Critical, idle); d.Verdict == shed.Rejected {
+					rejected++
+				}
+			}
+			if rejected > 0 {
+				t.Errorf("%s, after %d quiet seconds: %d of 30 were rejected", name, quiet, rejected)
+			}
+		}
+	}
+}
