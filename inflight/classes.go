@@ -53,7 +53,7 @@ func (c *classes) reserved(at int64, class int, word int64) uint32 {
 	limit := int64(uint32(word))
 	n := int64(0)
 	for i := class + 1; i < len(c.called); i++ {
-		if last := c.called[i].Load(); last != 0 && at-last < seldom {
+		if last := c.called[i].Load(); last != 0 && apart(at, last) < seldom {
 			n = limit / seldomShare
 		}
 	}
@@ -128,10 +128,13 @@ func (c *classes) refused(at int64, class int, limit uint32) {
 
 // call notes that a class calls.
 func (c *classes) call(at int64, class int) {
-	if at-c.called[class].Load() > span {
+	if apart(at, c.called[class].Load()) > span {
 		c.called[class].Store(at)
 	}
 }
+
+// apart returns how far two times are apart. If the clock stepped back, the earlier one is later.
+func apart(a, b int64) int64 { return max(a-b, b-a) }
 
 // raise makes a number at least n.
 func raise(number *atomic.Int64, n int64) {

@@ -278,3 +278,35 @@ func TestClassesAllocateNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// A clock that steps back makes no call of a higher class one of the last minute: its places are kept for a minute, not until the clock is
+// back where it was.
+func TestSeldomClassAfterTheClockSteppedBack(t *testing.T) {
+	const limit = 160
+	l, back := mustNew(t, limit), t0.Add(-time.Hour)
+	ticket, err := l.Admit(t0, spillway.Call{Criticality: spillway.CriticalPlus})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ticket.Settle(t0, spillway.OutcomeServed)
+	admitted := 0
+	for range limit {
+		if _, err := l.Admit(back.Add(2*time.Minute), spillway.Call{Criticality: spillway.Sheddable}); err == nil {
+			admitted++
+		}
+	}
+	if admitted != limit {
+		t.Errorf("two minutes after the clock stepped back by an hour %d of %d places are given to the only class that calls", admitted, limit)
+	}
+	// And a class that calls now is one of the last minute again.
+	l = mustNew(t, limit)
+	for _, now := range []time.Time{t0, back} {
+		if ticket, err = l.Admit(now, spillway.Call{Criticality: spillway.CriticalPlus}); err != nil {
+			t.Fatal(err)
+		}
+		ticket.Settle(now, spillway.OutcomeServed)
+	}
+	if n := l.classes.reserved(back.Add(time.Second).UnixNano(), 0, limit); n != limit/seldomShare {
+		t.Errorf("%d places are kept for a class that called a second ago, want %d", n, limit/seldomShare)
+	}
+}
