@@ -57,7 +57,7 @@ type route struct {
 	throttle Throttle
 	latency  latency
 	ended    atomic.Int64 // calls
-	failed   atomic.Int64 // when one was last not accepted, in nanoseconds since 1970
+	failed   atomic.Int64 // when one was last not accepted, by the clock of the backend
 }
 
 // NewRoutes returns Routes without any history, or an error that names the field of c that is
@@ -147,7 +147,9 @@ func (t *Routes) Timed(o spillway.Outcome) bool {
 
 // Limited notes that the in-flight limit of the caller was reached at the time now. Calls
 // that time out after a long wait meanwhile say nothing about the backend.
-func (t *Routes) Limited(now time.Time) { later(&t.activity.limited, now, time.Second) }
+func (t *Routes) Limited(now time.Time) {
+	later(&t.activity.limited, t.backend.clock.since(now), time.Second)
+}
 
 // Settle settles the ticket of a call that was sent at one time and has ended at another. A
 // call that timed out counts as rejected unless something other than an overloaded backend
@@ -160,7 +162,7 @@ func (t *Routes) Settle(sent, now time.Time, ticket *spillway.Ticket, of Route, 
 	}
 	failed := o.Informs() && !o.Accepted()
 	if o.Accepted() {
-		later(&t.activity.served, sent, time.Second)
+		later(&t.activity.served, t.backend.clock.since(sent), time.Second)
 	}
 	if ticket.By == nil || !o.Informs() || !failed && t.known.Load() == 0 {
 		ticket.Settle(now, o)
@@ -169,7 +171,7 @@ func (t *Routes) Settle(sent, now time.Time, ticket *spillway.Ticket, of Route, 
 	name := of.name()
 	x := t.find(name)
 	switch {
-	case o == spillway.OutcomeTimedOut && t.explains(x, sent, now.Sub(sent)):
+	case o == spillway.OutcomeTimedOut && t.explains(x, t.backend.clock.since(sent), now.Sub(sent)):
 		ticket.Settle(now, spillway.OutcomeAbandoned)
 		return
 	case x == nil:
@@ -179,9 +181,9 @@ func (t *Routes) Settle(sent, now time.Time, ticket *spillway.Ticket, of Route, 
 		ticket.Settle(now, o)
 		return
 	case o.Accepted():
-		x.latency.add(sent, now.Sub(sent))
+		x.latency.add(t.backend.clock.since(sent), now.Sub(sent))
 	case failed:
-		x.failed.Store(now.UnixNano())
+		x.failed.Store(int64(t.backend.clock.since(now)))
 	}
 	t.settle(now, ticket, x, o)
 }
@@ -204,7 +206,7 @@ func (t *Routes) settle(now time.Time, ticket *spillway.Ticket, x *route, o spil
 
 // explains reports whether something else than a busy backend explains that a call of the
 // route x, which may be nil, timed out.
-func (t *Routes) explains(x *route, sent time.Time, waited time.Duration) bool {
+func (t *Routes) explains(x *route, sent, waited time.Duration) bool {
 	return x != nil && x.latency.explains(sent, waited) || t.activity.explains(sent, waited)
 }
 
@@ -222,7 +224,7 @@ func (t *Routes) add(now time.Time, name string) {
 	if x.throttle.Update(t.config.of(name)) != nil {
 		return // it was tried: cannot be
 	}
-	x.failed.Store(now.UnixNano())
+	x.failed.Store(int64(t.backend.clock.since(now)))
 	x.throttle.inherit(now, &t.backend)
 	if t.all == nil {
 		few := new(Throttle)

@@ -200,3 +200,29 @@ func TestRouteInheritsAdvice(t *testing.T) {
 		}
 	}
 }
+
+// After the clock stepped back, what was served before explains no timeout. Otherwise a backend that hangs would be sent every call until
+// the clock is back where it was.
+func TestTimeoutsAfterTheClockSteppedBack(t *testing.T) {
+	b := newBackend(t)
+	for range 100 {
+		b.call("route", spillway.OutcomeServed)
+	}
+	b.now = b.now.Add(-time.Hour)
+	const calls, timeout = 120, 15 // a call per second
+	var tickets [calls]spillway.Ticket
+	of, sent := Route{Name: "route"}, 0
+	for i := range calls {
+		b.now = b.now.Add(time.Second)
+		if i >= timeout {
+			b.Settle(b.now.Add(-timeout*time.Second), b.now, &tickets[i-timeout], of, spillway.OutcomeTimedOut)
+		}
+		var err error
+		if tickets[i], err = b.Admit(b.now, spillway.Call{}, of); err == nil {
+			sent++
+		}
+	}
+	if s := b.Stats(b.now)[spillway.Critical.Index()]; s.State == StateClosed {
+		t.Errorf("%d of %d calls were sent to a backend that hangs: %+v", sent, calls, s)
+	}
+}

@@ -32,11 +32,11 @@ const weight = 16
 // latency is what the calls of a route usually take that are served.
 type latency struct {
 	usual  atomic.Int64 // nanoseconds; 0: unknown
-	served atomic.Int64 // when the last of them was sent, in nanoseconds since 1970
+	served atomic.Int64 // when the last of them was sent, by the clock of the backend
 }
 
 // add takes in a call that was served. Two at once may count as one.
-func (l *latency) add(sent time.Time, took time.Duration) {
+func (l *latency) add(sent, took time.Duration) {
 	usual := l.usual.Load()
 	if usual == 0 {
 		usual = int64(took)
@@ -46,25 +46,24 @@ func (l *latency) add(sent time.Time, took time.Duration) {
 }
 
 // explains reports whether rule 1 holds for a call.
-func (l *latency) explains(sent time.Time, waited time.Duration) bool {
+func (l *latency) explains(sent, waited time.Duration) bool {
 	usual := l.usual.Load()
-	return usual > 0 && int64(waited) > farLonger*usual && l.served.Load() > sent.UnixNano()
+	return usual > 0 && int64(waited) > farLonger*usual && l.served.Load() > int64(sent)
 }
 
 // activity is the input of rule 2: when calls were last sent that were served, and that
-// found the in-flight limit reached, in nanoseconds since 1970 and to the second.
+// found the in-flight limit reached, to the second.
 type activity struct{ served, limited atomic.Int64 }
 
 // explains reports whether rule 2 holds for a call.
-func (a *activity) explains(sent time.Time, waited time.Duration) bool {
-	at := sent.UnixNano()
-	return waited >= longWait && (a.served.Load() > at || a.limited.Load() > at)
+func (a *activity) explains(sent, waited time.Duration) bool {
+	return waited >= longWait && (a.served.Load() > int64(sent) || a.limited.Load() > int64(sent))
 }
 
 // later sets t to the time at, unless it is less than step later than what t holds: not
-// each call writes what all calls read.
-func later(t *atomic.Int64, at time.Time, step time.Duration) {
-	if n := at.UnixNano(); n > t.Load()+int64(step) {
-		t.Store(n)
+// each call writes what all calls read. Zero is never.
+func later(t *atomic.Int64, at, step time.Duration) {
+	if was := t.Load(); was == 0 || int64(at) > was+int64(step) {
+		t.Store(int64(at))
 	}
 }
