@@ -92,7 +92,7 @@ type limit struct {
 	spread    spread        // of all answers, while Open
 	skipped   float64       // share of quick ones
 	passed    int           // requests since the last probe,
-	turned    int           // and tries that found no place
+	turned    int           // and those that were rejected
 	fastest   minimum       // of single requests of all keys, also those that are apart; for all keys together only
 	abandoned float64       // share of the requests that ended
 	rest      float64       // mean time to the deadline when a request starts, at most memory; 0: unknown
@@ -133,7 +133,6 @@ func (l *limit) free(bounds *Config) bool {
 		return true // the same as working < limit, without its cases for NaN
 	}
 	l.held = l.at
-	l.turned++
 	return false
 }
 

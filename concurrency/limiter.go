@@ -94,6 +94,7 @@ func (l *Limiter) Admit(now time.Time, call spillway.Call) (spillway.Ticket, err
 	slot := l.slot(now, call.Key)
 	if !l.free(slot) {
 		l.rejected++
+		l.rule(&l.keys[slot]).turned++
 		return spillway.Ticket{}, rejections.At(l.reached(slot))
 	}
 	return l.enter(slot, call.Criticality, rest(now, call.Deadline)), nil
@@ -152,6 +153,14 @@ func (l *Limiter) Working() (working, parked int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.working, l.parked
+}
+
+// Rejected notes that a request of a key was rejected because it found no place: by a waiting queue, which asks for
+// a place many times for each request.
+func (l *Limiter) Rejected(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rule(&l.keys[l.find(key)]).turned++
 }
 
 // Enter admits a call without asking whether it may start. Its Ticket must be settled

@@ -32,6 +32,8 @@ func (k *keyed) Take(time.Time, string, spillway.Criticality, time.Time) (spillw
 	return spillway.Ticket{}, false
 }
 
+func (k *keyed) Rejected(string) {}
+
 func (k *keyed) Working() (working, parked int)                      { return 1, 0 }
 func (k *keyed) Settle(time.Time, spillway.Ticket, spillway.Outcome) {}
 
@@ -481,6 +483,33 @@ func TestBurstAfterAQuietTime(t *testing.T) {
 			if rejected > 0 {
 				t.Errorf("%s, after %d quiet seconds: %d of 30 were rejected", name, quiet, rejected)
 			}
+		}
+	}
+}
+
+// A waiting queue asks for a place many times for each request, and that makes no limit one that rejects more than it serves: a pool with a
+// third of quick requests keeps its limit at one and a half times its capacity.
+func TestLimitBesideQuickRequests(t *testing.T) {
+	for seed := range uint64(3) {
+		s := kind{pool: 8}.server(t, 2, seed)
+		s.deadline = 5 * time.Second
+		s.vary = func() []phase {
+			if s.rand.Float64() < 0.3 {
+				return []phase{{sleep: 2 * ms}}
+			}
+			return []phase{{pool: 20 * ms}}
+		}
+		const rate = 1.5 * 400 / 0.7
+		s.offer(rate, 5*time.Second, spillway.Critical)
+		open := 0
+		for range 2000 {
+			s.offer(rate, 20*ms, spillway.Critical)
+			if !s.limit.Stats(s.now).Tightest().Limiting() {
+				open++
+			}
+		}
+		if open > 0 {
+			t.Errorf("seed %d: no limit at %d of 2000 moments", seed, open)
 		}
 	}
 }
