@@ -14,9 +14,13 @@ type heartbeat struct {
 	mu    sync.Mutex
 	timer *time.Timer // nil: not yet, or closed
 	done  bool
+	quiet int // heartbeats since the last request came
 }
 
 const heartbeatEvery = 10 * time.Millisecond
+
+// silence is after how many heartbeats without a request the waiters are looked for: nothing is parked sooner.
+const silence = int(time.Second / heartbeatEvery)
 
 // beat makes sure that heartbeats come. It is called for each request.
 func (s *Server) beat() {
@@ -40,11 +44,14 @@ func (s *Server) beat() {
 }
 
 // tick is one heartbeat. The last comes when no request has come since the one before and
-// none is at work.
+// none is at work or waits. Time alone may let a waiter in: what is in flight for long no longer counts. Requests that
+// come, and those that end, look for waiters, so that this matters in a silence.
 func (s *Server) tick() {
 	h := &s.heart
 	limit := s.core.shed().limit
-	if working, _ := limit.Working(); working == 0 && !h.again.Swap(false) {
+	working, _ := limit.Working()
+	came := h.again.Swap(false)
+	if working == 0 && s.core.Waiting() == 0 && !came {
 		limit.Rest()
 		h.armed.Store(false)
 		return
@@ -52,7 +59,13 @@ func (s *Server) tick() {
 	limit.Beat(time.Now(), s.busy())
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.quiet++; came {
+		h.quiet = 0
+	}
 	if !h.done {
+		if h.quiet >= silence {
+			s.wakeWaiters()
+		}
 		h.timer.Reset(heartbeatEvery)
 	}
 }
