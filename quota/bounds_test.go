@@ -133,3 +133,22 @@ func TestChargeOfNothing(t *testing.T) {
 		}
 	}
 }
+
+// Charges whose sum is not finite take nothing from other customers: what is left of no bound is no bound, and not no number.
+func TestChargesBeyondAllNumbers(t *testing.T) {
+	q := must(t, Config{Allocator: mustLocal(t, LocalConfig{Customers: map[string]Limit{"a": {}, "b": {}}})})
+	for i, name := range []string{"a", "b", "unlisted"} {
+		if !admit(q, 0, name, critical) {
+			t.Fatalf("customer %d is rejected without a limit", i)
+		}
+	}
+	q.ChargeCustomer(t0, "a", math.MaxFloat64)
+	q.ChargeCustomer(t0, "a", math.MaxFloat64)
+	for at := 100 * ms; at < time.Second; at += 50 * ms {
+		for _, name := range []string{"a", "b", "unlisted"} {
+			if !admit(q, at, name, critical) {
+				t.Fatalf("after %v %q is rejected without a limit", at, name)
+			}
+		}
+	}
+}
