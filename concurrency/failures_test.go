@@ -50,3 +50,44 @@ func TestFastFailuresAreNoQueue(t *testing.T) {
 		}
 	}
 }
+
+// While a backend is down each request fails after a second. A probe then tells no base latency: ten seconds after the backend is back, the limit
+// is about what it was. Otherwise it has room for a second of work, and each probe tries three quarters of that, ten seconds after the last. By
+// chance the limit was removed during the outage, and is found from its latencies, in one run of four.
+func TestLimitAfterAnOutage(t *testing.T) {
+	high := 0
+	for seed := range uint64(8) {
+		p := newPool(t, Config{})
+		p.rng = rand.New(rand.NewPCG(seed, 8))
+		p.run(15*time.Second, 8, 600)
+		if k := p.state(); !k.Limiting() {
+			t.Fatalf("seed %d: %+v before the outage", seed, k)
+		}
+		p.fail(12*time.Second, 600)
+		p.run(10*time.Second, 8, 600)
+		if k := p.state(); k.State == Limiting && k.Limit > 48 || len(p.queue) > 48 {
+			t.Logf("seed %d: ten seconds after an outage %d wait for the pool: %+v", seed, len(p.queue), k)
+			high++
+		}
+	}
+	if high > 2 {
+		t.Errorf("in %d of 8 runs the limit is too high ten seconds after an outage, want 2 at most", high)
+	}
+}
+
+// fail is run while the backend is down: what was admitted fails after a second.
+func (p *pool) fail(d time.Duration, perSecond int) {
+	for end := p.now.Add(d); p.now.Before(end); p.now = p.now.Add(time.Millisecond) {
+		for p.rng.Float64() < float64(perSecond)/(1000+float64(perSecond)) {
+			p.send()
+		}
+		for _, ticket := range p.queue {
+			p.busy = append(p.busy, busy{p.now.Add(time.Second), ticket})
+		}
+		p.queue = nil
+		for len(p.busy) > 0 && !p.busy[0].ends.After(p.now) {
+			p.busy[0].ticket.Settle(p.now, spillway.OutcomeFailed)
+			p.busy = p.busy[1:]
+		}
+	}
+}

@@ -113,6 +113,7 @@ type counts struct {
 	were       int                                 // working at the begin
 	ended      int                                 // all but quick ones
 	served     int                                 // of these, what was answered: throughput
+	worked     int                                 // and of these, what did not fail: base latency
 	looked     int                                 // at the last look for evidence
 	loaded     float64                             // what was in flight while these were, added up
 	fit        fit                                 // of latency over the mean in flight meanwhile
@@ -213,6 +214,9 @@ func (l *limit) leave(began time.Duration, found int, all float64, o spillway.Ou
 		return
 	}
 	l.served++
+	if o != spillway.OutcomeFailed {
+		l.worked++
+	}
 	l.loaded += float64(float64(found+working) / 2)
 	if o != spillway.OutcomeServed && took < l.latency.mean {
 		return // a failure that came sooner than usual says nothing: the work was not done

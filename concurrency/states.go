@@ -132,7 +132,7 @@ func (l *limit) conclude() {
 	flight = max(0, flight-l.stays)
 	both := (l.drain.served + float64(l.served)) / (l.drain.took + inSeconds(l.at-l.begin))
 	rate = min(rate, max(l.rate, both))
-	if l.served > 0 && flight > 0 { // otherwise it is what it was
+	if l.worked > 0 && flight > 0 { // otherwise it is what it was: how long failures take is no latency
 		l.base = flight / rate
 	}
 	missing := max(0, 1-float64(l.ended)/l.probeCalls())
