@@ -30,6 +30,7 @@ type Exchange struct {
 	bounds  atomic.Pointer[Bounds]
 	control *http.ResponseController
 	cancel  context.CancelCauseFunc // nil without a body
+	leave   context.CancelFunc      // ends an upgraded connection; nil if there can be none
 	source  io.ReadCloser           // the body as it comes
 	stream  atomic.Bool             // a call of gRPC, or an upgraded connection: it may be silent
 	moved   atomic.Int64            // when the last byte moved, or the exchange began
@@ -75,6 +76,11 @@ func NewExchange(w http.ResponseWriter, r *http.Request, b *Bounds) (*Exchange, 
 	x.last = x.first && len(r.TransferEncoding) > 0 && x.client != nil && x.client.wire.lengths.Load()
 	x.bounds.Store(b)
 	x.moved.Store(monotonic())
+	if x.first && r.Header["Upgrade"] != nil {
+		var ctx context.Context
+		ctx, x.leave = context.WithCancel(r.Context())
+		r = r.WithContext(ctx)
+	}
 	if r.Body == nil || r.Body == http.NoBody {
 		x.done.Store(true)
 		return x, r
@@ -268,6 +274,9 @@ func (x *Exchange) abort(why error) {
 	}
 	if x.hijacked != nil {
 		_ = hangUp(x.hijacked) // its reader and its writer get an error
+		if x.leave != nil {
+			x.leave() // where the client has closed its side, nobody reads
+		}
 		return
 	}
 	if x.writes.waits() || x.resting.Load() || x.aborted {
@@ -301,6 +310,9 @@ func (x *Exchange) End() {
 	x.memory.Close()
 	if x.cancel != nil {
 		x.cancel(nil)
+	}
+	if x.leave != nil {
+		x.leave()
 	}
 	if x.hijacked == nil && !x.done.Load() && x.first {
 		// net/http reads on what is left of a short body, and keeps the connection if that

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"sync/atomic"
@@ -64,4 +65,12 @@ func (h *held) end() {
 type duplex struct {
 	*held
 	io.Writer
+}
+
+// CloseWrite tells the endpoint that the client sends no more. The endpoint may still answer.
+func (d *duplex) CloseWrite() error {
+	if x, ok := d.Writer.(interface{ CloseWrite() error }); ok {
+		return x.CloseWrite()
+	}
+	return errors.ErrUnsupported
 }

@@ -1,0 +1,71 @@
+package httpproxy
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+)
+
+// upgraded upgrades a connection to a proxy, sends a text, and closes the sending side.
+func upgraded(t *testing.T, p *Proxy, text string) *bufio.Reader {
+	t.Helper()
+	c := dial(t, p)
+	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	in := bufio.NewReader(c)
+	if resp, err := http.ReadResponse(in, nil); err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatal(resp, err)
+	}
+	fmt.Fprint(c, text)
+	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+// switching returns a handler that upgrades, reads all, and then does something.
+func switching(then func(c net.Conn, text string, err error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c, in, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		fmt.Fprint(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		text, err := io.ReadAll(in)
+		then(c, string(text), err)
+	})
+}
+
+// TestHalfClosedUpgrades: a client of an upgraded connection may close its side, as a terminal does at
+// the end of its input. The upstream learns that, and its answer arrives.
+func TestHalfClosedUpgrades(t *testing.T) {
+	quiet(t)
+	_, p := front(t, switching(func(c net.Conn, text string, err error) { fmt.Fprintf(c, "%q, %v", text, err) }), nil)
+	got, err := io.ReadAll(upgraded(t, p, "all of it"))
+	if want := `"all of it", <nil>`; string(got) != want || err != nil {
+		t.Errorf("the answer to a client that has closed its side is %q, %v, want %s", got, err, want)
+	}
+}
+
+// TestHalfClosedUpgradesEnd: a connection whose client has closed its side, and whose upstream says
+// nothing, is idle.
+func TestHalfClosedUpgradesEnd(t *testing.T) {
+	quiet(t)
+	release := make(chan struct{})
+	_, p := front(t, switching(func(net.Conn, string, error) { <-release }), func(c *config.Config) { c.Listeners[0].StreamIdle = 200 * time.Millisecond })
+	defer close(release)
+	if got, err := io.ReadAll(upgraded(t, p, "")); len(got) > 0 || err != nil {
+		t.Errorf("%q, %v, want that an idle connection ends", got, err)
+	}
+	for end := time.Now().Add(10 * time.Second); p.Stats(time.Now()).Clients["127.0.0.1:0"].Requests > 0; <-time.After(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the request goes on when its connection is closed")
+		}
+	}
+}
