@@ -52,7 +52,8 @@ type address struct {
 type clientConn struct {
 	owner     *Set
 	conn      net.Conn
-	wire      *conn // below TLS
+	wire      *conn        // below TLS
+	prefix    netip.Prefix // of its address
 	address   *address
 	idle      int64 // since when it is idle, or sends the head of a request
 	announced int64 // since when its end is announced; 0: it is not
@@ -117,14 +118,21 @@ func (s *Set) Open(ctx context.Context, conn net.Conn) context.Context {
 		c.bill.due = costs.handshake
 	}
 	c.idle = monotonic()
-	prefix := prefixOf(conn.RemoteAddr())
-	if c.address = s.addresses[prefix]; c.address == nil {
-		c.address = &address{prefix: prefix, clients: make(map[*clientConn]struct{})}
-		s.addresses[prefix] = c.address
-	}
+	c.prefix = prefixOf(conn.RemoteAddr())
+	c.address = s.at(c.prefix)
 	c.address.clients[c] = struct{}{}
 	s.conns[conn] = c
 	return context.WithValue(ctx, clientKey{}, c)
+}
+
+// at returns the address with a prefix. Without connections and requests it must be released.
+func (s *Set) at(prefix netip.Prefix) *address {
+	a := s.addresses[prefix]
+	if a == nil {
+		a = &address{prefix: prefix, clients: make(map[*clientConn]struct{})}
+		s.addresses[prefix] = a
+	}
+	return a
 }
 
 // State is an [http.Server.ConnState].
@@ -173,11 +181,13 @@ func (s *Set) Begin(x *Exchange) bool {
 	}
 	s.mu.Lock()
 	c.second = !x.first
+	c.address = s.at(c.prefix) // by HTTP/2 a request may begin when its connection is forgotten, and its address with it
 	victim, ok := s.place(c)
 	if ok {
 		s.add(x)
 	} else {
 		s.rejected++
+		s.release(c.address)
 	}
 	if victim != nil {
 		s.remove(victim) // its handler may take a moment to end

@@ -114,7 +114,7 @@ func (x *Exchange) Network() string {
 	if x.client == nil {
 		return ""
 	}
-	return "\x00" + x.client.address.prefix.String()
+	return "\x00" + x.client.prefix.String()
 }
 
 // A requestBody is the body of an exchange.

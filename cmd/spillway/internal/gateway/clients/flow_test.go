@@ -165,11 +165,27 @@ func TestEvictionFromFullCluster(t *testing.T) {
 	}
 }
 
+// TestShareOfAddressWithClosedConnections: by HTTP/2 a request may begin when its connection is closed. It does not make its
+// address be forgotten, which has other connections: otherwise a client could have any number of them.
+func TestShareOfAddressWithClosedConnections(t *testing.T) {
+	const address, most = "192.0.2.1", 40
+	h := house{New(0, 0), t}
+	closed := h.connect(address)
+	h.State(closed.conn, http.StateClosed)
+	for range share(most, addressShare) {
+		h.connect(address)
+	}
+	h.End(h.ask(closed, 0))
+	if h.Admit(&from{address: address}, most, most) {
+		t.Error("an address that has its share of the connections gets one more")
+	}
+}
+
 // TestCountsOfClients begins and ends exchanges at random, and counts again after each.
 func TestCountsOfClients(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	h := house{New(40, 0), t}
-	var conns []*clientConn
+	var conns, closed []*clientConn
 	var open []*Exchange
 	for range 5000 {
 		switch n := random.IntN(10); {
@@ -178,7 +194,12 @@ func TestCountsOfClients(t *testing.T) {
 		case n == 1:
 			i := random.IntN(len(conns))
 			h.State(conns[i].conn, http.StateClosed)
+			closed = append(closed, conns[i])
 			conns = slices.Delete(conns, i, i+1)
+		case n == 2 && len(closed) > 0: // by HTTP/2 requests may begin then
+			if x := h.ask(closed[random.IntN(len(closed))], 0); x != nil {
+				open = append(open, x)
+			}
 		case n < 6:
 			if x := h.ask(conns[random.IntN(len(conns))], time.Duration(random.IntN(2)*random.IntN(1e9))); x != nil {
 				open = append(open, x)
@@ -219,6 +240,9 @@ func (h house) consistent(open []*Exchange) {
 	for a, n := range byAddress {
 		if a.requests != n {
 			h.t.Fatalf("%v has %d requests, counted %d", a.prefix, n, a.requests)
+		}
+		if h.addresses[a.prefix] != a {
+			h.t.Fatalf("%v has %d requests, and is forgotten", a.prefix, n)
 		}
 	}
 	for c, n := range byConn {
