@@ -7,6 +7,7 @@ package clients
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"net/netip"
@@ -59,7 +60,7 @@ type clientConn struct {
 	announced int64 // since when its end is announced; 0: it is not
 	due       bool  // the last look found it idle for too long
 	exchanges []*Exchange
-	second    bool // its latest exchange was one of HTTP/2
+	second    bool // it is one of HTTP/2, as far as is known
 	asked     bool // it has had an exchange
 	closing   bool
 	bill      bill
@@ -146,6 +147,7 @@ func (s *Set) State(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateActive, http.StateIdle:
 		s.rest(c, monotonic())
+		c.second = c.second || !c.asked && c.isSecond()
 	case http.StateClosed:
 		s.forget(c)
 	case http.StateHijacked: // gone when the exchange is that has it
@@ -155,6 +157,15 @@ func (s *Set) State(conn net.Conn, state http.ConnState) {
 		}
 	case http.StateNew:
 	}
+}
+
+// isSecond reports whether a connection that has begun, TLS included, is one of HTTP/2. net/http says that it is active before
+// its first request.
+func (c *clientConn) isSecond() bool {
+	if secured, ok := c.conn.(*tls.Conn); ok {
+		return secured.ConnectionState().NegotiatedProtocol == "h2"
+	}
+	return c.wire.second.Load()
 }
 
 // forget removes a connection. Its exchanges count until they end.

@@ -58,6 +58,8 @@ type conn struct {
 
 	lengths atomic.Bool // a Content-Length may have come, without TLS; see scan
 	matched int         // of its name; only the reader uses it
+	second  atomic.Bool // it has begun as one of HTTP/2 does without TLS
+	greeted int         // bytes of that beginning, negative if it is another one; only the reader uses it
 
 	heard  atomic.Int64 // when the last byte arrived; 0: none did
 	wrote  atomic.Int64 // when the last write began; 0: none did
@@ -73,9 +75,27 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 	if n > 0 {
 		c.arrived()
+		c.greet(b[:n])
 		c.scan(b[:n])
 	}
 	return n, err
+}
+
+// greeting is how HTTP/2 begins without TLS (RFC 9113, section 3.4), and no request of HTTP/1.1.
+const greeting = "PRI * HTTP/2.0\r\n\r\n"
+
+// greet finds out whether a connection begins with the greeting.
+func (c *conn) greet(b []byte) {
+	if c.greeted < 0 || c.greeted == len(greeting) {
+		return
+	}
+	n := min(len(b), len(greeting)-c.greeted)
+	if string(b[:n]) != greeting[c.greeted:c.greeted+n] {
+		c.greeted = -1
+		return
+	}
+	c.greeted += n
+	c.second.Store(c.greeted == len(greeting))
 }
 
 // lengthField is how a line with a Content-Length begins.
