@@ -63,6 +63,7 @@ type conn struct {
 
 	heard  atomic.Int64 // when the last byte arrived; 0: none did
 	wrote  atomic.Int64 // when the last write began; 0: none did
+	began  atomic.Int64 // when the first byte after it arrived; 0: none ever did
 	mu     sync.Mutex
 	ending bool // it is to be closed, unless there is something to read
 }
@@ -135,7 +136,11 @@ func (c *conn) scan(b []byte) {
 func (c *conn) arrived() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.heard.Store(monotonic())
+	now := monotonic()
+	if c.heard.Load() <= c.wrote.Load() {
+		c.began.Store(now)
+	}
+	c.heard.Store(now)
 	if c.ending {
 		c.ending = false
 		_ = c.Conn.SetReadDeadline(time.Time{}) // net/http sets one for the head

@@ -1,7 +1,6 @@
 package clients
 
 import (
-	"net"
 	"sync"
 	"time"
 )
@@ -22,8 +21,10 @@ var goAway = []byte{0, 0, 8, 7, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 
 
 // An ending is a connection that is idle for too long.
 type ending struct {
-	conn  net.Conn
-	close bool // or else announce it
+	*clientConn
+
+	heard int64 // when the last byte came
+	close bool  // or else announce it
 }
 
 // idle returns the connections to close.
@@ -35,22 +36,25 @@ func (s *Set) idle() (all []ending) {
 		return all
 	}
 	for _, c := range s.conns {
-		since, most := c.idle, s.idleTimeout
-		if c.announced > 0 {
+		since, most, heard := c.idle, s.idleTimeout, c.wire.heard.Load()
+		switch {
+		case c.announced > 0:
 			since, most = c.announced, goAwayTime
+		case !c.second:
+			since = max(since, c.wire.began.Load()) // of the next head: net/http bounds how long that may take
 		}
 		switch {
 		case len(c.exchanges) > 0 || c.closing || time.Duration(now-since) <= most:
 			c.due = false
 		case c.second && c.announced == 0:
 			c.announced = now
-			all = append(all, ending{c.conn, false})
+			all = append(all, ending{c, heard, false})
 		case !c.due:
 			// If this process stood still, there can be a request that nobody has read yet. It
 			// is read before the next look.
 			c.due = true
 		default:
-			all = append(all, ending{c.conn, true})
+			all = append(all, ending{c, heard, true})
 		}
 	}
 	return all
@@ -60,7 +64,7 @@ func (s *Set) idle() (all []ending) {
 func end(all []ending, announcing *sync.WaitGroup) {
 	for _, x := range all {
 		if x.close {
-			_ = x.conn.SetReadDeadline(past) // net/http closes it
+			x.wire.finish(x.heard)
 			continue
 		}
 		announcing.Go(func() {

@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"net"
@@ -72,6 +73,46 @@ func TestIdle(t *testing.T) {
 			all.Wait()
 		})
 	}
+}
+
+// TestIdleIsNotInAHead: a client that has sent a part of a head is not idle, although it was so long until then.
+func TestIdleIsNotInAHead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(0, 10*time.Second)
+		server := &http.Server{ConnContext: s.Open, ConnState: s.State, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			x, _ := NewExchange(w, r, &Bounds{})
+			defer x.End()
+			if s.Begin(x) {
+				defer s.End(x)
+			}
+		})}
+		listener := make(pipes, 1)
+		here, there := net.Pipe()
+		listener <- &conn{Conn: there, timeout: -1}
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() { _ = server.Serve(listener) })
+		all.Go(func() { s.Watch(ctx, func() time.Duration { return 100 * time.Millisecond }) })
+		defer all.Wait()
+		defer func() { cancel(); close(listener); _ = here.Close() }()
+		in := bufio.NewReader(here)
+		for i := range 3 {
+			for _, text := range []string{"GET / HTTP/1.1\r\n", "Host: a\r\n\r\n"} {
+				if _, err := io.WriteString(here, text); err != nil {
+					t.Fatalf("request %d ends before %q: %v", i, text, err)
+				}
+				time.Sleep(time.Second / 2)
+			}
+			if _, err := http.ReadResponse(in, nil); err != nil {
+				t.Fatalf("request %d is answered with %v", i, err)
+			}
+			time.Sleep(9800 * time.Millisecond)
+		}
+		begun := time.Now()
+		if _, err := in.ReadByte(); err == nil || time.Since(begun) > time.Second {
+			t.Errorf("an idle connection ends after %v with %v", time.Since(begun), err)
+		}
+	})
 }
 
 // TestIdleIsNotBusy: a connection with a request is not idle, and after a GOAWAY it ends with
