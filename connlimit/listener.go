@@ -65,12 +65,14 @@ type Listener struct {
 	config   atomic.Pointer[Config]
 	refused  atomic.Uint64
 	ready    chan net.Conn
-	failed   chan error // the end of the other listener, at most once
+	failed   chan error    // the end of the other listener, at most once
+	ended    chan struct{} // closed at that end
 	closing  chan struct{}
 	close    func() error
 	begin    sync.Once // to accept
 	running  sync.WaitGroup
-	overload overload // of the goroutine that accepts
+	waiting  sync.WaitGroup // connections in the queue
+	overload overload       // of the goroutine that accepts
 
 	mu   sync.Mutex
 	n    int     // connections that are open
@@ -89,7 +91,7 @@ func NewListener(l net.Listener, c Config) (*Listener, error) {
 	x := &Listener{
 		from: l, limiter: limiter,
 		overload: newOverload(),
-		ready:    make(chan net.Conn), failed: make(chan error, 1), closing: make(chan struct{}),
+		ready:    make(chan net.Conn), failed: make(chan error, 1), ended: make(chan struct{}), closing: make(chan struct{}),
 	}
 	x.config.Store(&c)
 	x.close = sync.OnceValue(func() error {
@@ -166,9 +168,20 @@ func (l *Listener) accept() {
 			case <-l.closing:
 			}
 		}
+		l.end()
 		l.failed <- err
 		return
 	}
+}
+
+// end lets all connections in that wait: their clients know of no end, and no more come. If l itself was closed, they are.
+func (l *Listener) end() {
+	select {
+	case <-l.closing:
+	default:
+		close(l.ended)
+	}
+	l.waiting.Wait()
 }
 
 // retryAccept is how long to wait when the process has too many open files.
@@ -208,7 +221,7 @@ func (l *Listener) admit(c net.Conn) {
 		l.deliver(x)
 	default:
 		p := l.enqueue(x)
-		l.running.Go(func() { l.wait(p, &r) })
+		l.waiting.Go(func() { l.wait(p, &r) })
 	}
 }
 
@@ -306,13 +319,15 @@ func (l *Listener) wait(p *place, r *ratelimit.Reservation) {
 	defer t.Stop()
 	select {
 	case <-t.C:
-		r.End(time.Now())
-		if c := l.dequeue(p); !c.closed.Load() { // it may have been replaced as an open one
-			l.deliver(c)
-		}
+	case <-l.ended:
 	case <-l.closing:
 		r.End(time.Now())
 		_ = l.dequeue(p).Close()
+		return
+	}
+	r.End(time.Now())
+	if c := l.dequeue(p); !c.closed.Load() { // it may have been replaced as an open one
+		l.deliver(c)
 	}
 }
 

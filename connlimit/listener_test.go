@@ -201,6 +201,31 @@ func TestListenerTakesNothingBeforeAccept(t *testing.T) {
 	})
 }
 
+// TestListenerEndsAfterItsQueue: connections that wait have been accepted, and are served although the listener underneath ends.
+func TestListenerEndsAfterItsQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, p, in := listen(t, Config{Rate: ratelimit.Config{Rate: 1, BurstSeconds: 1, QueueDepth: 10}})
+		var all []*peer
+		for range 4 {
+			all = append(all, p.dial(stranger))
+		}
+		p.fails <- errors.New("gone")
+		let := 0
+		for range in {
+			let++
+		}
+		l.Close()
+		for i, c := range all {
+			if c.closed.Load() {
+				t.Errorf("connection %d of 4, of which 3 waited, is closed", i+1)
+			}
+		}
+		if let != 4 {
+			t.Errorf("%d of 4 are let in", let)
+		}
+	})
+}
+
 // Running out of files passes; anything else is the end.
 func TestListenerErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

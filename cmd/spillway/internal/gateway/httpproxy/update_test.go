@@ -1,6 +1,7 @@
 package httpproxy
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -245,6 +246,38 @@ func TestFormerListenersAreCutOffInTheEnd(t *testing.T) {
 	}
 	if err := <-answered; err == nil {
 		t.Error("answered")
+	}
+}
+
+// TestConnectionsThatWaitAreServed: connections wait for connection_rate when their listener is replaced, or drains. They have
+// been accepted, so that their requests are answered.
+func TestConnectionsThatWaitAreServed(t *testing.T) {
+	quiet(t)
+	const many = 5
+	address, _ := upstreamAt(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for name, end := range map[string]func(p *Proxy, c *config.Config) error{
+		"replaced": func(p *Proxy, c *config.Config) error { c.Listeners[0].IdleTimeout = time.Minute; return p.Update(c) },
+		"drained":  func(p *Proxy, _ *config.Config) error { return p.Drain(context.Background()) },
+	} {
+		c := config.ForUpstream("127.0.0.1:0", address)
+		c.Listeners[0].ConnectionRate = config.RateLimit{Rate: 0.01, BurstSeconds: 100, QueueDepth: many}
+		p := start(t, c)
+		var all []net.Conn
+		for range many {
+			all = append(all, dial(t, p))
+			fmt.Fprint(all[len(all)-1], "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+		}
+		until(t, "all but one wait", func() bool { return p.Stats(time.Now()).Listeners["127.0.0.1:0"].Rate.Waiting == many-1 })
+		ended := make(chan error, 1)
+		go func() { ended <- end(p, c) }()
+		for i, conn := range all {
+			if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != http.StatusOK {
+				t.Errorf("connection %d of a listener that is %s gets %v, %v", i, name, resp, err)
+			}
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	}
 }
 
