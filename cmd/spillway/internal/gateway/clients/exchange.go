@@ -238,7 +238,7 @@ func (x *Exchange) overdue(now int64) bool {
 	case !x.waits():
 		return false
 	case x.stream.Load() || x.resting.Load():
-		return (x.taken.Load() || !x.done.Load()) && exceeded(time.Duration(now-x.moved.Load()), b.idle)
+		return (x.taken.Load() || !x.done.Load() || x.writes.waits()) && exceeded(time.Duration(now-x.moved.Load()), b.idle)
 	default:
 		return x.reads.waits() && (exceeded(x.reads.overdrawn(now), b.body) || exceeded(x.reads.waited(now), b.total)) ||
 			x.writes.waits() && exceeded(x.writes.overdrawn(now), b.answer)

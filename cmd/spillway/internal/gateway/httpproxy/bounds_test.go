@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
+
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/frames"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
 )
@@ -94,6 +97,40 @@ func TestUnchosenProtocols(t *testing.T) {
 		if err != nil || resp.StatusCode != row.status || resp.Header.Get("X-Upgrade") != row.sent {
 			t.Errorf("%+v: %v, %v", row, resp, err)
 		}
+	}
+}
+
+// TestUnreadCallsEnd: a client that has ended its side of a call of gRPC, and does not read, is not waited for forever. A
+// call whose upstream says nothing goes on.
+func TestUnreadCallsEnd(t *testing.T) {
+	quiet(t)
+	left := make(chan string, 2)
+	_, p := front(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/grpc")
+		_ = http.NewResponseController(w).Flush()
+		if r.URL.Path == "/large" {
+			for r.Context().Err() == nil {
+				_, _ = w.Write(make([]byte, 64<<10)) // until the context says that it is in vain
+			}
+		}
+		<-r.Context().Done()
+		left <- r.URL.Path
+	}), func(c *config.Config) { c.Listeners[0].StreamIdle = 300 * time.Millisecond })
+	c := dial(t, p)
+	settings := frames.Of(http2.FrameSettings, 0, 0, "\x00\x04\x00\x00\x00\x00") // SETTINGS_INITIAL_WINDOW_SIZE 0
+	call := func(stream uint32, path string) string {
+		head := frames.Request(0, stream, "POST", path, "content-type", "application/grpc", "te", "trailers")
+		return head + frames.Of(http2.FrameData, http2.FlagDataEndStream, stream, frame("hello"))
+	}
+	fmt.Fprint(c, http2.ClientPreface+settings+call(1, "/silent")+call(3, "/large"))
+	go func() { _, _ = io.Copy(io.Discard, c) }() // what comes all the same, until the end of the test
+	select {
+	case path := <-left:
+		if path != "/large" {
+			t.Errorf("%s ends", path)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("an answer that nobody reads does not end")
 	}
 }
 
