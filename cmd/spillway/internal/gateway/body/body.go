@@ -8,8 +8,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
 )
@@ -17,6 +20,8 @@ import (
 // An Account is the share of [memory.Process] that the bodies of one request hold. The zero
 // Account holds nothing. It is safe for concurrent use.
 type Account struct {
+	awaited atomic.Int64 // until when its bodies were waited for, since epoch; for ever: they are now. 0: they never were
+
 	mu     sync.Mutex
 	closed bool
 	held   int
@@ -39,6 +44,23 @@ func (a *Account) Close() {
 	defer a.mu.Unlock()
 	memory.Process.Give(a.held)
 	a.closed, a.held = true, 0
+}
+
+// epoch is the zero of times. It is before the year 2000, in which virtual time begins, so that all times are positive.
+var epoch = time.Now().Add(-50 * 365 * 24 * time.Hour)
+
+// Await says that the next bytes of the body are waited for, until Came is called.
+func (a *Account) Await() { a.awaited.Store(math.MaxInt64) }
+
+// Came ends Await.
+func (a *Account) Came() { a.awaited.Store(int64(time.Since(epoch))) }
+
+// Late reports whether the deadline of a request passed while its client was waited for. That says nothing about who would
+// have answered the request.
+func Late(ctx context.Context) bool {
+	a, ok := ctx.Value(accountKey{}).(*Account)
+	deadline, has := ctx.Deadline()
+	return ok && has && a.awaited.Load() > int64(deadline.Sub(epoch))
 }
 
 // accountKey is the context key of the account of a request.

@@ -124,7 +124,9 @@ type requestBody Exchange
 func (b *requestBody) Read(p []byte) (int, error) {
 	x := (*Exchange)(b)
 	x.reads.begin(monotonic())
+	x.memory.Await()
 	n, err := x.source.Read(p)
+	x.memory.Came()
 	now := monotonic()
 	x.reads.end(now, n, x.bounds.Load().rate)
 	if n > 0 {
@@ -262,6 +264,16 @@ func (x *Exchange) waiting(now int64) time.Duration {
 	default:
 		return max(1, x.reads.stalled(now), x.writes.stalled(now))
 	}
+}
+
+// Until ends the exchange if the deadline of a context passes while the body is waited for, until stop is called. A request that
+// is sent on does not end before the read of its body does.
+func (x *Exchange) Until(ctx context.Context) (stop func() bool) {
+	return context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) && x.reads.waits() {
+			x.abort(errSlow)
+		}
+	})
 }
 
 // abort ends the exchange: reads and writes that wait for the client fail. While the body is

@@ -104,6 +104,8 @@ func (n *accounting) close(gone, cut bool) accounts.End {
 		end.Account = accounts.Failed
 	case n.ended && n.answered == errNotReached:
 		end.Account = accounts.Failed // the retry policy takes an endpoint that is down for one that is overloaded
+	case n.ended && n.answered == errSlow:
+		end.Account = left // likewise a client that is late for an upstream that is
 	case n.ended:
 		end.Account = accounts.Upstream(n.outcome)
 	case n.late:

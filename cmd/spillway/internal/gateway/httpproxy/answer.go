@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/body"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
@@ -60,12 +61,14 @@ var (
 
 // ownOf returns the answer for an error.
 func ownOf(r *http.Request, err error) *own {
-	if failed, ok := errors.AsType[*clients.BodyError](context.Cause(r.Context())); ok {
-		err = failed // by which all ended
+	broken := false
+	for _, e := range []error{err, context.Cause(r.Context())} {
+		if failed, ok := errors.AsType[*clients.BodyError](e); ok {
+			err, broken = failed, true // by which all ended, without what was made of it
+		}
 	}
 	decided, isOwn := errors.AsType[*own](err)
 	_, long := errors.AsType[*http.MaxBytesError](err)
-	_, body := errors.AsType[*clients.BodyError](err)
 	timeout, ok := errors.AsType[net.Error](err)
 	late := errors.Is(err, context.DeadlineExceeded) || ok && timeout.Timeout()
 	switch {
@@ -75,9 +78,9 @@ func ownOf(r *http.Request, err error) *own {
 		return errPath
 	case long:
 		return errTooLong
-	case body && late:
+	case late && (broken || body.Late(r.Context())):
 		return errSlow
-	case body:
+	case broken:
 		return errCutShort
 	case errors.Is(r.Context().Err(), context.Canceled):
 		return errClientLeft

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
@@ -131,6 +132,49 @@ func TestClientsFailByThemselves(t *testing.T) {
 					t.Errorf("HTTP/2 %v, %d: %s was told %v", second, want, policy, told[policy])
 				}
 			}
+		}
+	}
+}
+
+// TestDeadlinesOfLateBodies: if the deadline of a route passes while the body is still coming, its client was late, and not the
+// upstream. Otherwise clients that send nothing would make the throttle reject others.
+func TestDeadlinesOfLateBodies(t *testing.T) {
+	quiet(t)
+	for name, row := range map[string]struct{ head, rest string }{
+		"no end":           {"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n", ""},
+		"not asked for":    {"Expect: 100-continue\r\nContent-Length: 1000000\r\n\r\n", "abc"},
+		"kept for retries": {"Expect: 100-continue\r\nContent-Length: 3\r\n\r\n", "abc"},
+	} {
+		address, _ := upstreamAt(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+		c := config.ForUpstream("127.0.0.1:0", address)
+		c.Mode, c.Routes = "enforce", []config.Route{{Timeout: 200 * time.Millisecond}}
+		told, book := make(chan spillway.Outcome, 10), new(accounts.Book)
+		p, err := Start(t.Context(), c, Config{Accounts: book, Observer: spillway.ObserverFunc(func(e spillway.Event) {
+			if e.Policy == "throttle" {
+				told <- e.Outcome
+			}
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := dial(t, p)
+		fmt.Fprint(client, "POST / HTTP/1.1\r\nHost: a\r\n"+row.head)
+		<-time.After(300 * time.Millisecond) // a client that is slow
+		fmt.Fprint(client, row.rest)
+		if answer, err := io.ReadAll(client); err != nil || !bytes.Contains(answer, []byte("HTTP/1.1 408 ")) {
+			t.Errorf("%s: %q, %v, want that the body was late", name, answer, err)
+		}
+		if o := <-told; o != spillway.OutcomeAbandoned {
+			t.Errorf("%s: the throttle was told %v", name, o)
+		}
+		if n := p.Stats(time.Now()).Clusters[c.Clusters[0].Name].Endpoints[0].Errors; n != 0 {
+			t.Errorf("%s: %d errors of the endpoint", name, n)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		if n := book.Read(); n.Of(accounts.GoneSent) != 1 {
+			t.Errorf("%s: %+v", name, n.Ended)
 		}
 	}
 }

@@ -96,6 +96,9 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 	g.admitted.Add(1)
 	g.charge(r)
 	x := clients.Under(w)
+	if _, ok := r.Context().Deadline(); ok && !x.Whole() {
+		defer x.Until(r.Context())()
+	}
 	if q := g.cluster.Current().Queue; q != nil {
 		if err := x.Body().ReadAhead(r, batchBody); err != nil {
 			answer(w, r, err, 0)

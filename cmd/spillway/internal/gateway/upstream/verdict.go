@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/body"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/internal/claims"
@@ -102,14 +103,14 @@ func (v *verdict) elsewhere(safe bool) bool {
 	return v.scope == fault.ScopeTask || v.scope == fault.ScopeUnknown && (safe || v.unsent)
 }
 
-// errorOf returns the outcome of an attempt without an answer. A client that disconnected, or
-// that chose too short a deadline, says nothing about the endpoint.
+// errorOf returns the outcome of an attempt without an answer. A client that disconnected, that
+// chose too short a deadline, or whose body had not come by then, says nothing about the endpoint.
 func errorOf(ctx context.Context, err error, start, now time.Time) balance.Answer {
 	late := errors.Is(ctx.Err(), context.DeadlineExceeded)
 	op, connecting := errors.AsType[*net.OpError](err)
 	timeout, ok := errors.AsType[net.Error](err)
 	switch {
-	case errors.Is(err, spillway.ErrRejected), ctx.Err() != nil && !late, late && claims.UntrustedExpired(ctx, start, now):
+	case errors.Is(err, spillway.ErrRejected), ctx.Err() != nil && !late, late && (claims.UntrustedExpired(ctx, start, now) || body.Late(ctx)):
 		return balance.Answer{Outcome: spillway.OutcomeAbandoned}
 	case connecting && op.Op == "dial" && !late:
 		return balance.Answer{Outcome: spillway.OutcomeOverloaded, Failed: true, Unreachable: true}
