@@ -135,8 +135,8 @@ func answer(w http.ResponseWriter, r *http.Request, err error, after time.Durati
 	}
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
-	if a == errSlow || a == errCutShort || a == errTooLong {
-		h.Set("Connection", "close") // what is left of the body is not worth reading
+	if r.ProtoMajor == 1 && (a == errSlow || a == errCutShort || a == errTooLong) {
+		h.Set("Connection", "close") // what is left of the body is not worth reading; by HTTP/2 its stream is reset
 	}
 	w.WriteHeader(a.status)
 	if r.Method != http.MethodHead {

@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -176,6 +177,39 @@ func TestDeadlinesOfLateBodies(t *testing.T) {
 		if n := book.Read(); n.Of(accounts.GoneSent) != 1 {
 			t.Errorf("%s: %+v", name, n.Ended)
 		}
+	}
+}
+
+// TestBadBodiesKeepConnections: a body that is too long, or does not come, ends the stream of HTTP/2 that it is on, and not
+// the connection, on which others may send.
+func TestBadBodiesKeepConnections(t *testing.T) {
+	quiet(t)
+	address, _ := upstreamAt(t, swallow)
+	c := config.ForUpstream("127.0.0.1:0", address)
+	c.Listeners[0].BodyTimeout, c.Listeners[0].MaxBodyBytes = 100*time.Millisecond, 1000
+	p := start(t, c)
+	x, url := client(t, true), "http://"+p.Addr("").String()
+	ports := make(map[string]bool)
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { ports[c.Conn.LocalAddr().String()] = true }})
+	for _, row := range []struct{ length, want int }{
+		{10, http.StatusRequestTimeout}, {2000, http.StatusRequestEntityTooLarge}, {20, http.StatusRequestTimeout},
+	} {
+		body, sent := io.Pipe()
+		go func() { _, _ = sent.Write(make([]byte, row.length)) }() // and no end
+		req := httptest.NewRequestWithContext(ctx, http.MethodPost, url, body)
+		req.RequestURI = ""
+		resp, err := x.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode != row.want {
+			t.Errorf("%d bytes: %s", row.length, resp.Status)
+		}
+		_ = resp.Body.Close()
+		_ = body.Close()
+	}
+	if len(ports) != 1 {
+		t.Errorf("%d connections for requests one after the other", len(ports))
 	}
 }
 
