@@ -200,17 +200,21 @@ func (x *Exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	x.moved.Store(monotonic())
 	x.stream.Store(true)
 	x.taken.Store(true)
-	return &upgraded{c, x}, buffered, nil
+	return &upgraded{c, buffered.Reader, x}, buffered, nil
 }
 
 // upgraded is a connection that was taken over.
 type upgraded struct {
 	net.Conn
+	early    *bufio.Reader // what came with the request: net/http has read it already
 	exchange *Exchange
 }
 
 // Read implements [net.Conn].
 func (u *upgraded) Read(p []byte) (int, error) {
+	if n := u.early.Buffered(); n > 0 {
+		return u.early.Read(p[:min(len(p), n)])
+	}
 	n, err := u.Conn.Read(p)
 	u.exchange.moved.Store(monotonic())
 	return n, err

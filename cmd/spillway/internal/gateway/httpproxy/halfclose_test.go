@@ -12,11 +12,11 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// upgraded upgrades a connection to a proxy, sends a text, and closes the sending side.
-func upgraded(t *testing.T, p *Proxy, text string) *bufio.Reader {
+// upgraded upgrades a connection to a proxy with an early text, sends another one, and closes the sending side.
+func upgraded(t *testing.T, p *Proxy, early, text string) *bufio.Reader {
 	t.Helper()
 	c := dial(t, p)
-	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"+early)
 	in := bufio.NewReader(c)
 	if resp, err := http.ReadResponse(in, nil); err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatal(resp, err)
@@ -47,9 +47,19 @@ func switching(then func(c net.Conn, text string, err error)) http.Handler {
 func TestHalfClosedUpgrades(t *testing.T) {
 	quiet(t)
 	_, p := front(t, switching(func(c net.Conn, text string, err error) { fmt.Fprintf(c, "%q, %v", text, err) }), nil)
-	got, err := io.ReadAll(upgraded(t, p, "all of it"))
+	got, err := io.ReadAll(upgraded(t, p, "", "all of it"))
 	if want := `"all of it", <nil>`; string(got) != want || err != nil {
 		t.Errorf("the answer to a client that has closed its side is %q, %v, want %s", got, err, want)
+	}
+}
+
+// TestUpgradesWithEarlyBytes: what a client sends together with its request arrives.
+func TestUpgradesWithEarlyBytes(t *testing.T) {
+	quiet(t)
+	_, p := front(t, switching(func(c net.Conn, text string, err error) { fmt.Fprintf(c, "%q, %v", text, err) }), nil)
+	got, err := io.ReadAll(upgraded(t, p, "all ", "of it"))
+	if want := `"all of it", <nil>`; string(got) != want || err != nil {
+		t.Errorf("the answer is %q, %v, want %s", got, err, want)
 	}
 }
 
@@ -60,7 +70,7 @@ func TestHalfClosedUpgradesEnd(t *testing.T) {
 	release := make(chan struct{})
 	_, p := front(t, switching(func(net.Conn, string, error) { <-release }), func(c *config.Config) { c.Listeners[0].StreamIdle = 200 * time.Millisecond })
 	defer close(release)
-	if got, err := io.ReadAll(upgraded(t, p, "")); len(got) > 0 || err != nil {
+	if got, err := io.ReadAll(upgraded(t, p, "", "")); len(got) > 0 || err != nil {
 		t.Errorf("%q, %v, want that an idle connection ends", got, err)
 	}
 	for end := time.Now().Add(10 * time.Second); p.Stats(time.Now()).Clients["127.0.0.1:0"].Requests > 0; <-time.After(time.Millisecond) {
