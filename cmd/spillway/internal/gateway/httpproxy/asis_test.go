@@ -87,3 +87,31 @@ func TestInformationalAnswersAreBounded(t *testing.T) {
 		t.Error(strconv.Itoa(n), "answers before the last one, want 100:", answer[max(0, len(answer)-100):])
 	}
 }
+
+// TestImpossibleStatus: an upstream may answer with a status that net/http takes for a mistake of the program, and panics.
+func TestImpossibleStatus(t *testing.T) {
+	quiet(t)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	serving.Go(func() {
+		c, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+			_, _ = io.WriteString(c, "HTTP/1.1 099 No\r\nContent-Length: 0\r\n\r\n")
+		}
+	})
+	p := start(t, config.ForUpstream("127.0.0.1:0", ln.Addr().String()))
+	answer := exchange(t, p.Addr("").String(), "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+	if !strings.HasPrefix(answer, "HTTP/1.1 502 ") {
+		t.Errorf("the answer is %q, want 502", answer)
+	}
+}

@@ -2,6 +2,7 @@ package httpproxy
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
@@ -125,6 +126,9 @@ func (g *gate) charge(r *http.Request) {
 // received takes the report of the cost out of an answer, and charges it where the cluster may
 // report costs. It returns an error for an answer that must not be passed on.
 func (g *gate) received(resp *http.Response) error {
+	if resp.StatusCode < 100 || resp.StatusCode > 999 {
+		return fmt.Errorf("the upstream has answered with the status %d", resp.StatusCode) // net/http would panic
+	}
 	g.settings.Load().conceal(resp)
 	values := resp.Header[costHeader]
 	delete(resp.Header, costHeader)
