@@ -38,11 +38,13 @@ func Send(out *url.URL, came *http.Request) {
 }
 
 // sendable reports whether a request has a target that [Send] can send on: a path, without a
-// fragment, which servers cut off. Package url would take the first segment of a path that
-// begins with two slashes for a host, if characters have to be escaped in it.
+// fragment, which servers cut off, and without a space, which a client of HTTP/2 can send: in a request
+// line of HTTP/1.1 the target ends there, and what follows would be read as the version. Package url
+// would take the first segment of a path that begins with two slashes for a host, if characters have to
+// be escaped in it.
 func sendable(r *http.Request) bool {
 	raw := RawPath(r)
-	return raw != "" && !strings.Contains(r.RequestURI, "#") && (!strings.HasPrefix(raw, "//") || raw == r.URL.EscapedPath())
+	return raw != "" && !strings.ContainsAny(r.RequestURI, "# ") && (!strings.HasPrefix(raw, "//") || raw == r.URL.EscapedPath())
 }
 
 // Path returns the normalized path of a request: without empty and dot segments.
