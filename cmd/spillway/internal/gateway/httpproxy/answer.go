@@ -45,6 +45,7 @@ var (
 	errNoRoute    = &own{http.StatusNotFound, "12", accounts.Rejected, accounts.NoRoute, "no route"}
 	errTunnel     = &own{http.StatusMethodNotAllowed, "12", accounts.Rejected, accounts.BadRequest, "CONNECT is not allowed"}
 	errPath       = &own{http.StatusBadRequest, "3", accounts.Rejected, accounts.BadRequest, "the path can be read as another one"}
+	errMalformed  = &own{http.StatusBadRequest, "3", accounts.Rejected, accounts.BadRequest, "the method, the host or a trailer is malformed"}
 	errDraining   = &own{http.StatusServiceUnavailable, "14", accounts.Rejected, accounts.Draining, "ending"}
 	errClientLeft = &own{499, "1", accounts.GoneWaiting, 0, "the client has left"}
 	grpcContent   = []string{media.GRPC}

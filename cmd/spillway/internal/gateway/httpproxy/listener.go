@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
@@ -316,11 +318,25 @@ func (s *settings) admits(r *http.Request) error {
 	switch m := s.config.MaxBodyBytes; {
 	case r.Method == http.MethodConnect:
 		return errTunnel
+	case !wellFormed(r):
+		return errMalformed
 	case m > 0 && r.ContentLength > m:
 		return &http.MaxBytesError{Limit: m}
 	default:
 		return s.table.Admits(r)
 	}
+}
+
+// wellFormed reports whether net/http can send a request on. A server of net/http takes more, above all by HTTP/2, and what
+// fails when it is sent looks like a failure of the upstream.
+func wellFormed(r *http.Request) bool {
+	for name := range r.Trailer {
+		if !httpguts.ValidHeaderFieldName(name) {
+			return false
+		}
+	}
+	host, err := httpguts.PunycodeHostPort(r.Host)
+	return err == nil && httpguts.ValidHostHeader(host) && httpguts.ValidHeaderFieldName(r.Method)
 }
 
 // enter returns the target of a request, or nil. The caller must leave its gate.

@@ -3,6 +3,7 @@ package httpproxy
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,14 +33,21 @@ func answered(t *testing.T, p *Proxy, fields ...string) string {
 }
 
 // TestMalformedRequestsAreNotSent: by HTTP/2 a client can send what net/http does not look at: a target with spaces would be a
-// part of the request line to an upstream of HTTP/1.1.
+// part of the request line to an upstream of HTTP/1.1. What net/http does not send itself would be a failure of the upstream.
 func TestMalformedRequestsAreNotSent(t *testing.T) {
 	quiet(t)
-	_, p := front(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %s arrives", r.Method, r.RequestURI) }), nil)
+	_, p := front(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/well-formed" {
+			t.Errorf("%s %s arrives", r.Method, r.RequestURI)
+		}
+	}), nil)
 	for _, row := range []struct{ method, path, host, trailer string }{
 		{"GET", "/a HTTP/1.0", "a", ""},
 		{"GET", "/a?b HTTP/1.0", "a", ""},
 		{"GET", "/ /", "a", ""},
+		{"GET / HTTP/1.1", "/", "a", ""},
+		{"GET", "/", "a b", ""},
+		{"POST", "/", "a", "not a token"},
 	} {
 		fields := []string{":method", row.method, ":scheme", "http", ":path", row.path, ":authority", row.host}
 		if row.trailer != "" {
@@ -49,8 +57,15 @@ func TestMalformedRequestsAreNotSent(t *testing.T) {
 			t.Errorf("%q is answered with %s", row, status)
 		}
 	}
+	for trailer, want := range map[string]string{"not a token": "400", "token": "200"} {
+		answer := exchange(t, p.Addr("").String(),
+			"POST /well-formed HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nTrailer: "+trailer+"\r\n\r\n0\r\n\r\n")
+		if !strings.HasPrefix(answer, "HTTP/1.1 "+want) {
+			t.Errorf("the trailer %q is answered with %q", trailer, answer)
+		}
+	}
 	x := p.Stats(time.Now()).Clusters["upstream"].Endpoints[0]
-	if x.Total != 0 || x.Errors != 0 {
-		t.Errorf("%d are sent, of which %d fail", x.Total, x.Errors)
+	if x.Total != 1 || x.Errors != 0 {
+		t.Errorf("%d are sent, of which %d fail, want that the well-formed one is", x.Total, x.Errors)
 	}
 }
