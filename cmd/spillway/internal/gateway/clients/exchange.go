@@ -81,7 +81,7 @@ func NewExchange(w http.ResponseWriter, r *http.Request, b *Bounds) (*Exchange, 
 		ctx, x.leave = context.WithCancel(r.Context())
 		r = r.WithContext(ctx)
 	}
-	if r.Body == nil || r.Body == http.NoBody {
+	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 { // by HTTP/2, a request without a body has one, too
 		x.done.Store(true)
 		return x, r
 	}

@@ -100,6 +100,32 @@ func TestUnchosenProtocols(t *testing.T) {
 	}
 }
 
+// TestSilentEventsGoOn: a stream of events may be silent for longer than a call of gRPC whose client has not ended it, also by
+// HTTP/2.
+func TestSilentEventsGoOn(t *testing.T) {
+	quiet(t)
+	const idle = 200 * time.Millisecond
+	url, _ := front(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-time.After(4 * idle):
+			fmt.Fprint(w, "data: late\n\n")
+		case <-r.Context().Done():
+		}
+	}), func(c *config.Config) { c.Listeners[0].StreamIdle = idle })
+	for _, second := range []bool{false, true} {
+		resp, err := client(t, second).Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(resp.Body); string(got) != "data: late\n\n" || err != nil {
+			t.Errorf("HTTP/2 %v: %q, %v", second, got, err)
+		}
+		_ = resp.Body.Close()
+	}
+}
+
 // TestUnreadCallsEnd: a client that has ended its side of a call of gRPC, and does not read, is not waited for forever. A
 // call whose upstream says nothing goes on.
 func TestUnreadCallsEnd(t *testing.T) {
