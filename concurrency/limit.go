@@ -285,14 +285,15 @@ func (l *limit) decide(stall float64, busy, alone bool) (evidence bool) {
 			l.conclude()
 		}
 	case Limiting:
-		if quiet := working-l.stays < lean*l.rate*l.base; quiet != l.quiet {
+		switch quiet := working-l.stays < lean*l.rate*l.base; {
+		case quiet != l.quiet:
 			l.quiet = quiet
 			l.restart()
-		} else if quiet {
+		case quiet:
 			l.idle()
-		} else if whole && l.ended >= max(round, int(l.window)) {
+		case whole && l.ended >= max(round, int(l.window)):
 			l.follow(alone)
-		} else if l.at-l.probed > memory && !l.pays() {
+		case l.at-l.probed > memory && !l.pays():
 			l.open() // a round may never end: all answers may be quick now
 		}
 	}
