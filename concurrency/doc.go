@@ -80,8 +80,8 @@
 //
 // # Contract
 //
-// [Limiter.Admit] decides and admits. Callers with a waiting queue use [Limiter.Ask] to decide and
-// [Limiter.Enter] to admit. Each admitted request holds a [spillway.Ticket], which
+// [Limiter.Admit] decides and admits. Callers with a waiting queue use [Limiter.Ask] to decide,
+// [Limiter.Enter] to admit, and [Limiter.Rejected] for what they reject. Each admitted request holds a [spillway.Ticket], which
 // must be settled exactly once. The outcome Abandoned counts neither for throughput
 // nor for latency. A failure that came sooner than the mean does not count for latency: errors of a backend that is
 // down would make its base latency too short, and the return to normal look like a queue.
