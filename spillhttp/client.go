@@ -17,7 +17,8 @@ import (
 // [http.DefaultTransport].
 type TransportConfig struct {
 	// Base sends the attempts. Nil means the value of http.DefaultTransport at the time when
-	// the Transport is made.
+	// the Transport is made. Neither may be a Transport of this package, nor have one below it: the
+	// attempts of both would multiply.
 	Base http.RoundTripper
 	// Egress configures the policies. Each backend has its own throttle and in-flight
 	// limit; all share one retry budget. Egress.Hedge is for idempotent requests whose body can
@@ -58,6 +59,9 @@ func NewTransport(c TransportConfig) (*Transport, error) {
 	}
 	if c.Base == nil {
 		c.Base = http.DefaultTransport
+	}
+	if _, ok := c.Base.(*Transport); ok {
+		return nil, invalid.Field("spillhttp", "Base", c.Base, "a RoundTripper that is no Transport: the attempts of two would multiply")
 	}
 	if c.Key == nil {
 		c.Key = func(req *http.Request) string { return req.URL.Host }

@@ -25,6 +25,7 @@ func TestTransportConfig(t *testing.T) {
 		want   string
 	}{
 		{TransportConfig{MaxHosts: -1}, "MaxHosts is -1, must be 0 or more"},
+		{TransportConfig{Base: must(NewTransport(TransportConfig{}))}, "must be a RoundTripper that is no Transport"},
 		{TransportConfig{Egress: egress.Config{ThrottleMode: 7}}, "ThrottleMode is Mode(7)"},
 		{TransportConfig{}, ""},
 	} {
