@@ -39,7 +39,8 @@ type Config struct {
 	Retry retry.Strategy
 
 	// Hedge configures hedged requests for adapters that send them: [Hedged] says which calls
-	// are hedged. The zero value disables hedging.
+	// are hedged. The zero value disables hedging. The budget of Retry must pay for hedges
+	// ([retry.PaysHedges]).
 	Hedge retry.HedgeConfig
 
 	// Observer, if not nil, receives each decision. It costs a second clock
@@ -71,6 +72,9 @@ func (c Config) build() (p *policies, err error) {
 		}
 	}
 	if c.Hedge != (retry.HedgeConfig{}) {
+		if c.Retry != nil && !retry.PaysHedges(c.Retry) {
+			return nil, invalid.Field("egress", "Hedge", c.Hedge, "zero, as the budget of this Retry pays for no hedges")
+		}
 		if p.hedge, err = retry.NewHedge(c.Hedge); err != nil {
 			return nil, invalid.In("egress", "Hedge", err)
 		}

@@ -263,6 +263,7 @@ func TestConfigOutOfRangeNamesTheField(t *testing.T) {
 		"MaxRequests is 7, must be 0":        {MaxRequests: 7, Inflight: l},
 		"ThrottleMode is Mode(9)":            {ThrottleMode: 9},
 		"InflightMode is Mode(3)":            {InflightMode: 3},
+		"pays for no hedges":                 {Hedge: retry.HedgeConfig{Delay: time.Second}, Retry: struct{ retry.Strategy }{}},
 	} {
 		client, err := egress.New(c)
 		if client != nil || err == nil || !strings.Contains(err.Error(), want) {

@@ -129,12 +129,22 @@ func (h *Hedge) Pay(now time.Time, s Strategy, call *spillway.Call) bool {
 	return ok
 }
 
+// A payer is a Strategy whose budget pays for hedges.
+type payer interface {
+	payHedge(now time.Time, key string) bool
+}
+
+// PaysHedges reports whether the budget of a Strategy pays for hedges. Those of this package do. What is wrapped around one, and
+// those of others, do not: their budgets are not known.
+func PaysHedges(s Strategy) bool {
+	_, ok := s.(payer)
+	return ok
+}
+
 func (h *Hedge) pay(now time.Time, s Strategy, call *spillway.Call) bool {
-	payer, ok := s.(interface {
-		payHedge(now time.Time, key string) bool
-	})
+	payer, ok := s.(payer)
 	if !ok {
-		return false // a strategy of another package, whose budget is not known
+		return false
 	}
 	if _, ok := h.evidence.Take(tokens.Unit); !ok {
 		return false

@@ -71,7 +71,7 @@ func (c *Cluster) Limiter() *inflight.Limiter { return c.limiter }
 
 // Egress returns config with the limits of the cluster in it: the in-flight limit,
 // and a bound on retries around config.Retry, which nil makes [retry.Budgeted]
-// with its defaults and a budget for the cluster. config.MaxRequests must be zero,
+// with its defaults and a budget for the cluster. config.MaxRequests and config.Hedge must be zero,
 // which egress.New checks. All clients made of it, and of other calls of Egress,
 // share the limits.
 //
