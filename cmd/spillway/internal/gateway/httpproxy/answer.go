@@ -141,7 +141,7 @@ func answer(w http.ResponseWriter, r *http.Request, err error, after time.Durati
 	}
 	w.WriteHeader(a.status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(a.body(reason)) // who has left does not read it
+		_, _ = w.Write(a.body(reason)) //nolint:gosec,nolintlint // a text of our own, which gosec minds in some orders of packages; who has left does not read it
 	}
 }
 
