@@ -10,23 +10,28 @@ import (
 	"time"
 )
 
+// idleWithStatement returns a connection that database/sql has given back, with a statement that it has not closed yet.
+func idleWithStatement(t *testing.T, f driver.Connector) (c *Connector, first driver.Conn, statement driver.Stmt) {
+	t.Helper()
+	c, err := NewConnector(f, Config{MaxConns: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first, err = c.Connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if statement, err = first.Prepare("one"); err != nil || !first.(driver.Validator).IsValid() {
+		t.Fatal(err)
+	}
+	return c, first, statement
+}
+
 // A connection that changes hands while database/sql keeps it takes its prepared statements along.
 // When database/sql then closes what it still has, nothing may reach the connection: another caller
 // works on it.
 func TestStatementsOfTheFormerUser(t *testing.T) {
 	f := new(fake)
-	c, err := NewConnector(f, Config{MaxConns: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, err := c.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	statement, err := first.Prepare("one")
-	if err != nil || !first.(driver.Validator).IsValid() { // database/sql gets it back
-		t.Fatal(err)
-	}
+	c, first, statement := idleWithStatement(t, f)
 	second, err := c.Connect(t.Context()) // whose caller has looked for an idle one before
 	if err != nil {
 		t.Fatal(err)
@@ -79,20 +84,9 @@ func (s slowStmt) Close() error {
 // came meanwhile gets it then.
 func TestStatementOfAnIdleConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := NewConnector(new(slowFake), Config{MaxConns: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		first, err := c.Connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		statement, err := first.Prepare("one")
-		if err != nil || !first.(driver.Validator).IsValid() {
-			t.Fatal(err)
-		}
+		c, first, statement := idleWithStatement(t, new(slowFake))
 		begun, of := time.Now(), Unwrap(first)
-		go func() { _ = statement.Close() }()
+		go func() { _ = statement.Close() }() // of a fake, which does not fail
 		synctest.Wait()
 		second, err := c.Connect(t.Context())
 		if err != nil {

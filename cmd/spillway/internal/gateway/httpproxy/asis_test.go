@@ -60,16 +60,15 @@ func TestTrailersOfRequests(t *testing.T) {
 	}
 }
 
-// TestInformationalAnswersAreBounded: an upstream can send many before its answer.
-func TestInformationalAnswersAreBounded(t *testing.T) {
-	quiet(t)
+// saying returns the address of an upstream that answers its first request with a text.
+func saying(t *testing.T, text string) string {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ln.Close()
 	var serving sync.WaitGroup
-	defer serving.Wait()
+	t.Cleanup(func() { _ = ln.Close(); serving.Wait() }) // it may have ended
 	serving.Go(func() {
 		c, err := ln.Accept()
 		if err != nil {
@@ -78,10 +77,16 @@ func TestInformationalAnswersAreBounded(t *testing.T) {
 		defer c.Close()
 		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
 		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
-			_, _ = io.WriteString(c, strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 1000)+"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+			_, _ = io.WriteString(c, text) // the test reads what the proxy makes of it
 		}
 	})
-	p := start(t, config.ForUpstream("127.0.0.1:0", ln.Addr().String()))
+	return ln.Addr().String()
+}
+
+// TestInformationalAnswersAreBounded: an upstream can send many before its answer.
+func TestInformationalAnswersAreBounded(t *testing.T) {
+	quiet(t)
+	p := start(t, config.ForUpstream("127.0.0.1:0", saying(t, strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 1000)+"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")))
 	answer := exchange(t, p.Addr("").String(), "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 	if n := strings.Count(answer, " 102 "); n != 100 || !strings.HasSuffix(answer, "ok") {
 		t.Error(strconv.Itoa(n), "answers before the last one, want 100:", answer[max(0, len(answer)-100):])
@@ -91,25 +96,7 @@ func TestInformationalAnswersAreBounded(t *testing.T) {
 // TestImpossibleStatus: an upstream may answer with a status that net/http takes for a mistake of the program, and panics.
 func TestImpossibleStatus(t *testing.T) {
 	quiet(t)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	var serving sync.WaitGroup
-	defer serving.Wait()
-	serving.Go(func() {
-		c, err := ln.Accept()
-		if err != nil {
-			return
-		}
-		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
-		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
-			_, _ = io.WriteString(c, "HTTP/1.1 099 No\r\nContent-Length: 0\r\n\r\n")
-		}
-	})
-	p := start(t, config.ForUpstream("127.0.0.1:0", ln.Addr().String()))
+	p := start(t, config.ForUpstream("127.0.0.1:0", saying(t, "HTTP/1.1 099 No\r\nContent-Length: 0\r\n\r\n")))
 	answer := exchange(t, p.Addr("").String(), "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
 	if !strings.HasPrefix(answer, "HTTP/1.1 502 ") {
 		t.Errorf("the answer is %q, want 502", answer)
