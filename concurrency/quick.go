@@ -29,12 +29,18 @@ const (
 )
 
 // octave returns the least latency of an octave.
-func octave(o int) float64 { return math.Ldexp(1, o+lowest) }
+func octave(o int) float64 { return math.Float64frombits(uint64(o+lowest+bias) << mantissa) }
+
+// How the hardware writes a number: the logarithm plus bias, before the mantissa.
+const (
+	bias     = 1023
+	mantissa = 52
+)
 
 // add takes in a latency, and reports whether that ended a window after which there are quick requests and were none
 // before, or the reverse.
 func (s *spread) add(took float64) (changed bool) {
-	o := int(math.Float64bits(took)>>52) - 1023 - lowest
+	o := int(math.Float64bits(took)>>mantissa) - bias - lowest
 	s.of[min(max(o, 0), octaves-1)]++
 	if s.n++; s.n < window {
 		return false
@@ -54,37 +60,35 @@ func (s *spread) add(took float64) (changed bool) {
 // begin begins a window after one with such a valley.
 func (s *spread) begin(found int) { s.found, s.n, s.of = found, 0, [octaves + 2]uint8{} }
 
-// look returns where the window has a valley, or 0.
+// look returns where the window has a valley, or 0. Most of the time must be that of the answers beyond it.
 func (s *spread) look() int {
+	total, quick, below := 0.0, 0.0, 0
+	for o, n := range s.of[:octaves] {
+		total += float64(float64(n) * octave(o))
+	}
 	for o := 1; o < octaves; o++ {
-		if s.divides(o) && s.slowest(o) {
+		below += int(s.of[o-1])
+		quick += float64(float64(s.of[o-1]) * octave(o-1))
+		if s.gap(o, below) && quick < total-quick {
 			return o
 		}
 	}
 	return 0
 }
 
-// divides reports whether several answers took less than an octave, and few that one or the next.
+// divides reports whether the window has a gap at an octave.
 func (s *spread) divides(o int) bool {
 	below := 0
 	for _, n := range s.of[:o] {
 		below += int(n)
 	}
-	few := several * several * float64(min(below, s.n-below))
-	return float64(below) > several*float64(s.n) && float64(s.of[o]+s.of[o+1]) <= few
+	return s.gap(o, below)
 }
 
-// slowest reports whether most of the time was that of answers that took an octave or more.
-func (s *spread) slowest(o int) bool {
-	time := 0.0
-	for i, n := range s.of {
-		if i < o {
-			time -= float64(float64(n) * octave(i))
-		} else {
-			time += float64(float64(n) * octave(i))
-		}
-	}
-	return time > 0
+// gap reports whether so many answers below an octave are several, and few took that one or the next.
+func (s *spread) gap(o, below int) bool {
+	few := several * several * float64(min(below, s.n-below))
+	return float64(below) > several*float64(s.n) && float64(s.of[o]+s.of[o+1]) <= few
 }
 
 // remember adds the window to the past.
