@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/elapsed"
 )
 
 // The constants of the rule. docs/concurrency.md says what happens at half and at
@@ -208,7 +209,7 @@ func (l *limit) leave(began time.Duration, found int, all float64, o spillway.Ou
 		return
 	}
 	l.ended++
-	l.abandoned -= float64(l.abandoned / round)
+	l.abandoned = elapsed.Trim(l.abandoned - float64(l.abandoned/round))
 	if abandoned {
 		l.abandoned += 1.0 / round
 		return
@@ -306,7 +307,7 @@ func (l *limit) counted() float64 { return max(1-l.skipped, 1.0/(2*round)) }
 
 // skips counts what is quick.
 func (l *limit) skips(quick bool) {
-	l.skipped -= float64(l.skipped / (2 * round))
+	l.skipped = elapsed.Trim(l.skipped - float64(l.skipped/(2*round)))
 	if quick {
 		l.skipped += 1.0 / (2 * round)
 	}

@@ -3,6 +3,8 @@ package shed
 import (
 	"math"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/elapsed"
 )
 
 // caller is a place in the table. Its counts fade.
@@ -53,10 +55,9 @@ func (w *caller) work(seconds float64, turn bool) {
 // end ends an epoch.
 func (w *caller) end() {
 	w.last = w.demand(0)
-	w.asked *= fade
-	w.used *= fade
-	w.spent *= fade
-	w.ended *= fade
+	for _, count := range []*float64{&w.asked, &w.used, &w.spent, &w.ended} {
+		*count = elapsed.Trim(*count * fade)
+	}
 }
 
 // cost returns the seconds at work of a request.

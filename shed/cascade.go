@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/elapsed"
 )
 
 const (
@@ -95,12 +96,9 @@ func (c *cascade) noteExcess(rank int) {
 	s.refused = toward(1, s.refused, memory)
 }
 
-// toward updates an EWMA over n decisions. Tiny values become 0: denormal numbers are slow.
+// toward updates an EWMA over n decisions.
 func toward(decision, share, n float64) float64 {
-	if share += float64((decision - share) * (1 / n)); share > 1e-9 {
-		return share
-	}
-	return 0
+	return elapsed.Trim(share + float64((decision-share)*(1/n)))
 }
 
 // advance reduces the rejected shares of classes without requests. A tick in which a

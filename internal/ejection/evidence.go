@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/elapsed"
 )
 
 // Evidence is how many of the recent attempts at one endpoint it has rejected, by class. A
@@ -73,7 +74,7 @@ func (e *Evidence) fade(at int64) {
 	e.attempts *= keep
 	keep = max(keep, min(recentCalls/all, 1))
 	for i := range e.served {
-		e.served[i] *= keep
-		e.rejected[i] *= keep
+		e.served[i] = elapsed.Trim(e.served[i] * keep)
+		e.rejected[i] = elapsed.Trim(e.rejected[i] * keep)
 	}
 }

@@ -43,3 +43,18 @@ func TestWeight(t *testing.T) {
 		}
 	}
 }
+
+func TestTrim(t *testing.T) {
+	v := 1.0
+	for range 10_000 {
+		v = elapsed.Trim(v * 0.99)
+	}
+	if v != 0 {
+		t.Errorf("an average that only falls ends at %g", v)
+	}
+	for _, v := range []float64{-1, 0, 1e-9, 1, math.MaxFloat64} {
+		if got := elapsed.Trim(v); got != max(v, 0) {
+			t.Errorf("Trim(%g) = %g", v, got)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package concurrency
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// Each operation on a denormal number takes as long as many others, and a share that only falls would stay one.
+func TestSharesEndAtZero(t *testing.T) {
+	l, now := must(t, Config{}), t0
+	k := &l.keys[l.slot(now, "key")]
+	k.skips(true)
+	l.shared.skips(true)
+	for i := range 60_000 {
+		ticket, err := l.Admit(now, spillway.Call{Key: "key"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(10 * time.Millisecond)
+		outcome := spillway.OutcomeServed
+		if i == 0 {
+			outcome = spillway.OutcomeAbandoned
+		}
+		ticket.Settle(now, outcome)
+	}
+	for _, limit := range []*limit{l.shared, k.limit} {
+		if limit.abandoned != 0 || limit.skipped != 0 {
+			t.Errorf("abandoned %g, skipped %g", limit.abandoned, limit.skipped)
+		}
+	}
+}
