@@ -317,16 +317,17 @@ func (l *Limiter) decide(k *key) {
 	}
 }
 
-// pack keeps the place of a key, and what a request found in flight, in one word.
+// pack keeps the place of a key, and what a request found in flight, in one word. A place beyond those of Keys and MaxByKey
+// is that of a key that left them with a request in flight, so that a million suffice.
 func pack(slot, own, all int) uint64 {
-	return uint64(slot)<<48 | uint64(min(own, most))<<24 | uint64(min(all, most))
+	return uint64(slot)<<44 | uint64(min(own, most))<<22 | uint64(min(all, most))
 }
 
 func unpack(w uint64) (slot, own, all int) {
-	return int(w >> 48), int(w >> 24 & most), int(w & most)
+	return int(w >> 44), int(w >> 22 & most), int(w & most)
 }
 
-const most = 1<<24 - 1
+const most = 1<<22 - 1
 
 var _ interface {
 	spillway.Gate

@@ -202,21 +202,22 @@ func (f *Flow) end(now time.Time, o spillway.Outcome, err error) {
 	f.settle(now, o, err)
 }
 
-// settle settles each gate that admitted the attempt with the outcome.
+// settle settles each gate that admitted the attempt with the outcome. The place in flight comes first: the throttle
+// may call the Router, which may panic, and so may the Observer.
 func (f *Flow) settle(now time.Time, o spillway.Outcome, err error) {
-	p := f.policies
-	p.Throttle.Settle(f.Start, now, &f.tickets[throttleGate], f.route, o)
+	p, admitted := f.policies, f.admitted
+	f.admitted = [gates]bool{}
 	f.tickets[inflightGate].Settle(f.Start, o)
+	p.Throttle.Settle(f.Start, now, &f.tickets[throttleGate], f.route, o)
 	if p.Observer != nil {
 		e := spillway.Event{Time: f.Start, Latency: now.Sub(f.Start), Context: f.ctx, Call: f.call, Outcome: o, Err: err}
-		if f.admitted[throttleGate] {
+		if admitted[throttleGate] {
 			e.Policy, e.Mode = "throttle", p.ThrottleMode
 			p.Observer.Observe(e)
 		}
-		if f.admitted[inflightGate] {
+		if admitted[inflightGate] {
 			e.Policy, e.Mode = "inflight", p.InflightMode
 			p.Observer.Observe(e)
 		}
 	}
-	f.admitted = [gates]bool{}
 }

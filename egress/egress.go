@@ -183,25 +183,26 @@ func (c *Client) drive(
 }
 
 // run makes one attempt.
-func (c *Client) run(ctx context.Context, p *policies, f *Flow, send func(context.Context, *Attempt) error) Step {
-	returned := false
+func (c *Client) run(ctx context.Context, p *policies, f *Flow, send func(context.Context, *Attempt) error) (step Step) {
+	ended := false
 	defer func() {
-		if !returned {
+		if !ended {
 			f.Abort()
 		}
 	}()
 	if p.config.Inflight != nil { // perhaps the transport has the same
 		ctx = place.With(ctx, &f.tickets[inflightGate])
 	}
-	err := send(ctx, &f.Attempt)
-	returned = true
-	if err != nil {
-		return c.fail(ctx, f, err)
+	switch err := send(ctx, &f.Attempt); {
+	case err != nil:
+		step = c.fail(ctx, f, err)
+	case f.Timed():
+		step = f.Succeed(c.clock.Now())
+	default:
+		step = f.Succeed(f.Start)
 	}
-	if f.Timed() {
-		return f.Succeed(c.clock.Now())
-	}
-	return f.Succeed(f.Start)
+	ended = true
+	return step
 }
 
 // fail ends an attempt that has failed with err.

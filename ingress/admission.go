@@ -166,8 +166,9 @@ func (a *Admission) decided(now time.Time, err error, from *ratelimit.Caller) St
 
 // reject ends a request that a gate did not admit.
 func (a *Admission) reject(now time.Time, gate int, step *Step) {
+	step.Wake = a.settle(now, spillway.OutcomeNotStarted) || step.Wake
 	a.reportRejection(gate, step.Err)
-	step.Wake = a.end(now, spillway.OutcomeNotStarted, step.Err) || step.Wake
+	a.reportEnd(now, spillway.OutcomeNotStarted, step.Err)
 }
 
 // observe asks a gate that observes, unless one before has rejected the request, or it
@@ -240,6 +241,13 @@ func (a *Admission) Done(now time.Time, o spillway.Outcome) (wake bool) {
 // end settles each gate that admitted the request with the outcome, and reports it. err is
 // why the request was not started, if it was not.
 func (a *Admission) end(now time.Time, o spillway.Outcome, err error) (wake bool) {
+	wake = a.settle(now, o)
+	a.reportEnd(now, o, err)
+	return wake
+}
+
+// settle settles each gate that admitted the request, before the observer, which may panic, hears of any.
+func (a *Admission) settle(now time.Time, o spillway.Outcome) (wake bool) {
 	if a.settings.config.Costs != nil {
 		a.endCost(now, o)
 	}
@@ -249,6 +257,14 @@ func (a *Admission) end(now time.Time, o spillway.Outcome, err error) (wake bool
 		a.shed.Settle(now, o)
 		wake = true
 	}
+	if a.observed != nil && a.observed.last.Verdict == shed.Run {
+		wake = a.observed.settle(now, o) || wake
+	}
+	return wake
+}
+
+// reportEnd reports what settle has settled.
+func (a *Admission) reportEnd(now time.Time, o spillway.Outcome, err error) {
 	if a.settings.config.Observer != nil {
 		for gate, admitted := range a.admitted {
 			if admitted {
@@ -257,9 +273,8 @@ func (a *Admission) end(now time.Time, o spillway.Outcome, err error) (wake bool
 		}
 	}
 	if a.observed != nil && a.observed.last.Verdict == shed.Run {
-		wake = a.observed.end(now, o, err) || wake
+		a.observed.reportEnd(now, o, err)
 	}
-	return wake
 }
 
 // report sends the one event of the request and the gate.

@@ -27,6 +27,8 @@ type Server struct {
 	dispatcher dispatcher
 	update     sync.Mutex     // one Update at a time
 	shadows    sync.WaitGroup // that still wait
+
+	collections sync.WaitGroup // of garbage
 }
 
 // companions is how many goroutines a request brings along that are ready to run
@@ -136,6 +138,9 @@ func (s *Server) Work(now time.Time) (begun uint64, cpu float64) {
 // process returns the state of the process.
 func (s *Server) process(now time.Time) shed.State {
 	u, x := s.load.Utilization(now), s.load.Executor(now)
+	if s.load.ShortOfMemory() {
+		s.collect(now)
+	}
 	return shed.State{Runnable: x.Runnable, Processors: x.Processors, CPU: s.load.CPU(), Utilization: u}
 }
 
@@ -149,7 +154,9 @@ func (s *Server) Missing() []error { return s.load.Missing() }
 func (s *Server) Close() error {
 	s.shadows.Wait()
 	s.heart.stop()
-	return errors.Join(s.dispatcher.stop(), s.load.Close())
+	err := s.dispatcher.stop()
+	s.collections.Wait()
+	return errors.Join(err, s.load.Close())
 }
 
 // Stats is the state of the policies of a [Server].

@@ -9,8 +9,10 @@
 //	CPU        processor time that this process used, as a share of GOMAXPROCS
 //	quota      processor time that the cgroup used, as a share of its quota
 //	throttled  share of the periods in which the cgroup ran out of its quota
-//	memory     memory held by the Go runtime, as a share of the lesser of
-//	           GOMEMLIMIT and the cgroup's limit
+//	memory     memory of the Go runtime, as a share of the lesser of GOMEMLIMIT
+//	           and the cgroup's limit: what is in use of GOMEMLIMIT, since the
+//	           runtime collects garbage before it reaches that; all that is held
+//	           of the cgroup's, where garbage can get the process killed
 //	scheduling the time that goroutines waited for a processor, 99th percentile
 //	queue      the longest that a request waited to be admitted, which is fed in
 //	           with [Meter.Waited]
@@ -40,7 +42,8 @@
 //	            as the mean of two
 //
 // By default only memory has a target: it is the measure that package shed cannot
-// see, and one that kills. CPU time is no measure of overload by itself: a server
+// see, and one that kills. At the lowest threshold the process should collect its
+// garbage, as package ingress does: see [Meter.ShortOfMemory]. CPU time is no measure of overload by itself: a server
 // that does its best uses all it has. A target for the executor load average
 // rejects by criticality as the source does, at the smoothed number of running and
 // runnable goroutines for each processor.

@@ -82,6 +82,7 @@ type Meter struct {
 	cpu      atomic.Uint64 // bits of the measure
 	seen     atomic.Int64  // last, for those without the lock
 	interval atomic.Int64  // that of config
+	short    atomic.Bool   // of memory
 
 	mu      sync.Mutex // held by whoever samples
 	config  Config
@@ -210,6 +211,11 @@ func (m *Meter) trySample(now time.Time) {
 // last interval, 0 if it is not known. It does not sample.
 func (m *Meter) CPU() float64 { return math.Float64frombits(m.cpu.Load()) }
 
+// ShortOfMemory reports whether memory has reached the lowest threshold, as of the last sample. Some
+// of it may be garbage: a process that rejects its requests allocates so little that the runtime may not collect that
+// by itself for two minutes. It does not sample.
+func (m *Meter) ShortOfMemory() bool { return m.short.Load() }
+
 // Waited tells that a request has waited this long to be admitted.
 func (m *Meter) Waited(d time.Duration) {
 	m.mu.Lock()
@@ -233,6 +239,8 @@ func (m *Meter) sample(now time.Time) {
 		m.signals[i] = s.Read()
 	}
 	m.combined.Store(math.Float64bits(m.combine()))
+	memory := m.reading(Memory.String(), m.values[Memory], m.targets[Memory])
+	m.short.Store(memory.Share >= m.config.Reference[0])
 	m.cpu.Store(math.Float64bits(orZero(m.values[CPU])))
 }
 

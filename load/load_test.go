@@ -2,7 +2,9 @@ package load
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"strings"
@@ -300,5 +302,62 @@ func BenchmarkSample(b *testing.B) {
 	for b.Loop() {
 		now = now.Add(time.Second)
 		m.Utilization(now)
+	}
+}
+
+// The runtime collects garbage before it reaches GOMEMLIMIT, and with GOGC=off lets it grow until then: garbage is no load. A cgroup
+// kills a process that reaches its limit, garbage or not.
+func TestGarbageCountsForTheLimitOfTheCgroup(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(math.MaxInt64))
+	runtime.GC()
+	for range 128 {
+		garbage = make([]byte, 1<<20)
+	}
+	garbage = nil
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	held := int64(samples[0].Value.Uint64() - samples[1].Value.Uint64())
+	m, err := newMeter(Config{}, tree(t, "0::/\n", map[string]string{"memory.max": fmt.Sprintln(held)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if u := m.Utilization(at(0)); u < 1 || !m.ShortOfMemory() {
+		t.Errorf("at the limit of the cgroup: utilization %v, short of memory %v", u, m.ShortOfMemory())
+	}
+	debug.SetMemoryLimit(held)
+	if u := m.Utilization(at(1000)); u > 0.5 || m.ShortOfMemory() {
+		t.Errorf("garbage up to GOMEMLIMIT: utilization %v, short of memory %v", u, m.ShortOfMemory())
+	}
+}
+
+var garbage []byte
+
+// The lowest class is rejected first, so that memory is short from its threshold on.
+func TestShortOfMemory(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 40))
+	runtime.GC()
+	m := must(t, Config{})
+	m.Utilization(at(0))
+	used := m.values[Memory]
+	for i, row := range []struct {
+		config Config
+		short  bool
+	}{
+		{Config{}, false},
+		{Config{Targets: Targets{Memory: used / 0.6}}, false},
+		{Config{Targets: Targets{Memory: used / 0.9}}, true},
+		{Config{Targets: Targets{Memory: used / 0.9}, Reference: Thresholds{1, 2, 3, 4}}, false},
+		{Config{Thresholds: map[string]Thresholds{"memory": {used / 1.2, 1, 2, 3}}}, true},
+		{Config{Targets: Targets{Memory: -1}}, false},
+	} {
+		if err := m.Update(row.config); err != nil {
+			t.Fatal(err)
+		}
+		if m.Utilization(at(1000 * (i + 1))); m.ShortOfMemory() != row.short {
+			t.Errorf("%+v: short of memory %v", row.config, !row.short)
+		}
 	}
 }

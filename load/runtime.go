@@ -10,41 +10,68 @@ import (
 // memory compares what the Go runtime holds with the smaller of the runtime's limit and
 // the cgroup's.
 type memory struct {
-	samples []metrics.Sample
+	samples [memorySamples]metrics.Sample
 	cgroup  *limitFile // nil: none
 }
 
+// What memory reads of the runtime, all in bytes.
+const (
+	totalBytes = iota
+	releasedBytes
+	freeBytes
+	unusedBytes
+	objectBytes // also those that are not collected yet
+	liveBytes   // objects in use as of the last collection
+	limitBytes
+	memorySamples = iota
+)
+
+var memoryNames = [memorySamples]string{
+	totalBytes:    "/memory/classes/total:bytes",
+	releasedBytes: "/memory/classes/heap/released:bytes",
+	freeBytes:     "/memory/classes/heap/free:bytes",
+	unusedBytes:   "/memory/classes/heap/unused:bytes",
+	objectBytes:   "/memory/classes/heap/objects:bytes",
+	liveBytes:     "/gc/heap/live:bytes",
+	limitBytes:    "/gc/gomemlimit:bytes",
+}
+
 func openMemory(c cgroups) (source, error) {
-	m := &memory{samples: []metrics.Sample{
-		{Name: "/memory/classes/total:bytes"},
-		{Name: "/memory/classes/heap/released:bytes"},
-		{Name: "/gc/gomemlimit:bytes"},
-	}}
+	m := new(memory)
+	for i, name := range memoryNames {
+		m.samples[i].Name = name
+	}
 	var err error
 	if m.cgroup, err = c.memoryLimit(); err == nil {
 		return m, nil
 	}
-	metrics.Read(m.samples)
-	if m.samples[2].Value.Uint64() == math.MaxInt64 {
+	metrics.Read(m.samples[:])
+	if m.bytes(limitBytes) == math.MaxInt64 {
 		return nil, errors.Join(errors.New("memory: GOMEMLIMIT is not set"), err)
 	}
 	return m, nil
 }
 
 func (m *memory) read(_ time.Duration, into *readings) error {
-	metrics.Read(m.samples)
-	held := m.samples[0].Value.Uint64() - m.samples[1].Value.Uint64()
-	limit := float64(m.samples[2].Value.Uint64())
+	metrics.Read(m.samples[:])
+	held, limit := m.bytes(totalBytes)-m.bytes(releasedBytes), m.bytes(limitBytes)
+	// The runtime collects garbage before it reaches a limit of its own, and may let it grow so far:
+	// only what is in use counts.
+	counted := held - m.bytes(freeBytes) - m.bytes(unusedBytes) - m.bytes(objectBytes) + m.bytes(liveBytes)
 	if m.cgroup != nil {
 		l, err := m.cgroup.read()
 		if err != nil {
 			return err
 		}
-		limit = min(limit, l)
+		if l < limit {
+			limit, counted = l, held // nothing else keeps garbage from reaching that limit
+		}
 	}
-	into[Memory] = float64(held) / limit
+	into[Memory] = counted / limit
 	return nil
 }
+
+func (m *memory) bytes(sample int) float64 { return float64(m.samples[sample].Value.Uint64()) }
 
 func (m *memory) measures() []Measure { return []Measure{Memory} }
 

@@ -118,6 +118,7 @@ func readDetails(f *fault.Failure, e *connect.Error) {
 // readMeta adds to f what the metadata of an error say. Pushback overrides RetryInfo.
 func readMeta(f *fault.Failure, h http.Header) {
 	hints.Scope(f, h.Get(headerScope))
+	f.TooLate = f.Overload && h.Get(headerReason) == spillway.ReasonDeadline.String()
 	if strings.EqualFold(h.Get(headerShouldRetry), "false") {
 		f.DontRetry = true
 	}

@@ -96,12 +96,20 @@ func TestRejections(t *testing.T) {
 			fault.Failure{Overload: true, DontRetry: true, Party: fault.Server, Scope: fault.ScopeService},
 		},
 		{
+			ingress.Rejection{Outcome: spillway.OutcomeOverloaded, DontRetry: true, Err: &spillway.RejectedError{Reason: spillway.ReasonDeadline}}, connect.CodeUnavailable,
+			fault.Failure{Overload: true, DontRetry: true, TooLate: true, Party: fault.Server, Scope: fault.ScopeService},
+		},
+		{
+			ingress.Rejection{Outcome: spillway.OutcomeOverloaded, DontRetry: true, Err: &spillway.RejectedError{Reason: spillway.ReasonMaxWait}}, connect.CodeUnavailable,
+			fault.Failure{Overload: true, DontRetry: true, Party: fault.Server, Scope: fault.ScopeService},
+		},
+		{
 			ingress.Rejection{Outcome: spillway.OutcomeOverQuota, RetryAfter: 2 * time.Second}, connect.CodeResourceExhausted,
 			fault.Failure{Overload: true, Party: fault.Client, Scope: fault.ScopeCustomer, Safety: fault.RetrySafe, RetryAfter: 2 * time.Second, HasRetryAfter: true},
 		},
 	} {
 		s := start(t, map[string]http.Handler{procedure: connect.NewUnaryHandler(procedure, func(ctx context.Context, _ *connect.Request[message]) (*connect.Response[message], error) {
-			return nil, reject(ctx, row.why)
+			return nil, reject(ctx, row.why, ingress.ReasonsFull)
 		})})
 		for name, options := range protocols {
 			err := caller(s, procedure, options...)(t.Context())
@@ -204,7 +212,7 @@ func TestRetry(t *testing.T) {
 		var calls atomic.Int32
 		s := start(t, map[string]http.Handler{procedure: connect.NewUnaryHandler(procedure, func(ctx context.Context, req *connect.Request[message]) (*connect.Response[message], error) {
 			if calls.Add(1) == 1 {
-				return nil, reject(ctx, ingress.Rejection{Outcome: spillway.OutcomeOverloaded, RetryAfter: time.Hour})
+				return nil, reject(ctx, ingress.Rejection{Outcome: spillway.OutcomeOverloaded, RetryAfter: time.Hour}, ingress.ReasonsCoarse)
 			}
 			if n := req.Header().Get("Grpc-Previous-Rpc-Attempts"); n != "1" {
 				t.Errorf("%s: attempt %q", name, n)
@@ -229,7 +237,7 @@ func TestOneLayerRetries(t *testing.T) {
 		var back, front atomic.Int32
 		backend := start(t, map[string]http.Handler{procedure: connect.NewUnaryHandler(procedure, func(ctx context.Context, _ *connect.Request[message]) (*connect.Response[message], error) {
 			back.Add(1)
-			return nil, reject(ctx, ingress.Rejection{Outcome: spillway.OutcomeOverloaded, RetryAfter: time.Millisecond})
+			return nil, reject(ctx, ingress.Rejection{Outcome: spillway.OutcomeOverloaded, RetryAfter: time.Millisecond}, ingress.ReasonsCoarse)
 		})})
 		call := caller(backend, procedure, append(options, connect.WithInterceptors(newClient(t, ClientConfig{})))...)
 		server := newServer(t, ServerConfig{}, ingress.Config{})

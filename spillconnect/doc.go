@@ -20,7 +20,8 @@
 //
 // Its metadata say the same for clients that do not read details: grpc-retry-pushback-ms,
 // which is -1 for "don't retry", x-overload-scope, and for clients of HTTP Retry-After and
-// x-should-retry. An ErrorInfo has the domain spillway.
+// x-should-retry. At an internal boundary x-overload-reason has the [spillway.Reason]. An ErrorInfo
+// has the domain spillway.
 //
 // The interceptor runs when connect-go has read the request. A rejection costs less, and a
 // large body is not read, with the Handler of package spillhttp in front of the mux. It

@@ -16,8 +16,18 @@ import (
 	"github.com/seed90641741/spillway/ingress"
 )
 
-// reject returns the error of a call that is not served.
-func reject(ctx context.Context, why ingress.Rejection) error {
+// reject returns the error of a call that is not served, for a client that learns so much.
+func reject(ctx context.Context, why ingress.Rejection, told ingress.Reasons) error {
+	err := rejection(ctx, why)
+	e, ok := err.(*connect.Error) //nolint:errorlint // as it was made
+	by, known := errors.AsType[*spillway.RejectedError](why.Err)
+	if ok && known && told == ingress.ReasonsFull {
+		e.Meta().Set(headerReason, by.Reason.String())
+	}
+	return err
+}
+
+func rejection(ctx context.Context, why ingress.Rejection) error {
 	switch {
 	case why.Outcome == spillway.OutcomeAbandoned:
 		if err := ctx.Err(); err != nil {

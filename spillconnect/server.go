@@ -114,7 +114,7 @@ func (s *Server) serve(
 	now := time.Now()
 	call, caller, inherits := s.judge(ctx, now, spec, peer, h)
 	if refusal := passage.EnterAt(ctx, s.ingress, now, &call, &caller); refusal.Rejected() {
-		return reject(ctx, refusal)
+		return reject(ctx, refusal, s.ingress.Trust().Discloses())
 	}
 	restate(h, call.Criticality, inherits.labelled)
 	served, cancel := inherits.context(ctx, call)

@@ -20,6 +20,7 @@ const (
 const (
 	headerPushback    = "Grpc-Retry-Pushback-Ms"
 	headerScope       = "X-Overload-Scope"
+	headerReason      = "X-Overload-Reason"
 	headerRetryAfter  = "Retry-After"
 	headerShouldRetry = "X-Should-Retry"
 )

@@ -88,11 +88,15 @@ func listen(f *fault.Failure, s *status.Status, trailer metadata.MD) {
 			if d.GetDomain() == errorDomain {
 				f.DontRetry = f.DontRetry || d.GetReason() == reasonDontRetry
 				hints.Scope(f, d.GetMetadata()[keyScope])
+				tooLate(f, d.GetMetadata()[keyReason])
 			}
 		}
 	}
 	if values := trailer[keyScope]; len(values) == 1 {
 		hints.Scope(f, values[0])
+	}
+	if values := trailer[keyReason]; len(values) == 1 {
+		tooLate(f, values[0])
 	}
 	if values := trailer[keyPushback]; len(values) > 0 {
 		f.RetryAfter, f.HasRetryAfter = hints.Pushback(values)
@@ -101,4 +105,9 @@ func listen(f *fault.Failure, s *status.Status, trailer metadata.MD) {
 	if f.HasRetryAfter && f.Overload && f.Safety == fault.RetryUnknown {
 		f.Safety = fault.RetrySafe
 	}
+}
+
+// tooLate takes in the reason for a rejection.
+func tooLate(f *fault.Failure, reason string) {
+	f.TooLate = f.TooLate || f.Overload && reason == spillway.ReasonDeadline.String()
 }

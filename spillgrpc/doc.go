@@ -47,8 +47,11 @@
 //	RetryInfo                   the same
 //	x-overload-scope            task: not processed, another task may serve it at once;
 //	                            service: don't retry; customer: over quota
-//	ErrorInfo                   with domain spillway: the scope in its metadata, and with
-//	                            reason OVERLOADED_DONT_RETRY: don't retry
+//	x-overload-reason           deadline: the deadline of the call was too close, which does
+//	                            not count against the backend if an untrusted client set it,
+//	                            nor against the endpoint
+//	ErrorInfo                   with domain spillway: scope and reason in its metadata, and
+//	                            with reason OVERLOADED_DONT_RETRY: don't retry
 //	QuotaFailure                over quota
 //
 // A call that may have been processed is retried only if it is idempotent.
@@ -168,7 +171,8 @@
 //
 // Each has an ErrorInfo and x-overload-scope: task, service or customer. At an internal
 // boundary the message and the ErrorInfo (gate) name the gate that has rejected the call:
-// ratelimit, quota, inflight, shed or concurrency. At an edge they do not. The retry delay of
+// ratelimit, quota, inflight, shed or concurrency, and x-overload-reason, also in the ErrorInfo,
+// has the [spillway.Reason]. At an edge they do not, unless [ingress.Trust].Reasons says so. The retry delay of
 // a rejection with the scope "task" is for this task only. A channel with [NewBalancer] sends
 // the endpoint fewer calls, or none for that time, and for up to 16 times as long if it rejects
 // again afterwards. A unary call that was served after a wait of 5 ms or longer has the same

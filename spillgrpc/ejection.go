@@ -135,7 +135,7 @@ func (e *ejections) changed(until int64) {
 }
 
 // rejection returns what the failure of a call means, and whether it is a rejection because the
-// endpoint itself is overloaded.
+// endpoint itself is overloaded. It need not be if the deadline of the call was too close.
 func rejection(info balancer.DoneInfo) (f fault.Failure, is bool) {
 	s := status.Convert(info.Err)
 	if s.Code() != codes.Unavailable {
@@ -143,7 +143,7 @@ func rejection(info balancer.DoneInfo) (f fault.Failure, is bool) {
 	}
 	f = fault.Failure{Overload: true, Party: fault.Server}
 	listen(&f, s, info.Trailer)
-	return f, f.Scope == fault.ScopeTask
+	return f, f.Scope == fault.ScopeTask && !f.TooLate
 }
 
 // any returns the time if some endpoint may have less than all its turns then.

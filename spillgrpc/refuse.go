@@ -62,12 +62,16 @@ type answerKey struct {
 	dontRetry bool // and no ms
 	ms        int64
 	gate      string // empty at an edge
+	reason    spillway.Reason
 }
 
 func (k *answerKey) errorInfo(reason string, s fault.Scope) *errdetails.ErrorInfo {
 	info := &errdetails.ErrorInfo{Domain: errorDomain, Reason: reason, Metadata: map[string]string{keyScope: s.String()}}
 	if k.gate != "" {
 		info.Metadata[metadataGate] = k.gate
+	}
+	if k.reason != spillway.ReasonNone {
+		info.Metadata[keyReason] = k.reason.String()
 	}
 	return info
 }
@@ -81,19 +85,19 @@ func (k *answerKey) text(what string) string {
 	return what + " (" + k.gate + ")"
 }
 
-// gateOf returns the name of the gate that has rejected a call, if the caller may know.
-func (s *Server) gateOf(why *ingress.Rejection) string {
-	if s.ingress.Trust().Boundary != ingress.Internal {
-		return ""
+// disclose adds to k the gate that has rejected a call and its reason, if the caller may know.
+func (s *Server) disclose(k *answerKey, why *ingress.Rejection) {
+	if s.ingress.Trust().Discloses() != ingress.ReasonsFull {
+		return
 	}
 	if by, ok := errors.AsType[*spillway.RejectedError](why.Err); ok {
-		return by.Policy
+		k.gate, k.reason = by.Policy, by.Reason
 	}
-	return ""
 }
 
 func (s *Server) answerTo(why *ingress.Rejection) *answer {
-	key := answerKey{dontRetry: true, gate: s.gateOf(why)}
+	key := answerKey{dontRetry: true}
+	s.disclose(&key, why)
 	if !why.DontRetry {
 		key.dontRetry, key.overQuota, key.ms = false, why.Outcome == spillway.OutcomeOverQuota, milliseconds(why.RetryAfter)
 	}
@@ -105,14 +109,17 @@ func (s *Server) answerTo(why *ingress.Rejection) *answer {
 }
 
 func newAnswer(key answerKey) *answer {
+	trailer := metadata.MD{}
+	if key.reason != spillway.ReasonNone {
+		trailer.Set(keyReason, key.reason.String())
+	}
 	if key.dontRetry {
-		return &answer{
-			withDetails(codes.Unavailable, key.text("overloaded; don't retry"), key.errorInfo(reasonDontRetry, fault.ScopeService)),
-			metadata.Pairs(keyPushback, "-1", keyScope, fault.ScopeService.String()),
-		}
+		trailer.Set(keyPushback, "-1")
+		trailer.Set(keyScope, fault.ScopeService.String())
+		return &answer{withDetails(codes.Unavailable, key.text("overloaded; don't retry"), key.errorInfo(reasonDontRetry, fault.ScopeService)), trailer}
 	}
 	after := &errdetails.RetryInfo{RetryDelay: durationpb.New(time.Duration(key.ms) * time.Millisecond)}
-	trailer := metadata.Pairs(keyPushback, strconv.FormatInt(key.ms, 10))
+	trailer.Set(keyPushback, strconv.FormatInt(key.ms, 10))
 	if !key.overQuota {
 		trailer.Set(keyScope, fault.ScopeTask.String())
 		return &answer{withDetails(codes.Unavailable, key.text("overloaded"), after, key.errorInfo(reasonTask, fault.ScopeTask)), trailer}

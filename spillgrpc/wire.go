@@ -19,11 +19,12 @@ const (
 
 	// of an answer, in its trailer
 	keyPushback = "grpc-retry-pushback-ms"
-	keyScope    = "x-overload-scope" // task, service or customer: our own
+	keyScope    = "x-overload-scope"  // task, service or customer: our own
+	keyReason   = "x-overload-reason" // the Reason, to internal callers only: our own
 )
 
-// What an ErrorInfo of ours says: the reason, and the scope in its metadata under keyScope,
-// for answers that have no trailer.
+// What an ErrorInfo of ours says: the reason, and in its metadata the scope under keyScope and the
+// Reason under keyReason, for answers that have no trailer.
 const (
 	errorDomain     = "spillway"
 	reasonTask      = "OVERLOADED"

@@ -29,7 +29,6 @@ func failureOf(status int, h http.Header, now time.Time) (f fault.Failure, faile
 	if told := listen(&f, h); !failed && !told {
 		return fault.Failure{}, false // the request was wrong; there is nothing wrong with the backend
 	}
-	f.TooLate = f.Overload && first(h, headerReason) == spillway.ReasonDeadline.String()
 	f.RetryAfter, f.HasRetryAfter = retryAfter(h, now)
 	switch {
 	case status != http.StatusTooManyRequests && !has(h, headerRateLimited):
@@ -90,6 +89,7 @@ func listen(f *fault.Failure, h http.Header) (told bool) {
 	if says(h, "false", headerShouldRetry, headerStripe) {
 		f.DontRetry = true
 	}
+	f.TooLate = f.Overload && first(h, headerReason) == spillway.ReasonDeadline.String()
 	return told
 }
 

@@ -94,16 +94,22 @@ func TestCloseDeadlineOfAnUntrustedClient(t *testing.T) {
 		untrusted bool
 		reason    spillway.Reason
 		want      float64 // requests that the throttle knows of
+		grpc      bool
 	}{
-		{true, spillway.ReasonDeadline, 0},
-		{false, spillway.ReasonDeadline, 1},
-		{true, spillway.ReasonMaxWait, 1},
+		{true, spillway.ReasonDeadline, 0, false},
+		{true, spillway.ReasonDeadline, 0, true},
+		{false, spillway.ReasonDeadline, 1, false},
+		{true, spillway.ReasonMaxWait, 1, false},
+		{true, spillway.ReasonMaxWait, 1, true},
 	} {
 		inBubble(t, func(t *testing.T) {
 			once := must(retry.NewBudgeted(retry.BudgetedConfig{Attempts: 1}))
 			rt := mustTransport(t, TransportConfig{
 				Base: script(func(r *http.Request) (*http.Response, error) {
 					w := httptest.NewRecorder()
+					if row.grpc {
+						r = &http.Request{ProtoMajor: 2, Header: http.Header{"Content-Type": valueGRPC}}
+					}
 					why := ingress.Rejection{
 						Outcome: spillway.OutcomeOverloaded, RetryAfter: time.Second, Err: &spillway.RejectedError{Reason: row.reason},
 					}
@@ -123,7 +129,7 @@ func TestCloseDeadlineOfAnUntrustedClient(t *testing.T) {
 			}
 			resp.Body.Close()
 			if got := rt.Stats()["backend.example"].Throttle[spillway.Critical.Index()].Requests; got != row.want {
-				t.Errorf("untrusted %v, %v: the throttle knows of %v requests, want %v", row.untrusted, row.reason, got, row.want)
+				t.Errorf("untrusted %v, %v, gRPC %v: the throttle knows of %v requests, want %v", row.untrusted, row.reason, row.grpc, got, row.want)
 			}
 		})
 	}

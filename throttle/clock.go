@@ -41,13 +41,14 @@ func (c *clock) begin(now time.Time) *time.Time {
 
 // read returns the time of a clock reading that was just made.
 func (c *clock) read(now time.Time) time.Duration {
-	at := now.Sub(*c.first(now)) + time.Duration(c.skew.Load()) // which is since, inlined
+	skew := c.skew.Load()
+	at := now.Sub(*c.first(now)) + time.Duration(skew) // which is since, inlined
 	latest := time.Duration(c.latest.Load())
 	switch {
 	case at >= latest+resolution:
 		c.latest.CompareAndSwap(int64(latest), int64(at))
 	case at < latest-stepBack:
-		c.skew.Add(int64(latest - at))
+		c.skew.CompareAndSwap(skew, skew+int64(latest-at)) // only the first of those that see a step adds it
 		return latest
 	}
 	return at
