@@ -28,6 +28,7 @@ type bucket struct {
 	key      string
 	class    int
 	pending  []*rlqs.BucketId // without a place, and to be answered
+	holders  holders          // of these, and of earlier ones
 	reported time.Time        // when the last report came
 	period   time.Duration    // from the report before to the last one
 	counted  time.Time        // the last report whose calls are in rate
