@@ -104,10 +104,10 @@ func (r *Retryer) standard(b retry.Budget) error {
 // Wrap puts r around the retry loop of a call. It is made to be one of the
 // APIOptions of a client, and does nothing to a stack without such a loop.
 func (r *Retryer) Wrap(stack *middleware.Stack) error {
-	c := &call{retryer: r}
-	loop, err := stack.Finalize.Swap(loopID, c)
+	w := &wrapper{retryer: r}
+	loop, err := stack.Finalize.Swap(loopID, w)
 	if err == nil {
-		c.loop = loop
+		w.loop = loop
 	}
 	return nil // a stack without a loop has no use for a Retryer
 }
