@@ -131,6 +131,9 @@ func (c *call) retry(ctx context.Context, err error) error {
 	if f.Safety == fault.RetryUnknown {
 		f.Safety = fault.RetrySafe // so said IsErrorRetryable, or what the user wrapped around it
 	}
+	if c.phase == fresh { // a wrapper around the Retryer has no GetAttemptToken
+		c.token, c.attempts = c.retryer.strategy.Begin(describe(c.Context)), 1
+	}
 	c.failure = err
 	next, why := c.retryer.strategy.Refresh(time.Now(), c.token, f)
 	if why != nil {

@@ -47,7 +47,8 @@ type Config struct {
 //
 // A client needs both the Retryer and its Wrap. The SDK's functions that wrap a
 // Retryer work as they do with others, but for AddWithMaxBackoffDelay, whose wait
-// comes on top.
+// comes on top. A wrapper of your own should embed [aws.RetryerV2]: one without GetAttemptToken
+// hides first attempts, so that their successes earn nothing for the budget, and adaptive mode delays none.
 type Retryer struct {
 	strategy    retry.Strategy
 	maxAttempts int
