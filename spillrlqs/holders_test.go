@@ -57,6 +57,37 @@ func TestRotatedIDsDivideOneShare(t *testing.T) {
 	})
 }
 
+// An assignment may outlast the time for which a bucket without demand is kept: what it gives is not given again.
+func TestHoldersOutlastABucketWithoutDemand(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := unlisted()
+		c.MaxStreamBuckets, c.TTL, c.Idle = 1, 10*time.Minute, 10*time.Second
+		s, cc := start(t, c)
+		conn := connect(t, t.Context(), cc)
+		assigned := func(name string) float64 {
+			if err := conn.Send(reports(usage(5, "customer", "kept"), usage(5, "customer", name))); err != nil {
+				t.Fatal(err)
+			}
+			for {
+				m, err := conn.Recv()
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, a := range m.GetBucketAction() {
+					if a.GetBucketId().GetBucket()["customer"] == name {
+						return rateOf(a.GetQuotaAssignmentAction().GetRateLimitStrategy().GetTokenBucket())
+					}
+				}
+			}
+		}
+		first := assigned("first")
+		time.Sleep(time.Minute)
+		if second := assigned("second"); first < 1 || first+second > 10*1.02 {
+			t.Errorf("two ids have %v/s and %v/s, want 10/s together; %+v", first, second, s.Stats())
+		}
+	})
+}
+
 func ids(names ...string) (all []*rlqs.BucketId) {
 	for _, name := range names {
 		all = append(all, &rlqs.BucketId{Bucket: map[string]string{"customer": name, "path": "/"}})
