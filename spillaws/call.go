@@ -13,15 +13,38 @@ import (
 // loopID is what the SDK calls its retry loop.
 const loopID = "Retry"
 
-// A call is one call of an operation. It takes the place of the SDK's retry loop
-// in the stack, runs that loop, and so sees what the methods of a Retryer are not
-// told: where the call begins and ends, and each attempt with its outcome. It is
-// also the context of the attempts, by which the methods find it.
+// A wrapper takes the place of the SDK's retry loop in the stack of an operation. A middleware of
+// the user around it may run the rest of the stack several times, one after the other: each is a call.
+type wrapper struct {
+	retryer *Retryer
+	loop    middleware.FinalizeMiddleware
+	first   call // mostly the only one
+}
+
+// ID implements [middleware.FinalizeMiddleware].
+func (*wrapper) ID() string { return loopID }
+
+// HandleFinalize implements [middleware.FinalizeMiddleware]: it runs the loop.
+func (w *wrapper) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
+	out middleware.FinalizeOutput, md middleware.Metadata, err error,
+) {
+	c := &w.first
+	if c.Context != nil { // it is not the first, whose context others may still have
+		c = new(call)
+	}
+	c.Context, c.retryer, c.send = ctx, w.retryer, next
+	defer c.settle(fault.Failure{}) // if the loop panics
+	out, md, err = w.loop.HandleFinalize(c, in, (*attempt)(c))
+	return out, md, c.end(err)
+}
+
+// A call is one call of an operation. It runs the SDK's retry loop, and so sees what the
+// methods of a Retryer are not told: where the call begins and ends, and each attempt with
+// its outcome. It is also the context of the attempts, by which the methods find it.
 type call struct {
 	context.Context
 
 	retryer *Retryer
-	loop    middleware.FinalizeMiddleware
 	send    middleware.FinalizeHandler
 
 	phase    phase
@@ -44,9 +67,6 @@ const (
 	over                  // the strategy knows that the call has ended
 )
 
-// ID implements [middleware.FinalizeMiddleware].
-func (c *call) ID() string { return loopID }
-
 // Value implements [context.Context]. The key is the Retryer, as a client may
 // have been given several.
 func (c *call) Value(key any) any {
@@ -65,16 +85,6 @@ func (r *Retryer) callOf(ctx context.Context) *call {
 		return nil
 	}
 	return c
-}
-
-// HandleFinalize implements [middleware.FinalizeMiddleware]: it runs the loop.
-func (c *call) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
-	out middleware.FinalizeOutput, md middleware.Metadata, err error,
-) {
-	c.Context, c.send = ctx, next
-	defer c.settle(fault.Failure{}) // if the loop panics
-	out, md, err = c.loop.HandleFinalize(c, in, (*attempt)(c))
-	return out, md, c.end(err)
 }
 
 // An attempt is a call as the loop sees it: what sends an attempt.
@@ -120,6 +130,9 @@ func (c *call) retry(ctx context.Context, err error) error {
 	f := c.retryer.failure(err)
 	if f.Safety == fault.RetryUnknown {
 		f.Safety = fault.RetrySafe // so said IsErrorRetryable, or what the user wrapped around it
+	}
+	if c.phase == fresh { // a wrapper around the Retryer has no GetAttemptToken
+		c.token, c.attempts = c.retryer.strategy.Begin(describe(c.Context)), 1
 	}
 	c.failure = err
 	next, why := c.retryer.strategy.Refresh(time.Now(), c.token, f)

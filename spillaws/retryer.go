@@ -47,7 +47,8 @@ type Config struct {
 //
 // A client needs both the Retryer and its Wrap. The SDK's functions that wrap a
 // Retryer work as they do with others, but for AddWithMaxBackoffDelay, whose wait
-// comes on top.
+// comes on top. A wrapper of your own should embed [aws.RetryerV2]: one without GetAttemptToken
+// hides first attempts, so that their successes earn nothing for the budget, and adaptive mode delays none.
 type Retryer struct {
 	strategy    retry.Strategy
 	maxAttempts int
@@ -104,10 +105,10 @@ func (r *Retryer) standard(b retry.Budget) error {
 // Wrap puts r around the retry loop of a call. It is made to be one of the
 // APIOptions of a client, and does nothing to a stack without such a loop.
 func (r *Retryer) Wrap(stack *middleware.Stack) error {
-	c := &call{retryer: r}
-	loop, err := stack.Finalize.Swap(loopID, c)
+	w := &wrapper{retryer: r}
+	loop, err := stack.Finalize.Swap(loopID, w)
 	if err == nil {
-		c.loop = loop
+		w.loop = loop
 	}
 	return nil // a stack without a loop has no use for a Retryer
 }

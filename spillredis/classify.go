@@ -58,13 +58,14 @@ func describe(ctx context.Context, err error) *classified {
 	_, answered := errors.AsType[redis.Error](err)
 	_, some := errors.AsType[*partly](err)
 	switch {
-	case some:
-		f.Safety = fault.RetryUnsafe
 	case f.Unsent, answered:
 	case errors.Is(ctx.Err(), context.Canceled):
 		f = fault.Failure{Canceled: true}
 	case ctx.Err() != nil:
 		f = fault.Failure{Timeout: true}
+	}
+	if some {
+		f.Safety = fault.RetryUnsafe
 	}
 	return &classified{error: err, failure: f}
 }

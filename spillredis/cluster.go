@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed90641741/spillway/internal/redisreply"
 )
 
 // A cluster is the hook of a cluster client itself, around what go-redis does to find the
@@ -56,17 +58,17 @@ func reveal(err error) error {
 }
 
 // A nodeCmd is a command of a pipeline for one node. go-redis repeats such a pipeline as a whole if its
-// connection breaks, or if its first command was rejected. Before it does, it asks the commands whether one
-// of them must not be repeated, and then follows redirections only.
+// connection breaks, or if its first command was rejected. Before it does, it asks the first command whether
+// that must not be repeated, and then follows redirections only. The hook of the node repeats the pipeline
+// instead, as the retry strategy says.
 type nodeCmd struct {
 	redis.Cmder
 
-	all      []redis.Cmder // the pipeline, for its first command
-	answered bool
-	err      error
+	asked bool
+	err   error
 }
 
-// onNode returns the commands of a pipeline with writes. Transactions are executed as a whole or not at all.
+// onNode returns the commands of a pipeline. Transactions are executed as a whole or not at all.
 // Of commands that go-redis prepares for a connection it needs to know the type.
 func onNode(cmds []redis.Cmder) []redis.Cmder {
 	if slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return cmd.Name() == "multi" || cmd.Name() == "himport" }) {
@@ -74,18 +76,22 @@ func onNode(cmds []redis.Cmder) []redis.Cmder {
 	}
 	own := make([]redis.Cmder, len(cmds))
 	for i, cmd := range cmds {
-		if c, ok := cmd.(*nodeCmd); ok { // it was redirected
-			cmd = c.Cmder
-		}
-		own[i] = &nodeCmd{Cmder: cmd}
+		own[i] = &nodeCmd{Cmder: original(cmd)}
 	}
-	own[0].(*nodeCmd).all = own //nolint:forcetypeassert // as made above
 	return own
+}
+
+// original returns the command itself: one that was redirected is a nodeCmd already.
+func original(cmd redis.Cmder) redis.Cmder {
+	if c, ok := cmd.(*nodeCmd); ok {
+		return c.Cmder
+	}
+	return cmd
 }
 
 // SetErr implements [redis.Cmder]: go-redis calls it with each answer.
 func (c *nodeCmd) SetErr(err error) {
-	c.answered, c.err = true, err
+	c.err = err
 	c.Cmder.SetErr(err)
 }
 
@@ -94,11 +100,17 @@ func (c *nodeCmd) Err() error { return c.err }
 
 // NoRetry implements [redis.Cmder].
 func (c *nodeCmd) NoRetry() bool {
-	return c.Cmder.NoRetry() || slices.ContainsFunc(c.all, func(cmd redis.Cmder) bool { return cmd.(*nodeCmd).executed() }) //nolint:forcetypeassert // as made
+	c.asked = true
+	return true
 }
 
-// executed reports whether the command may have been executed, or will be where it was redirected to.
-func (c *nodeCmd) executed() bool {
-	_, rejected := errors.AsType[redis.Error](c.err)
-	return !c.answered || success(c.err) || !rejected || !Classify(c.err).Retryable(false)
+// withHook reports whether go-redis leaves it to the hook to repeat the commands: it would have repeated all of
+// them, and follows no redirection of any. If it had no connection to send them on, it repeats them without
+// asking, after the hook has returned.
+func withHook(cmds []redis.Cmder) bool {
+	first, ok := cmds[0].(*nodeCmd)
+	return ok && first.asked && !slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool {
+		answer, ok := errors.AsType[redis.Error](cmd.Err())
+		return ok && redisreply.Redirect(answer.Error())
+	})
 }

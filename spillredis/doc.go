@@ -17,8 +17,9 @@
 //
 // In a cluster each node has its own throttle and in-flight limit, and all share the
 // budget. go-redis follows MOVED and ASK, at most MaxRedirects times. Each redirection is an
-// attempt at the next node, which passes its policies. go-redis does not repeat other errors, except for
-// pipelines that only read, or of which a node has executed nothing: those it repeats MaxRedirects times.
+// attempt at the next node, which passes its policies. go-redis repeats nothing that was sent, except a
+// transaction that a node has not executed. A pipeline or transaction that it had no connection for it tries again
+// MaxRedirects times, each time as a new call.
 //
 // # What an answer means
 //

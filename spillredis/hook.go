@@ -64,12 +64,8 @@ func (h *hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 			return next(ctx, cmds)
 		}
 		call := spillway.Call{Key: "pipeline", Kind: kindOf(cmds), LongPoll: anyWaits(cmds)}
-		p := pipeline{cmds: cmds}
-		inCluster := ctx.Value(clustered{}) != nil
-		if inCluster && call.Kind == spillway.KindWrite && ctx.Value(idempotentKey{}) == nil {
-			p.cmds = onNode(cmds)
-		}
-		err := h.do(ctx, call, !inCluster && !p.noRetry(), func(ctx context.Context, retry bool) error {
+		p := newPipeline(cmds, ctx.Value(clustered{}) != nil)
+		err := h.do(ctx, call, !p.final, func(ctx context.Context, retry bool) error {
 			if retry {
 				p.reset()
 			}

@@ -2,6 +2,7 @@ package spillredis
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -10,31 +11,47 @@ import (
 )
 
 // A pipeline is the commands of one round trip.
-type pipeline struct{ cmds []redis.Cmder }
+type pipeline struct {
+	cmds    []redis.Cmder
+	cluster bool
+	final   bool // a command must not be sent again
+}
+
+func newPipeline(cmds []redis.Cmder, cluster bool) *pipeline {
+	p := &pipeline{cmds: cmds, cluster: cluster}
+	p.final = slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return original(cmd).NoRetry() })
+	if cluster {
+		p.cmds = onNode(cmds)
+	}
+	return p
+}
 
 // judge returns the error that describes the end of the round trip, given the first error of
 // its commands. The answer to one command does not decide it, except a rejection: a server
 // that rejects a command for lack of capacity has usually rejected all of them.
 func (p *pipeline) judge(err error) error {
-	if _, answered := errors.AsType[redis.Error](err); !answered && err != nil && !success(err) {
-		return err // of the connection, so of all
+	executed := false
+	if _, answered := errors.AsType[redis.Error](err); answered || success(err) { // else it is of the connection, so of all
+		executed, err = redisreply.Worst(len(p.cmds), func(i int) (fault.Failure, error) {
+			if err := p.cmds[i].Err(); !success(err) {
+				return Classify(err), err
+			}
+			return fault.Failure{Unprocessed: p.cmds[i].Name() == "multi"}, nil
+		})
 	}
-	executed, worst := redisreply.Worst(len(p.cmds), func(i int) (fault.Failure, error) {
-		if err := p.cmds[i].Err(); !success(err) {
-			return Classify(err), err
-		}
-		return fault.Failure{Unprocessed: p.cmds[i].Name() == "multi"}, nil
-	})
-	if worst != nil && executed {
-		return &partly{error: worst}
+	if err != nil && (executed || p.cluster && !withHook(p.cmds)) {
+		return &partly{error: err}
 	}
-	return worst
+	return err
 }
 
-// reset clears the errors of an attempt before the next one.
+// reset clears what an attempt has left before the next one.
 func (p *pipeline) reset() {
 	for _, cmd := range p.cmds {
 		cmd.SetErr(nil)
+		if c, ok := cmd.(*nodeCmd); ok {
+			c.asked = false
+		}
 	}
 }
 
@@ -47,17 +64,8 @@ func (p *pipeline) fail(err error) {
 	}
 }
 
-func (p *pipeline) noRetry() bool {
-	for _, cmd := range p.cmds {
-		if cmd.NoRetry() {
-			return true
-		}
-	}
-	return false
-}
-
-// partly is the error of a pipeline in which some commands failed and others were executed: it
-// must not be sent again.
+// partly is the error of a pipeline in which some commands failed and others were executed, or
+// that go-redis repeats: the hook must not send it again.
 type partly struct{ error }
 
 func (e *partly) Unwrap() error { return e.error }

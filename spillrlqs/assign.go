@@ -19,8 +19,9 @@ const (
 // assign returns the assignments of a bucket that have to be sent now.
 func (b *bucket) assign(now time.Time, cfg *Config) (all []*rlqs.RateLimitQuotaResponse_BucketAction) {
 	if b.id == nil {
-		part := b.share / float64(len(b.pending))
+		b.holders.divide(now, now.Add(cfg.TTL), b.share, b.pending)
 		for _, id := range b.pending {
+			part := b.holders[hashOf(id)].rate
 			all = append(all, assignment(id, strategy(part, max(1, part*cfg.Fleet.BurstSeconds)), cfg.TTL))
 		}
 		b.pending = nil

@@ -28,6 +28,7 @@ type bucket struct {
 	key      string
 	class    int
 	pending  []*rlqs.BucketId // without a place, and to be answered
+	holders  holders          // of these, and of earlier ones
 	reported time.Time        // when the last report came
 	period   time.Duration    // from the report before to the last one
 	counted  time.Time        // the last report whose calls are in rate
@@ -104,8 +105,11 @@ func (b *bucket) demand(now time.Time, dt, interval time.Duration) (wants, used 
 }
 
 // gone reports whether a bucket is to be abandoned: it had no calls for long, or the Envoy
-// does not report it any more.
+// does not report it any more. One that ids without a place share stays as long as they hold parts of it.
 func (b *bucket) gone(now time.Time, idle, ttl time.Duration) bool {
+	if b.id == nil {
+		return now.Sub(b.reported) > max(idle, 2*ttl)
+	}
 	return now.Sub(b.busy) > idle || now.Sub(b.reported) > max(ttl, idle/2)
 }
 

@@ -40,7 +40,8 @@
 //
 // Names of customers often come from requests, so that clients can invent them. The server
 // keeps a bounded number of buckets for each stream and in total. Buckets beyond that share
-// the limit of one unlisted customer, and are not remembered. Customers with a separate limit
+// the limit of one unlisted customer: up to 1000 for each stream and class, and an id holds its part until its
+// assignment expires, so new ids in each round get no more. Customers with a separate limit
 // have their own bound: names without a limit cannot displace them. A stream without recent
 // demand holds no buckets and does not use the board.
 //

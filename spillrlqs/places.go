@@ -49,7 +49,7 @@ func (t *stream) others(class int) *bucket {
 			}
 		}
 	}
-	b := &bucket{class: class}
+	b := &bucket{class: class, holders: make(holders)}
 	t.add("", false, b)
 	return b
 }

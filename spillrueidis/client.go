@@ -66,20 +66,6 @@ func (c *Client) DoMulti(ctx context.Context, multi ...rueidis.Completed) []ruei
 	})
 }
 
-// Receive subscribes to channels and calls fn for each message. It takes a slot in flight only until it
-// has subscribed. When it loses its connection it subscribes again, under the rules for retries.
-func (c *Client) Receive(ctx context.Context, subscribe rueidis.Completed, fn func(rueidis.PubSubMessage)) error {
-	subscribe.Pin()
-	return plain(c.do(ctx, c.policies(subscribe.Slot()), subscription(subscribe), func(ctx context.Context) error {
-		return c.Client.Receive(ctx, subscribe, fn)
-	}))
-}
-
-// subscription describes a subscription: it lasts until the caller ends it.
-func subscription(cmd rueidis.Completed) spillway.Call {
-	return spillway.Call{Key: cmd.Commands()[0], Kind: spillway.KindRead, Idempotent: true, LongPoll: true}
-}
-
 // DoStream sends a command whose answer the caller reads. Its place in flight is given back when
 // it is sent, and the policies do not see the answer.
 func (c *Client) DoStream(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResultStream {

@@ -139,21 +139,41 @@ func ofState(state string) verdict {
 // numberOf returns the error number of an error of a driver that has no method for it.
 func numberOf(err error) (codes map[int]verdict, number int, ok bool) {
 	v := reflect.Indirect(reflect.ValueOf(err))
+	if !v.IsValid() { // a nil pointer
+		return nil, 0, false
+	}
 	switch v.Type().PkgPath() {
 	case "github.com/go-sql-driver/mysql":
-		if field := v.FieldByName("Number"); field.IsValid() && field.CanUint() {
-			return mySQL, int(field.Uint()), true
-		}
+		number, ok = integer(v, "Number")
+		return mySQL, number, ok
 	case "github.com/mattn/go-sqlite3":
-		if field := v.FieldByName("Code"); field.IsValid() && field.CanInt() {
-			return sqlite, int(field.Int()) & 0xff, true
-		}
+		number, ok = integer(v, "Code")
+		return sqlite, number & 0xff, ok
 	case "modernc.org/sqlite":
 		if e, is := err.(interface{ Code() int }); is {
 			return sqlite, e.Code() & 0xff, true
 		}
 	}
 	return nil, 0, false
+}
+
+// integer returns v if it is an integer, or its field of that name if v is a struct. Drivers have errors
+// of other kinds, too.
+func integer(v reflect.Value, field string) (number int, ok bool) {
+	if v.Kind() == reflect.Struct {
+		f, ok := v.Type().FieldByName(field)
+		if !ok || len(f.Index) > 1 {
+			return 0, false
+		}
+		v = v.Field(f.Index[0])
+	}
+	switch {
+	case v.CanInt():
+		return int(v.Int()), true
+	case v.CanUint():
+		return int(v.Uint()), true //nolint:gosec // error numbers are small
+	}
+	return 0, false
 }
 
 // Classify returns what it means that a statement ended with err. The package

@@ -50,6 +50,9 @@ type Heard struct {
 	Task    string        // the one that leads; "" if the board does not say
 	Levels  []byte        // nil if the task has them already, or there are none
 	Reports []Stamped     // of all tasks; to the leader only
+	// Since says how long the board has kept reports, by its clock: one of before that is missing was lost, and its
+	// task has not left. Zero if the board loses no reports without what else it stores.
+	Since time.Duration
 }
 
 // Stamped is a report, and when the board received it.

@@ -83,6 +83,9 @@
 // gives the share of the silent task to the others, and counts it as used until they
 // have it. A task that never had a word grants limit/Tasks.
 //
+// A task that leaves has its report removed. A report that the board has lost, such as a server that evicts keys
+// because it lacks memory, is that of a silent task.
+//
 // A task that crashes looks like one that is cut off. But if as many tasks report as usual,
 // others have replaced the silent ones, and the leader forgets these at once, the longest silent
 // first. A task that crashes again and again under new names holds one share, not many.

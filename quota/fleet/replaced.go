@@ -2,8 +2,19 @@ package fleet
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"time"
 )
+
+// forgetGone forgets tasks that have no report any more, because they have left. Those whose report the board has
+// lost will report again, or count as silent.
+func (t *Table) forgetGone(since time.Duration) {
+	maps.DeleteFunc(t.tasks, func(_ string, m *member) bool {
+		lost := m.at < since && t.last-m.at <= t.cfg.silence()
+		return m.round != t.round && !lost
+	})
+}
 
 // forgetReplaced forgets silent tasks, the longest silent first, while more tasks count than usually
 // report. A task that crashes and comes back under another name is one task and not two. Otherwise

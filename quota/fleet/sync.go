@@ -191,7 +191,7 @@ func (f *Fleet) lead(h Heard) (p Publication, levels *Levels) {
 	}
 	table := f.table
 	f.mu.Unlock() // lets calls through; only Sync uses the table
-	levels, ok := table.Levels(h.Now, h.Reports)
+	levels, ok := table.levels(h.Now, h.Since, h.Reports)
 	if ok {
 		levels.Epoch = h.Epoch
 		p = Publication{

@@ -58,8 +58,14 @@ func newTable(cfg *settings, prior *Levels) *Table {
 // false while it learns: until then the tasks should keep the levels that they have.
 // A report that cannot be read is ignored. Epoch of the result is for the caller to set.
 func (t *Table) Levels(now time.Duration, reports []Stamped) (*Levels, bool) {
+	return t.levels(now, 0, reports)
+}
+
+// levels is Levels for a board that has kept reports since a time.
+func (t *Table) levels(now, since time.Duration, reports []Stamped) (*Levels, bool) {
 	dt := t.advance(now)
 	t.receive(reports)
+	t.forgetGone(since)
 	t.forgetReplaced(dt)
 	t.count(now, dt)
 	weight, unlisted := t.divide()
@@ -125,7 +131,7 @@ func (t *Table) advance(now time.Duration) (dt float64) {
 	return dt
 }
 
-// receive takes in new reports, and forgets tasks that have none any more.
+// receive takes in new reports.
 func (t *Table) receive(reports []Stamped) {
 	t.round++
 	for _, r := range reports {
@@ -149,7 +155,6 @@ func (t *Table) receive(reports []Stamped) {
 		}
 		m.round = t.round
 	}
-	maps.DeleteFunc(t.tasks, func(_ string, m *member) bool { return m.round != t.round })
 }
 
 // count sums up over tasks what each customer needs and has used.

@@ -76,6 +76,46 @@ func TestSharesAddUp(t *testing.T) {
 	}
 }
 
+// A board may lose its reports and nothing else, as a server does that evicts a key. Levels are those of all tasks all
+// the same: the tasks have not left. Those that do not report again count as silent, and then not at all.
+func TestReportsAreLost(t *testing.T) {
+	const I = 200 * ms
+	table := mustTable(t, mail(1000), nil)
+	word := func(task int, at time.Duration) Stamped {
+		return told(fmt.Sprint(task), at, report{seq: uint64(at/I) + 1}, usage{name: "mail", wants: [4]float64{0, 0, 500, 0}})
+	}
+	round := func(at, since time.Duration, tasks int) *Levels {
+		var all []Stamped
+		for task := range tasks {
+			all = append(all, word(task, at))
+		}
+		l, _ := table.levels(at, since, all)
+		return l
+	}
+	var before *Levels
+	for i := range time.Duration(5) {
+		before = round(i*I, 0, 10)
+	}
+	lost := round(5*I, 5*I-1, 2)
+	share := func(l *Levels) float64 { c, _ := l.Customer("mail"); return c.Share }
+	if lost.Tasks != 10 || share(lost) > 1.1*share(before) || share(lost) < 0.9*share(before) {
+		t.Errorf("of %d tasks each has %v/s; before the loss it was %d and %v/s", lost.Tasks, share(lost), before.Tasks, share(before))
+	}
+	for i := range time.Duration(5) {
+		before = round((6+i)*I, 5*I-1, 8)
+	}
+	if left := round(11*I, 5*I-1, 7); before.Tasks != 10 || left.Tasks != 9 {
+		t.Errorf("%d tasks count, and %d after one has left; want 10 and 9", before.Tasks, left.Tasks)
+	}
+	at := 11 * I
+	for ; at < 6*I+table.cfg.silence(); at += I {
+		before = round(at, 5*I-1, 7)
+	}
+	if before.Tasks != 7 {
+		t.Errorf("%d tasks count after a long silence of two, want 7", before.Tasks)
+	}
+}
+
 // Use is counted once, whatever is lost, repeated or reset.
 func TestUseIsCountedOnce(t *testing.T) {
 	const I = 200 * ms

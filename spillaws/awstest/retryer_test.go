@@ -352,6 +352,21 @@ func notWrapped(t *testing.T) error {
 	return err
 }
 
+// TestWrapperOfTheFirstVersion has no GetAttemptToken, so that the first attempt is not known until it has failed.
+func TestWrapperOfTheFirstVersion(t *testing.T) {
+	inBubbles(t, func(t *testing.T) {
+		s := spying(nil)
+		r := must(spillaws.New(spillaws.Config{Strategy: s}))
+		wrapped := func(o *dynamodb.Options) { o.Retryer = struct{ aws.Retryer }{r} }
+		if _, err := database(r, play(busy, busy, ok)).GetItem(t.Context(), item, wrapped); err != nil {
+			t.Error(err)
+		}
+		s.check(t, "begin", "refresh", "refresh", "succeed")
+		_, err := database(r, play(busy, failing(context.Canceled))).GetItem(t.Context(), item, wrapped)
+		checkEnd(t, err, retry.ReasonCanceled, 2)
+	})
+}
+
 // TestWrapIsNeeded says so, and sends nothing.
 func TestWrapIsNeeded(t *testing.T) {
 	inBubbles(t, func(t *testing.T) {

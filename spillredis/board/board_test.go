@@ -42,6 +42,36 @@ func TestContract(t *testing.T) {
 	})
 }
 
+// A server that lacks memory evicts a key. That the reports are missing says that they were lost, and not that
+// their tasks have left.
+func TestReportsAreEvicted(t *testing.T) {
+	c := newServer(t).client(redis.UniversalOptions{})
+	b := mustBoard(t, c, "evicted")
+	sync := func(task string) fleet.Heard {
+		h, err := b.Sync(t.Context(), fleet.Said{Task: task, Report: []byte(task), Lease: time.Minute, Keep: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	sync("a")
+	sync("b")
+	before := sync("a")
+	if err := b.Leave(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	left := sync("a")
+	if len(before.Reports) != 2 || len(left.Reports) != 1 || before.Since <= 0 || left.Since != before.Since || before.Reports[0].At < before.Since {
+		t.Errorf("before b leaves %+v, and after that %+v", before, left)
+	}
+	if err := c.Del(t.Context(), b.keys[0]).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if h := sync("a"); len(h.Reports) != 1 || h.Since <= left.Now || h.Since > h.Now {
+		t.Errorf("after the loss %+v, and before it was %v", h, left.Now)
+	}
+}
+
 // A server that lost its scripts gets them again.
 func TestScriptsAreLoadedAgain(t *testing.T) {
 	c := newServer(t).client(redis.UniversalOptions{})
@@ -135,7 +165,7 @@ func TestConnect(t *testing.T) {
 func TestRepliesThatAreNone(t *testing.T) {
 	for _, reply := range [][]any{
 		nil, {"1", "1"}, {1, "1", int64(1)}, {"x", "1", int64(1)}, {"-1", "1", int64(1)}, {"1", "x", int64(1)},
-		{"1", "1", "1"}, {"1", "1", int64(1), 5}, {"1", "1", int64(1), nil, "x"}, {"1", "1", int64(1), nil, []any{"a"}},
+		{"1", "1", "1"}, {"1", "1", int64(1), 5}, {"1", "1", int64(1), nil, "x"}, {"1", "1", int64(1), nil, nil, "a", "7", "x"}, {"1", "1", int64(1), nil, []any{"a"}},
 		{"99999999999999999", "1", int64(1)},
 	} {
 		if h, err := parse(reply); err == nil {
@@ -145,9 +175,9 @@ func TestRepliesThatAreNone(t *testing.T) {
 	if h, err := parse([]any{"7", "3", int64(0), nil, nil, "b"}); err != nil || h.Task != "b" || h.Leader {
 		t.Errorf("read %+v, %v", h, err)
 	}
-	stored := []any{"a", "0000000000000005r", "short", "5", "none", "xxxxxxxxxxxxxxxxr", 5, nil}
-	h, err := parse([]any{"7", "3", int64(1), "levels", stored})
-	want := fleet.Heard{Now: 7000, Epoch: 3, Leader: true, Levels: []byte("levels"), Reports: []fleet.Stamped{{Task: "a", At: 5000, Report: []byte("r")}}}
+	stored := []any{"", "0000000000000003", "a", "0000000000000005r", "short", "5", "none", "xxxxxxxxxxxxxxxxr", 5, nil}
+	h, err := parse([]any{"7", "3", int64(1), "levels", stored, nil, "3"})
+	want := fleet.Heard{Now: 7000, Since: 3000, Epoch: 3, Leader: true, Levels: []byte("levels"), Reports: []fleet.Stamped{{Task: "a", At: 5000, Report: []byte("r")}}}
 	if err != nil || !reflect.DeepEqual(h, want) {
 		t.Errorf("read %+v, %v; want %+v", h, err, want)
 	}

@@ -100,7 +100,7 @@ func TestSentinelPromotesAReplica(t *testing.T) {
 			t.Errorf("task %d: %+v, want errors, and new levels", i, st)
 		}
 	}
-	if n := replica.client(redis.UniversalOptions{}).HLen(t.Context(), "spillway:{fleet}:reports").Val(); n != tasks {
+	if n := replica.client(redis.UniversalOptions{}).HLen(t.Context(), "spillway:{fleet}:reports").Val(); n != tasks+1 { // and when they began
 		t.Errorf("%d tasks report to the replica, want %d", n, tasks)
 	}
 }

@@ -15,7 +15,7 @@ var errReply = errors.New("not as the script of this version makes it; does anot
 
 // parse reads the reply of syncScript.
 func parse(reply []any) (h fleet.Heard, err error) {
-	if len(reply) < 3 || len(reply) > 6 { // nil at the end may be left out
+	if len(reply) < 3 || len(reply) > 7 { // nil at the end may be left out
 		return h, errReply
 	}
 	now, ok := micros(reply[0])
@@ -43,6 +43,9 @@ func parse(reply []any) (h fleet.Heard, err error) {
 	if len(reply) > 5 {
 		h.Task, _ = reply[5].(string)
 	}
+	if len(reply) > 6 {
+		h.Since, _ = micros(reply[6])
+	}
 	return h, nil
 }
 
@@ -56,7 +59,7 @@ func micros(x any) (time.Duration, bool) {
 	return time.Duration(n) * time.Microsecond, true // below 2^53 it does not overflow: 285 years
 }
 
-// reports reads the hash of reports. A field that is none is left out.
+// reports reads the hash of reports. A field that is none is left out, such as that of its beginning.
 func reports(x any) ([]fleet.Stamped, error) {
 	fields, ok := x.([]any)
 	if !ok || len(fields)%2 != 0 {
@@ -66,7 +69,7 @@ func reports(x any) ([]fleet.Stamped, error) {
 	for i := 0; i < len(fields); i += 2 {
 		task, _ := fields[i].(string)
 		value, _ := fields[i+1].(string)
-		if len(value) < stampSize {
+		if task == "" || len(value) < stampSize {
 			continue
 		}
 		if at, ok := micros(value[:stampSize]); ok {

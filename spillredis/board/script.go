@@ -2,7 +2,7 @@ package board
 
 import "github.com/redis/go-redis/v9"
 
-// The scripts. KEYS are the hash of reports by task, the hash of the leader (task, epoch,
+// The scripts. KEYS are the hash of reports by task, and under the empty name when it began, the hash of the leader (task, epoch,
 // until), and the hash of the levels (version, levels). Times are microseconds of the
 // server's clock; like epochs, they are below 2^53, and exact in Lua.
 var (
@@ -13,6 +13,11 @@ var (
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local function text(x) return string.format('%.0f', x) end
+local since = redis.call('HGET', KEYS[1], '')
+if not since then
+  since = text(now)
+  redis.call('HSET', KEYS[1], '', since)
+end
 redis.call('HSET', KEYS[1], ARGV[1], string.format('%016.0f', now) .. ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[6])
 local leader = redis.call('HMGET', KEYS[2], 'task', 'epoch', 'until')
@@ -29,7 +34,7 @@ end
 local levels = false
 local version = redis.call('HGET', KEYS[3], 'version')
 if version and version ~= ARGV[4] then levels = redis.call('HGET', KEYS[3], 'levels') end
-return {text(now), text(epoch), leads and 1 or 0, levels, leads and redis.call('HGETALL', KEYS[1]), leads and ARGV[1] or leader[1]}
+return {text(now), text(epoch), leads and 1 or 0, levels, leads and redis.call('HGETALL', KEYS[1]), leads and ARGV[1] or leader[1] or '', since}
 `)
 
 	// ARGV: task, epoch, version, levels, time to keep them in milliseconds, and the tasks

@@ -179,7 +179,7 @@ func reports(t *testing.T, k Kit) {
 	}
 	for _, r := range h.Reports {
 		expected := map[string][]byte{"a": []byte("a"), "b \x00\xff": all, "c": {}, "d": big}[r.Task]
-		if !bytes.Equal(r.Report, expected) || r.At > h.Now || h.Now-r.At > time.Minute {
+		if !bytes.Equal(r.Report, expected) || r.At > h.Now || r.At < h.Since || h.Now-r.At > time.Minute {
 			t.Errorf("task %q: a report of %d bytes at %v, now %v; expected %d bytes", r.Task, len(r.Report), r.At, h.Now, len(expected))
 		}
 	}

@@ -87,7 +87,8 @@ type Set struct {
 
 // placed is the server of a client, with the number of its connections.
 type placed struct {
-	at    *Server
+	at    *Server // to which the next connection goes, also while one is being made
+	home  *Server // to which the last connection was made; nil if there was none
 	conns int
 }
 
@@ -161,6 +162,24 @@ func (e *Set) Leave(client netip.Addr, x *Server) {
 	}
 }
 
+// arrive takes note that a connection to x was made.
+func (e *Set) arrive(client netip.Addr, x *Server) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := e.clients[client]
+	p.at, p.home = x, x
+}
+
+// fail takes note that a connection to x was not made: the client stays where its connections are.
+func (e *Set) fail(client netip.Addr, x *Server) {
+	e.mu.Lock()
+	if p := e.clients[client]; p.at == x {
+		p.at = p.home
+	}
+	e.mu.Unlock()
+	e.Leave(client, x)
+}
+
 // Connect connects a client to the first server that can be reached: its own, if it has
 // connections, else the one with the fewest. timeout is for each server; nil is no TLS.
 func (e *Set) Connect(ctx context.Context, client netip.Addr, timeout time.Duration, secure *tls.Config) (net.Conn, *Server, error) {
@@ -174,9 +193,10 @@ func (e *Set) Connect(ctx context.Context, client netip.Addr, timeout time.Durat
 		c, err := dial(ctx, x.Address, timeout, secure)
 		if err == nil {
 			x.failure.Store(nil)
+			e.arrive(client, x)
 			return c, x, nil
 		}
-		e.Leave(client, x)
+		e.fail(client, x)
 		if ctx.Err() != nil {
 			return nil, nil, err // the client has left, which is no trouble
 		}

@@ -48,6 +48,43 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// TestClientsStayWhenNoServerIsReached: a client has connections to a server, and then none can be reached. Once they are
+// back, its next connection goes to the server that has the others, whose cursors and transactions it knows.
+func TestClientsStayWhenNoServerIsReached(t *testing.T) {
+	e := New()
+	var all [2]net.Listener
+	for i := range all {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[i] = l
+	}
+	a, b := all[0].Addr().String(), all[1].Addr().String()
+	e.Update([]string{a, b})
+	ann := netip.MustParseAddr("10.0.0.1")
+	c, home, err := e.Connect(t.Context(), ann, time.Minute, nil)
+	if err != nil || home.Address != a {
+		t.Fatalf("connected to %v, %v; want the first server", home, err)
+	}
+	defer c.Close()
+	for _, l := range all {
+		_ = l.Close()
+	}
+	for range 2 {
+		if _, _, err := e.Connect(t.Context(), ann, time.Minute, nil); err == nil {
+			t.Fatal("connected to a server that is away")
+		}
+		if x := e.enter(ann, time.Now().Add(time.Minute), nil); x != home {
+			t.Errorf("the next connection goes to %v, and the others to %v", x.Address, a)
+		}
+		e.fail(ann, home)
+	}
+	if e.all[0].conns != 1 || e.all[1].conns != 0 {
+		t.Errorf("%d and %d connections, want 1 and 0", e.all[0].conns, e.all[1].conns)
+	}
+}
+
 // TestPlacesAreTakenAtOnce: a client that makes two connections at the same time has both at
 // one server, even if other clients connect meanwhile.
 func TestPlacesAreTakenAtOnce(t *testing.T) {
