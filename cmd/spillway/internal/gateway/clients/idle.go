@@ -46,7 +46,7 @@ func (s *Set) idle() (all []ending) {
 		switch {
 		case len(c.exchanges) > 0 || c.closing || time.Duration(now-since) <= most:
 			c.due = false
-		case c.second && c.announced == 0:
+		case c.second && c.announced == 0 && c.wire.writers.Load() == 0: // else the client does not read, and GOAWAY could be within a frame
 			c.announced = now
 			all = append(all, ending{c, heard, false})
 		case !c.due:

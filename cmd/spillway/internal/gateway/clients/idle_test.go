@@ -189,6 +189,33 @@ func TestIdleDoesNotWait(t *testing.T) {
 	})
 }
 
+// TestIdleTearsNoFrame: a connection whose client does not read what is written is closed without GOAWAY, which could
+// land within a frame.
+func TestIdleTearsNoFrame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(0, 10*time.Second)
+		here, there := net.Pipe()
+		wire := &conn{Conn: there, timeout: -1}
+		c := s.Open(t.Context(), wire).Value(clientKey{}).(*clientConn)
+		asks(t, s, c, 2)()
+		go func() { _, _ = wire.Write(make([]byte, 100)) }()
+		_, _ = io.ReadFull(here, make([]byte, 20))
+		time.Sleep(10*time.Second + 1)
+		if all := s.idle(); len(all) != 0 {
+			t.Fatalf("%+v within a frame", all)
+		}
+		if all := s.idle(); len(all) != 1 || !all[0].close {
+			t.Fatalf("%+v, want that it is closed", all)
+		}
+		_, _ = io.ReadFull(here, make([]byte, 80))
+		synctest.Wait()
+		if all := s.idle(); len(all) != 1 || all[0].close {
+			t.Fatalf("%+v after the frame, want that the end is announced", all)
+		}
+		_, _ = here.Close(), there.Close()
+	})
+}
+
 // TestNoIdleTimeout: not above zero is no limit.
 func TestNoIdleTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
