@@ -230,3 +230,34 @@ func TestNoIdleTimeout(t *testing.T) {
 		}
 	})
 }
+
+// TestDrainAnnouncesIdleConnections: while a connection of HTTP/1.1 holds a drain up, those of HTTP/2 that are idle get
+// their GOAWAY, and end.
+func TestDrainAnnouncesIdleConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, timeout := range []time.Duration{time.Hour, -1} {
+			s := New(0, timeout)
+			busy, _ := served(t, s)
+			asks(t, s, busy, 1)
+			c, client := served(t, s)
+			asks(t, s, c, 2)()
+			time.Sleep(time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			var all sync.WaitGroup
+			all.Go(func() { s.Watch(ctx, func() time.Duration { return 100 * time.Millisecond }) })
+			all.Go(func() { s.Drain(ctx, time.Minute) })
+			all.Go(func() { // net/http
+				_, _ = c.conn.Read(make([]byte, 1))
+				_ = c.conn.Close()
+			})
+			time.AfterFunc(20*time.Second, func() { _ = c.conn.Close() })
+			begun := time.Now()
+			got, err := io.ReadAll(client)
+			if took := time.Since(begun); err != nil || string(got) != string(goAway) || took > Grace+goAwayTime+500*time.Millisecond {
+				t.Errorf("idle timeout %v: the client got %q, %v, until %v after the drain began", timeout, got, err, took)
+			}
+			cancel()
+			all.Wait()
+		}
+	})
+}
