@@ -41,10 +41,10 @@ func (p *Proxy) newForward(g *gate) *httputil.ReverseProxy {
 func (g *gate) rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.RawQuery = r.In.URL.RawQuery // as it came, like the path: RFC 9110, section 7.7
 	routes.Send(r.Out.URL, r.In)
-	r.Out.Trailer = r.In.Trailer // its values come after the body
 	r.Out.URL.Scheme, r.Out.URL.Host = g.cluster.Current().Address()
 	h := r.Out.Header
 	s := g.settings.Load()
+	s.sendTrailer(r)
 	internal := s.internal
 	// The gate has evaluated these headers. The Transport sets them again on the outgoing request.
 	h.Del("X-Request-Criticality")
@@ -129,7 +129,9 @@ func (g *gate) received(resp *http.Response) error {
 	if resp.StatusCode < 100 || resp.StatusCode > 999 {
 		return fmt.Errorf("the upstream has answered with the status %d", resp.StatusCode) // net/http would panic
 	}
-	g.settings.Load().conceal(resp)
+	s := g.settings.Load()
+	s.conceal(resp)
+	s.receiveTrailer(resp)
 	values := resp.Header[costHeader]
 	delete(resp.Header, costHeader)
 	a := accountingOf(resp.Request.Context())
