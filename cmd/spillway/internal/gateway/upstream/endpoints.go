@@ -151,8 +151,12 @@ func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := t.RoundTrip(sent)
 	now := time.Now()
 	if err != nil {
-		err = place.explain(err)
 		x.End()
+		if refused := refusedHead(sent, err); refused != nil {
+			e.set.Answered(now, &p, balance.Answer{Outcome: spillway.OutcomeAbandoned, Class: class})
+			return refused, nil
+		}
+		err = place.explain(err)
 		answer := errorOf(r.Context(), err, start, now)
 		answer.Class = class
 		e.set.Answered(now, &p, answer)
