@@ -45,6 +45,10 @@ func (g *gate) rewrite(r *httputil.ProxyRequest) {
 	h := r.Out.Header
 	s := g.settings.Load()
 	s.sendTrailer(r)
+	if g.cluster.Current().Config.Protocol == "http2" { // which has no upgrades: the request is answered without one
+		h.Del("Connection")
+		h.Del("Upgrade")
+	}
 	internal := s.internal
 	// The gate has evaluated these headers. The Transport sets them again on the outgoing request.
 	h.Del("X-Request-Criticality")
