@@ -193,7 +193,7 @@ func (u *Version) Places(calls bool) int {
 		}
 	}
 	if !calls && u.Config.Protocol != "http2" {
-		lower(u.Config.MaxConnections * len(u.Config.Endpoints))
+		lower(u.Config.MaxConnections * len(u.endpoints.all))
 	}
 	lower(cmp.Or(u.Config.Inflight.MaxRequests, inflight.DefaultMaxRequests))
 	if u.Queue != nil {
