@@ -61,6 +61,8 @@ type conn struct {
 	second  atomic.Bool // it has begun as one of HTTP/2 does without TLS
 	greeted int         // bytes of that beginning, negative if it is another one; only the reader uses it
 
+	writers atomic.Int32 // writes under way
+
 	heard  atomic.Int64 // when the last byte arrived; 0: none did
 	wrote  atomic.Int64 // when the last write began; 0: none did
 	began  atomic.Int64 // when the first byte after it arrived; 0: none ever did
@@ -167,6 +169,8 @@ func (c *conn) lastLook() bool {
 
 // Write implements [net.Conn].
 func (c *conn) Write(b []byte) (int, error) {
+	c.writers.Add(1)
+	defer c.writers.Add(-1)
 	now := monotonic()
 	c.wrote.Store(now)
 	if c.timeout > 0 && !c.told.Load() {

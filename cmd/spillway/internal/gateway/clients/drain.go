@@ -17,8 +17,8 @@ const Grace = time.Second
 const drainLook = 10 * time.Millisecond
 
 // Drain has all answers from now on say that their connection ends: by HTTP/2 net/http makes GOAWAY of
-// that. It closes connections of HTTP/1.1 that are idle, until all are closed, or ctx is done. A
-// client may take until the time head to send the rest of a head; zero or less is no limit.
+// that. It closes connections of HTTP/1.1 that are idle, until all are closed, or ctx is done; [Set.Watch]
+// ends those of HTTP/2 that are idle. A client may take until the time head to send the rest of a head; zero or less is no limit.
 func (s *Set) Drain(ctx context.Context, head time.Duration) {
 	s.draining.Store(monotonic())
 	look := time.NewTicker(drainLook)

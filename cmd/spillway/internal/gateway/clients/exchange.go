@@ -36,7 +36,6 @@ type Exchange struct {
 	moved   atomic.Int64            // when the last byte moved, or the exchange began
 	reads   flow
 	writes  flow
-	unsent  int         // bytes that were written since the last flush
 	taken   atomic.Bool // the connection, by an upgrade
 	resting atomic.Bool // the answer is a stream that has nothing to say
 	done    atomic.Bool // the body was read to its end
@@ -128,7 +127,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	n, err := x.source.Read(p)
 	x.memory.Came()
 	now := monotonic()
-	x.reads.end(now, n, x.bounds.Load().rate)
+	x.reads.end(now, n, 0, x.bounds.Load().rate)
 	if n > 0 {
 		x.moved.Store(now)
 	}
@@ -164,8 +163,7 @@ func (x *Exchange) WriteHeader(status int) {
 func (x *Exchange) Write(p []byte) (int, error) {
 	x.writes.begin(monotonic())
 	n, err := x.ResponseWriter.Write(p)
-	x.unsent += n
-	x.wrote(n)
+	x.wrote(n, writeBuffer)
 	return n, err
 }
 
@@ -173,14 +171,13 @@ func (x *Exchange) Write(p []byte) (int, error) {
 func (x *Exchange) FlushError() error {
 	x.writes.begin(monotonic())
 	err := x.control.Flush()
-	x.wrote(x.unsent) // a buffer may have held them until now
-	x.unsent = 0
+	x.wrote(0, 0)
 	return err
 }
 
-func (x *Exchange) wrote(n int) {
+func (x *Exchange) wrote(n, buffered int) {
 	now := monotonic()
-	x.writes.end(now, n, x.bounds.Load().rate)
+	x.writes.end(now, n, buffered, x.bounds.Load().rate)
 	x.moved.Store(now)
 }
 

@@ -37,7 +37,7 @@ func TestFlow(t *testing.T) {
 		for _, w := range row.waits {
 			f.begin(now)
 			now += int64(w.d)
-			f.end(now, w.bytes, 1000)
+			f.end(now, w.bytes, 0, 1000)
 			now += int64(time.Hour) // without a wait
 		}
 		if got, total := f.overdrawn(now), f.waited(now); got != row.overdrawn || total != row.waited {

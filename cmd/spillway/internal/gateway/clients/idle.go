@@ -32,21 +32,21 @@ func (s *Set) idle() (all []ending) {
 	now := monotonic()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.idleTimeout <= 0 {
-		return all
-	}
+	drains := s.draining.Load()
 	for _, c := range s.conns {
 		since, most, heard := c.idle, s.idleTimeout, c.wire.heard.Load()
 		switch {
+		case drains > 0 && c.second && c.announced == 0:
+			since, most = max(since, drains), Grace
 		case c.announced > 0:
 			since, most = c.announced, goAwayTime
 		case !c.second:
 			since = max(since, c.wire.began.Load()) // of the next head: net/http bounds how long that may take
 		}
 		switch {
-		case len(c.exchanges) > 0 || c.closing || time.Duration(now-since) <= most:
+		case most <= 0 || len(c.exchanges) > 0 || c.closing || time.Duration(now-since) <= most:
 			c.due = false
-		case c.second && c.announced == 0:
+		case c.second && c.announced == 0 && c.wire.writers.Load() == 0: // else the client does not read, and GOAWAY could be within a frame
 			c.announced = now
 			all = append(all, ending{c, heard, false})
 		case !c.due:

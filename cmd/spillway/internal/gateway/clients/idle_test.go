@@ -189,6 +189,33 @@ func TestIdleDoesNotWait(t *testing.T) {
 	})
 }
 
+// TestIdleTearsNoFrame: a connection whose client does not read what is written is closed without GOAWAY, which could
+// land within a frame.
+func TestIdleTearsNoFrame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(0, 10*time.Second)
+		here, there := net.Pipe()
+		wire := &conn{Conn: there, timeout: -1}
+		c := s.Open(t.Context(), wire).Value(clientKey{}).(*clientConn)
+		asks(t, s, c, 2)()
+		go func() { _, _ = wire.Write(make([]byte, 100)) }()
+		_, _ = io.ReadFull(here, make([]byte, 20))
+		time.Sleep(10*time.Second + 1)
+		if all := s.idle(); len(all) != 0 {
+			t.Fatalf("%+v within a frame", all)
+		}
+		if all := s.idle(); len(all) != 1 || !all[0].close {
+			t.Fatalf("%+v, want that it is closed", all)
+		}
+		_, _ = io.ReadFull(here, make([]byte, 80))
+		synctest.Wait()
+		if all := s.idle(); len(all) != 1 || all[0].close {
+			t.Fatalf("%+v after the frame, want that the end is announced", all)
+		}
+		_, _ = here.Close(), there.Close()
+	})
+}
+
 // TestNoIdleTimeout: not above zero is no limit.
 func TestNoIdleTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -200,6 +227,37 @@ func TestNoIdleTimeout(t *testing.T) {
 			if all := s.idle(); len(all) != 0 {
 				t.Errorf("%v: %+v", timeout, all)
 			}
+		}
+	})
+}
+
+// TestDrainAnnouncesIdleConnections: while a connection of HTTP/1.1 holds a drain up, those of HTTP/2 that are idle get
+// their GOAWAY, and end.
+func TestDrainAnnouncesIdleConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, timeout := range []time.Duration{time.Hour, -1} {
+			s := New(0, timeout)
+			busy, _ := served(t, s)
+			asks(t, s, busy, 1)
+			c, client := served(t, s)
+			asks(t, s, c, 2)()
+			time.Sleep(time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			var all sync.WaitGroup
+			all.Go(func() { s.Watch(ctx, func() time.Duration { return 100 * time.Millisecond }) })
+			all.Go(func() { s.Drain(ctx, time.Minute) })
+			all.Go(func() { // net/http
+				_, _ = c.conn.Read(make([]byte, 1))
+				_ = c.conn.Close()
+			})
+			time.AfterFunc(20*time.Second, func() { _ = c.conn.Close() })
+			begun := time.Now()
+			got, err := io.ReadAll(client)
+			if took := time.Since(begun); err != nil || string(got) != string(goAway) || took > Grace+goAwayTime+500*time.Millisecond {
+				t.Errorf("idle timeout %v: the client got %q, %v, until %v after the drain began", timeout, got, err, took)
+			}
+			cancel()
+			all.Wait()
 		}
 	})
 }

@@ -73,3 +73,58 @@ func TestRateOfBodies(t *testing.T) {
 		})
 	}
 }
+
+// slowReader is a writer whose client reads at a rate. A part of what is written is in a buffer until the next flush.
+type slowReader struct {
+	http.ResponseWriter
+
+	rate     int
+	buffer   int
+	buffered int
+}
+
+func (w *slowReader) send(n int) { time.Sleep(time.Duration(n) * time.Second / time.Duration(w.rate)) }
+
+func (w *slowReader) Write(p []byte) (int, error) {
+	all := w.buffered + len(p)
+	w.buffered = min(all, w.buffer)
+	w.send(all - w.buffered)
+	return len(p), nil
+}
+
+func (w *slowReader) FlushError() error {
+	w.send(w.buffered)
+	w.buffered = 0
+	return nil
+}
+
+// TestRateOfAnswers: what a client reads counts once, whether or not each piece is flushed, and whether it leaves by
+// the write or by the flush.
+func TestRateOfAnswers(t *testing.T) {
+	const least = 1000
+	for _, rate := range []int{least * 7 / 10, least * 15 / 10} {
+		for _, piece := range []int{100, 1000, 32 << 10} {
+			for _, buffer := range []int{0, piece / 2, 4 << 10} {
+				for _, flushed := range []bool{true, false} {
+					synctest.Test(t, func(t *testing.T) {
+						x, _ := NewExchange(&slowReader{rate: rate, buffer: buffer}, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil),
+							&Bounds{rate: least, answer: 20 * time.Second})
+						begun := time.Now()
+						for time.Since(begun) < 10*time.Minute {
+							_, _ = x.Write(make([]byte, piece))
+							if flushed {
+								_ = x.FlushError()
+							}
+						}
+						x.writes.begin(monotonic())
+						if got := x.overdue(monotonic()); got != (rate < least) {
+							t.Errorf("%d B/s of at least %d in pieces of %d, %d of them buffered, flushed: %v: it is overdue: %v",
+								rate, least, piece, buffer, flushed, got)
+						}
+						x.End()
+					})
+				}
+			}
+		}
+	}
+}

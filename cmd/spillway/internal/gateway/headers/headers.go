@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"net/http"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // Sanitize removes headers that services behind the edge trust, and that a client could only
@@ -14,6 +16,16 @@ import (
 func Sanitize(h http.Header, trusted func(name string) bool) {
 	for name := range h {
 		if internal(name) && !trusted(name) {
+			delete(h, name)
+		}
+	}
+}
+
+// SanitizeTrailer removes trailers that may not be sent as such (RFC 9110, section 6.5.1): servers of HTTP/2 take them for
+// an error of the sender, and others for a header. Names that came by HTTP/1.1 were not checked.
+func SanitizeTrailer(h http.Header) {
+	for name := range h {
+		if !httpguts.ValidTrailerHeader(name) || !httpguts.ValidHeaderFieldName(name) {
 			delete(h, name)
 		}
 	}

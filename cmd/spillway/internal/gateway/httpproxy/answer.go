@@ -198,26 +198,31 @@ func disclosed(r *http.Request, a *own, err error) string {
 // conceal removes what a rejection by the upstream says of its reason, if the client may not learn
 // that: from the header, from the message of gRPC and from the body.
 func (s *settings) conceal(resp *http.Response) {
-	h := resp.Header
+	h, status := resp.Header, resp.StatusCode
 	if h[reasonHeader] == nil || s.discloses == ingress.ReasonsFull {
 		return
 	}
-	reason, message := coarse, errBusy.text
-	if resp.StatusCode == http.StatusTooManyRequests || h.Get("Grpc-Status") == "8" {
-		reason, message = "quota", "over quota"
+	line := s.concealIn(h, status == http.StatusTooManyRequests || h.Get("Grpc-Status") == "8")
+	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
+		replaceBody(resp, line)
 	}
-	h[reasonHeader] = []string{reason}
-	line := "rejected: " + reason + "\n"
-	if s.discloses == ingress.ReasonsNone {
-		delete(h, reasonHeader)
-		line = ""
+}
+
+// concealIn is conceal for headers or trailers. It returns the body of the answer.
+func (s *settings) concealIn(h http.Header, quota bool) (line string) {
+	reason, message := coarse, errBusy.text
+	if quota {
+		reason, message = "quota", "over quota"
 	}
 	if h["Grpc-Message"] != nil {
 		h["Grpc-Message"] = []string{message}
 	}
-	if resp.StatusCode == http.StatusServiceUnavailable || resp.StatusCode == http.StatusTooManyRequests {
-		replaceBody(resp, line)
+	if s.discloses == ingress.ReasonsNone {
+		delete(h, reasonHeader)
+		return ""
 	}
+	h[reasonHeader] = []string{reason}
+	return "rejected: " + reason + "\n"
 }
 
 // unread is how much of a body that is replaced is read, so that its connection can be used again.

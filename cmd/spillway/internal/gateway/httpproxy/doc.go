@@ -62,7 +62,7 @@
 // [Proxy.Prepare] and [Change.Commit] apply another configuration, as a whole or not at all.
 // Gates keep their learnt limits while their listener and cluster keep their names. The client
 // of a cluster, with its connections, is kept if neither the cluster nor the mode has changed:
-// otherwise throttle, budget and connections start afresh. In-flight requests end with the
-// settings that they began with. A listener whose own settings have changed is replaced on the
+// otherwise throttle, budget and connections start afresh, and requests in flight still count.
+// In-flight requests end with the settings that they began with. A listener whose own settings have changed is replaced on the
 // same socket, so no connection is refused meanwhile.
 package httpproxy

@@ -41,10 +41,15 @@ func (p *Proxy) newForward(g *gate) *httputil.ReverseProxy {
 func (g *gate) rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.RawQuery = r.In.URL.RawQuery // as it came, like the path: RFC 9110, section 7.7
 	routes.Send(r.Out.URL, r.In)
-	r.Out.Trailer = r.In.Trailer // its values come after the body
 	r.Out.URL.Scheme, r.Out.URL.Host = g.cluster.Current().Address()
 	h := r.Out.Header
-	s := g.settings.Load()
+	a := accountingOf(r.In.Context())
+	s := a.listener.settings.Load() // that of the gate may be another one, with other clients
+	s.sendTrailer(r)
+	if g.cluster.Current().Config.Protocol == "http2" { // which has no upgrades: the request is answered without one
+		h.Del("Connection")
+		h.Del("Upgrade")
+	}
 	internal := s.internal
 	// The gate has evaluated these headers. The Transport sets them again on the outgoing request.
 	h.Del("X-Request-Criticality")
@@ -56,7 +61,6 @@ func (g *gate) rewrite(r *httputil.ProxyRequest) {
 		headers.Sanitize(h, s.table.Trusted)
 		headers.DropMember(h, "criticality")
 	}
-	a := accountingOf(r.In.Context())
 	h[headers.RequestID] = a.id
 	a.visit.inject(h)
 	r.SetXForwarded()
@@ -129,10 +133,12 @@ func (g *gate) received(resp *http.Response) error {
 	if resp.StatusCode < 100 || resp.StatusCode > 999 {
 		return fmt.Errorf("the upstream has answered with the status %d", resp.StatusCode) // net/http would panic
 	}
-	g.settings.Load().conceal(resp)
+	a := accountingOf(resp.Request.Context())
+	s := a.listener.settings.Load()
+	s.conceal(resp)
+	s.receiveTrailer(resp)
 	values := resp.Header[costHeader]
 	delete(resp.Header, costHeader)
-	a := accountingOf(resp.Request.Context())
 	a.upstreamAnswered()
 	resp.Header[headers.RequestID] = a.id
 	if len(values) == 1 && g.cluster.Current().Config.ReportsCost {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -62,10 +63,13 @@ func (s *settings) count(book *accounts.Book) {
 }
 
 // alike reports whether a listener with these settings can adopt the settings o without a
-// restart.
+// restart. Its open connections were let in by what it has asked of them.
 func (s *settings) alike(o *settings) bool {
 	a, b := s.config, o.config
-	return a.Address == b.Address && (s.tls == nil) == (o.tls == nil) && a.MaxStreams == b.MaxStreams &&
+	if s.tls != nil && o.tls != nil && (a.TLS.ClientCA != b.TLS.ClientCA || a.TLS.Optional != b.TLS.Optional) {
+		return false
+	}
+	return a.Boundary == b.Boundary && slices.Equal(a.Peers, b.Peers) && a.Address == b.Address && (s.tls == nil) == (o.tls == nil) && a.MaxStreams == b.MaxStreams &&
 		a.MaxHeaderBytes == b.MaxHeaderBytes && a.HeaderTimeout == b.HeaderTimeout &&
 		a.WriteTimeout == b.WriteTimeout && a.IdleTimeout == b.IdleTimeout // all else is read for each request
 }

@@ -24,11 +24,15 @@ import (
 type Cluster struct {
 	name    string
 	current atomic.Pointer[Version]
+	limiter *inflight.Limiter // of requests in flight, those of former versions included
 	work    processor
 }
 
 // New returns a cluster that has no version yet.
-func New(name string) *Cluster { return &Cluster{name: name} }
+func New(name string) *Cluster {
+	limiter, _ := inflight.New(inflight.Config{}) // its defaults are valid
+	return &Cluster{name: name, limiter: limiter}
+}
 
 // Current returns the version in use; nil before the first one.
 func (x *Cluster) Current() *Version { return x.current.Load() }
@@ -43,6 +47,7 @@ func (x *Cluster) RoundTrip(r *http.Request) (*http.Response, error) {
 // use.
 func (x *Cluster) Replace(ctx context.Context, logger *slog.Logger, u *Version) {
 	u.endpoints.work = &x.work
+	_ = x.limiter.Update(inflight.Config{MaxRequests: u.Config.Inflight.MaxRequests}) // it was checked
 	old := x.current.Load()
 	if old != nil {
 		if old.Queue != nil && u.Queue != nil {
@@ -78,14 +83,11 @@ type Stats struct {
 // Stats returns the levels at the time now.
 func (x *Cluster) Stats(now time.Time) Stats {
 	u := x.current.Load()
-	policies, used := u.policies.Stats()[x.name]
+	policies := u.policies.Stats()[x.name]
 	s := Stats{Egress: policies, Endpoints: u.endpoints.stats(now), Panics: u.endpoints.set.Panics(now)}
 	s.Egress.Throttle = u.throttles.throttle.Stats(now)
-	switch { // the limits exist before the first request, too
-	case u.Limiter != nil:
+	if u.limits != nil || u.Config.Inflight.MaxRequests >= 0 { // the limit exists before the first request, too
 		s.Egress.Inflight = u.Limiter.Stats(now)
-	case !used && u.Config.Inflight.MaxRequests >= 0:
-		s.Egress.Inflight.MaxRequests = cmp.Or(u.Config.Inflight.MaxRequests, inflight.DefaultMaxRequests)
 	}
 	s.Retry = u.retries.Stats(now)
 	if b := u.retries.Budget; b != nil {

@@ -99,7 +99,7 @@ const maxAnswerHead = 1 << 20
 func newTransport(x *config.Cluster, connections int) *http.Transport {
 	connections = max(0, connections) // where negative and zero are no limit
 	return &http.Transport{
-		DialContext:            (&net.Dialer{Timeout: x.ConnectTimeout}).DialContext,
+		DialContext:            noting((&net.Dialer{Timeout: x.ConnectTimeout}).DialContext),
 		TLSHandshakeTimeout:    x.ConnectTimeout,
 		MaxConnsPerHost:        connections,
 		MaxIdleConnsPerHost:    max(connections, 64),
@@ -119,7 +119,7 @@ func newSecondTransport(x *config.Cluster, connections int, secured *tls.Config)
 	t.Protocols.SetUnencryptedHTTP2(true) // also where DialTLSContext has encrypted it
 	t.DialContext = shortFrames(t.DialContext)
 	if secured != nil {
-		t.DialTLSContext = shortFrames(overTLS(&net.Dialer{Timeout: x.ConnectTimeout}, secured))
+		t.DialTLSContext = noting(shortFrames(overTLS(&net.Dialer{Timeout: x.ConnectTimeout}, secured)))
 	}
 	return t
 }
@@ -147,20 +147,20 @@ func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
 	x.total.Add(1)
 	x.asked.Store(int64(start.Sub(e.set.Start())))
 	x.health.rouse()
-	resp, err := t.RoundTrip(e.aim(r, x))
+	sent, place := await(e.aim(r, x))
+	resp, err := t.RoundTrip(sent)
 	now := time.Now()
 	if err != nil {
 		x.End()
+		if refused := refusedHead(sent, err); refused != nil {
+			e.set.Answered(now, &p, balance.Answer{Outcome: spillway.OutcomeAbandoned, Class: class})
+			return refused, nil
+		}
+		err = place.explain(err)
 		answer := errorOf(r.Context(), err, start, now)
 		answer.Class = class
-		if answer.Failed {
-			x.errors.Add(1)
-		}
 		e.set.Answered(now, &p, answer)
-		if answer.Unreachable {
-			x.failed.Store(int64(now.Sub(e.set.Start())))
-			x.lost.Store(true)
-			x.trouble.Store(new(TroubleOf(err)))
+		if e.unanswered(now, x, answer, err); answer.Unreachable {
 			tried.add(x)
 		}
 		return nil, err
@@ -170,6 +170,18 @@ func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
 	e.answered(now, x, &p, class, resp, tried, safe(r))
 	e.hold(x, resp)
 	return resp, nil
+}
+
+// unanswered notes an attempt without an answer.
+func (e *endpoints) unanswered(now time.Time, x *endpoint, a balance.Answer, err error) {
+	if a.Failed {
+		x.errors.Add(1)
+	}
+	if a.Unreachable {
+		x.failed.Store(int64(now.Sub(e.set.Start())))
+		x.lost.Store(true)
+		x.trouble.Store(new(TroubleOf(err)))
+	}
 }
 
 // answered processes the headers of an answer.
@@ -271,9 +283,9 @@ func (e *endpoints) inherit(old *endpoints, health bool) {
 
 // dial replaces the function that makes connections.
 func (e *endpoints) dial(how DialFunc) {
-	e.plain.DialContext = how
+	e.plain.DialContext = noting(how)
 	if e.second != nil {
-		e.second.DialContext = how
+		e.second.DialContext = noting(how)
 	}
 }
 

@@ -76,3 +76,13 @@ func TestRequestsOfTheConfigurationBefore(t *testing.T) {
 		e.close()
 	}
 }
+
+// TestPlacesOfASubset: connections are made to the endpoints of the subset only.
+func TestPlacesOfASubset(t *testing.T) {
+	x := &config.Cluster{Endpoints: []string{"a:1", "b:1", "c:1", "d:1"}, MaxConnections: 10, Protocol: "http1"}
+	x.Balance.Subset = &config.Subset{Size: 2}
+	v := &Version{Config: x, endpoints: newEndpoints(x, nil)}
+	if got, want := v.Places(false), 10*len(v.endpoints.all); got != want || want != 20 {
+		t.Errorf("there are %d places, want %d at 2 endpoints", got, want)
+	}
+}

@@ -104,13 +104,15 @@ func (v *verdict) elsewhere(safe bool) bool {
 }
 
 // errorOf returns the outcome of an attempt without an answer. A client that disconnected, that
-// chose too short a deadline, or whose body had not come by then, says nothing about the endpoint.
+// chose too short a deadline, or whose body had not come by then, says nothing about the endpoint. Nor does a
+// request that did not get there.
 func errorOf(ctx context.Context, err error, start, now time.Time) balance.Answer {
+	_, waited := errors.AsType[noConnectionError](err)
 	late := errors.Is(ctx.Err(), context.DeadlineExceeded)
 	op, connecting := errors.AsType[*net.OpError](err)
 	timeout, ok := errors.AsType[net.Error](err)
 	switch {
-	case errors.Is(err, spillway.ErrRejected), ctx.Err() != nil && !late, late && (claims.UntrustedExpired(ctx, start, now) || body.Late(ctx)):
+	case waited, errors.Is(err, spillway.ErrRejected), ctx.Err() != nil && !late, late && (claims.UntrustedExpired(ctx, start, now) || body.Late(ctx)):
 		return balance.Answer{Outcome: spillway.OutcomeAbandoned}
 	case connecting && op.Op == "dial" && !late:
 		return balance.Answer{Outcome: spillway.OutcomeOverloaded, Failed: true, Unreachable: true}
@@ -163,9 +165,12 @@ func FailureOf(err error) string {
 // that, except in errors of type textproto.ProtocolError.
 func withoutAnswer(err error) string {
 	_, network := errors.AsType[*net.OpError](err)
+	waited, isWait := errors.AsType[noConnectionError](err)
 	malformed := textproto.ProtocolError("")
 	switch {
 	case errors.Is(err, spillway.ErrRejected), network:
+	case isWait:
+		return waited.Error()
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer before the deadline"
 	case errors.As(err, &malformed):

@@ -25,7 +25,7 @@ import (
 type Version struct {
 	Config  *config.Cluster
 	Queue   *turns.Queue      // nil: requests wait for no turn
-	Limiter *inflight.Limiter // nil: no limit is tuned, and no control plane sets them
+	Limiter *inflight.Limiter // of the cluster, or of the control plane
 	Meter   *Meter            // of the answers; nil: no limit follows what it counts
 
 	mode      config.Mode
@@ -63,7 +63,7 @@ func (x *Cluster) Make(o Options) (*Version, error) {
 	if old != nil && old.same(o) {
 		return old, nil
 	}
-	u, err := makeVersion(o)
+	u, err := x.makeVersion(o)
 	if err != nil {
 		return nil, err
 	}
@@ -98,26 +98,26 @@ func (u *Version) Charge(c *ingress.Config) {
 	}
 }
 
-func makeVersion(o Options) (*Version, error) {
-	c, x := o.Config, o.Cluster
-	policies, err := c.Egress(x)
+func (x *Cluster) makeVersion(o Options) (*Version, error) {
+	c, of := o.Config, o.Cluster
+	policies, err := c.Egress(of)
 	if err != nil {
 		return nil, err
 	}
 	policies.Observer = o.Observer
-	u := &Version{Config: x, mode: c.Mode, secrets: o.Secrets.Text, plane: o.Plane, endpoints: newEndpoints(x, o.Secrets.Config)}
+	u := &Version{Config: of, mode: c.Mode, secrets: o.Secrets.Text, plane: o.Plane, endpoints: newEndpoints(of, o.Secrets.Config)}
 	if o.Dial != nil {
 		u.endpoints.dial(o.Dial)
 	}
 	u.retries, _ = policies.Retry.(*config.Retries) // nil without retries
 	each := policies
 	each.ThrottleMode = spillway.ModeOff // it is asked once for each request, not for each attempt
-	if u.policies, err = u.apply(each); err == nil {
+	if u.policies, err = u.apply(each, x.limiter); err == nil {
 		k := &keeper{next: u.policies}
-		if c.Retries(x) {
-			k.most, k.trails = x.Retry.MaxBodyBytes, len(u.endpoints.all) > 1
+		if c.Retries(of) {
+			k.most, k.trails = of.Retry.MaxBodyBytes, len(u.endpoints.all) > 1
 		}
-		u.throttles, err = newThrottles(x, policies, k)
+		u.throttles, err = newThrottles(of, policies, k)
 	}
 	if err != nil {
 		u.Close()
@@ -142,8 +142,8 @@ func (u *Version) equip(secured *tls.Config) {
 }
 
 // apply returns the policies in front of the endpoints. The control plane, if there is one, sets their
-// limits. If a limit is tuned, there is a meter, and the in-flight limit is adjustable.
-func (u *Version) apply(policies egress.Config) (t *spillhttp.Transport, err error) {
+// limits; else that on requests in flight is the limiter. If a limit is tuned, there is a meter.
+func (u *Version) apply(policies egress.Config, limiter *inflight.Limiter) (*spillhttp.Transport, error) {
 	base := http.RoundTripper(u.endpoints)
 	if u.plane != nil {
 		limits, err := u.plane.Limits(*u.Config.XDS)
@@ -153,15 +153,12 @@ func (u *Version) apply(policies egress.Config) (t *spillhttp.Transport, err err
 		u.limits = limits
 		policies, base = limits.Egress(policies), limits.RoundTripper(base)
 	}
+	if policies.Inflight == nil {
+		policies.Inflight, policies.MaxRequests = limiter, 0
+	}
 	if _, tuned := u.Config.Tuning(); tuned {
 		u.Meter = &Meter{next: base}
 		base = u.Meter
-		if policies.Inflight == nil {
-			if policies.Inflight, err = inflight.New(inflight.Config{MaxRequests: policies.MaxRequests}); err != nil {
-				return nil, err
-			}
-			policies.MaxRequests = 0
-		}
 	}
 	u.Limiter = policies.Inflight
 	return spillhttp.NewTransport(spillhttp.TransportConfig{
@@ -196,7 +193,7 @@ func (u *Version) Places(calls bool) int {
 		}
 	}
 	if !calls && u.Config.Protocol != "http2" {
-		lower(u.Config.MaxConnections * len(u.Config.Endpoints))
+		lower(u.Config.MaxConnections * len(u.endpoints.all))
 	}
 	lower(cmp.Or(u.Config.Inflight.MaxRequests, inflight.DefaultMaxRequests))
 	if u.Queue != nil {

@@ -1,0 +1,62 @@
+package httpproxy
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+)
+
+// TestOddRequestsAreNoFailuresOfTheUpstream: what net/http takes from a client and does not send, or what an upstream takes for a
+// violation of its protocol, would have clients take endpoints out of use.
+func TestOddRequestsAreNoFailuresOfTheUpstream(t *testing.T) {
+	quiet(t)
+	for _, protocol := range []string{"auto", "http1", "http2"} {
+		_, p := front(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.Header().Set("Proto", r.Proto)
+		}), func(c *config.Config) { c.Clusters[0].Protocol = protocol })
+		for _, text := range []string{
+			"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n",
+			"POST / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\nContent-Type: application/grpc\r\nContent-Length: 0\r\n\r\n",
+			"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTE: trailers, deflate\r\n\r\n",
+			"GET /\x80 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+			"GET /?\x80\xff HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+			"GET /?a=\"<> HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+			"OPTIONS * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+			"GET http://b/x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+			"GET http://b HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+			"GET http://b?x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+			"GET / HTTP/1.1\r\nHost: a:99999\r\nConnection: close\r\n\r\n",
+			"GET / HTTP/1.1\r\nHost: [::1\r\nConnection: close\r\n\r\n",
+			"GET / HTTP/1.1\r\nHost: a_b%20\r\nConnection: close\r\n\r\n",
+			"GET / HTTP/1.1\r\nHost: \x80\xff\r\nConnection: close\r\n\r\n",
+			"GET / HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n",
+			"GET / HTTP/1.0\r\n\r\n",
+			"HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc",
+			"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc",
+			"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3;ext=\"\x80\r\nabc\r\n0\r\n\r\n",
+			"TRACE / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+			"PRI / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+			"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nA: \x80\xff\r\nUser-Agent: \t\r\n\r\n",
+			"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nCookie: " + strings.Repeat("a=b; ", 3000) + "\r\n\r\n",
+			"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" + strings.Repeat("A: b\r\n", 5000) + "\r\n",
+			"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nProxy-Connection: x\r\nKeep-Alive: 3\r\nHttp2-Settings: x\r\n\r\n",
+			"GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, close, te\r\nTe: trailers\r\n:path: /x\r\n\r\n",
+			"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nGrpc-Timeout: 99999999999H\r\nX-Envoy-Expected-Rq-Timeout-Ms: 1\r\n\r\n",
+			"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/grpc\r\nTransfer-Encoding: chunked\r\nTrailer: A\r\n\r\n3\r\nabc\r\n0\r\nA: \xff\r\n\r\n",
+			"GET /" + strings.Repeat("a", 30000) + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+		} {
+			before := p.Stats(time.Now()).Clusters["upstream"].Endpoints[0].Errors
+			answer := exchange(t, p.Addr("").String(), text)
+			after := p.Stats(time.Now()).Clusters["upstream"].Endpoints[0].Errors
+			line, _, _ := strings.Cut(answer, "\r\n")
+			if after != before || strings.Contains(line, " 50") {
+				t.Errorf("%s: %d failures: %.80q: %s", protocol, after-before, text, line)
+			}
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package httpproxy
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+)
+
+// TestConnectionsFromBeforeAreTrustedAsTheyWere: who may connect is asked of new connections only. So those that are
+// open when the boundary or the peers of a listener change end, and what they still ask for is trusted no more than before.
+func TestConnectionsFromBeforeAreTrustedAsTheyWere(t *testing.T) {
+	quiet(t)
+	forged := make(chan string, 9)
+	address, _ := upstreamAt(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		forged <- r.Header.Get("X-Forwarded-User")
+	}))
+	of := func(boundary string, peers ...string) *config.Config {
+		c := config.ForUpstream("127.0.0.1:0", address)
+		c.Listeners[0].Boundary, c.Listeners[0].Peers = boundary, peers
+		return c
+	}
+	const request = "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-User: admin\r\n\r\n"
+	for _, row := range []struct {
+		name          string
+		before, after *config.Config
+		want          string // arrives, of a connection from before
+	}{
+		{"an edge becomes internal", of("edge"), of("internal", "192.0.2.0/24"), ""},
+		{"a network is no peer any more", of("internal", "127.0.0.0/8", "192.0.2.0/24"), of("internal", "192.0.2.0/24"), "admin"},
+	} {
+		p := start(t, row.before)
+		c := dial(t, p)
+		in := bufio.NewReader(c)
+		ask := func() *http.Response {
+			if _, err := io.WriteString(c, request); err != nil {
+				t.Fatal(err)
+			}
+			resp, err := http.ReadResponse(in, nil)
+			if err != nil {
+				t.Fatalf("%s: %v", row.name, err)
+			}
+			_ = resp.Body.Close()
+			return resp
+		}
+		ask()
+		<-forged
+		if err := p.Update(row.after); err != nil {
+			t.Fatal(err)
+		}
+		resp := ask()
+		if got := <-forged; got != row.want || !resp.Close {
+			t.Errorf("%s: a header that only a peer may send arrives as %q, want %q; the connection ends: %v", row.name, got, row.want, resp.Close)
+		}
+	}
+}

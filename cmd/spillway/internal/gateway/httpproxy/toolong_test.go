@@ -1,0 +1,35 @@
+package httpproxy
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+)
+
+// TestHeadersThatAnEndpointDoesNotAccept: an endpoint says by HTTP/2 how long headers may be. Longer ones are the client's
+// fault: the endpoint is not blamed, and nothing is retried.
+func TestHeadersThatAnEndpointDoesNotAccept(t *testing.T) {
+	quiet(t)
+	upstream := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	upstream.Config.Protocols = new(http.Protocols)
+	upstream.Config.Protocols.SetUnencryptedHTTP2(true)
+	upstream.Config.MaxHeaderBytes = 4 << 10
+	upstream.Start()
+	t.Cleanup(upstream.Close)
+	url, p := front(t, http.NotFoundHandler(), func(c *config.Config) {
+		c.Mode, c.Clusters[0].Endpoints, c.Clusters[0].Protocol = "enforce", []string{upstream.Listener.Addr().String()}, "http2"
+	})
+	x := client(t, false)
+	for _, row := range []struct{ length, want int }{{1, 200}, {9 << 10, 431}, {1, 200}} {
+		if resp, _ := do(t, x, http.MethodGet, url, "", "Long", strings.Repeat("a", row.length)); resp.StatusCode != row.want {
+			t.Errorf("a header of %d bytes is answered with %s, want %d", row.length, resp.Status, row.want)
+		}
+	}
+	if e := p.Stats(time.Now()).Clusters["upstream"].Endpoints[0]; e.Errors != 0 || e.Total != 3 {
+		t.Errorf("%d attempts, of which %d failed, want 3 and none", e.Total, e.Errors)
+	}
+}

@@ -1,0 +1,67 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+)
+
+// noConnectionError says that the deadline of a request passed while all connections to the endpoint were
+// in use. The limit on them is the proxy's own, and the endpoint did not get the request.
+type noConnectionError struct{ error }
+
+// Error says what was waited for.
+func (noConnectionError) Error() string {
+	return "no connection was free before the deadline (max_connections of the cluster)"
+}
+
+// Unwrap returns the error of the transport.
+func (e noConnectionError) Unwrap() error { return e.error }
+
+// placeKey is the context key of the place of an attempt.
+type placeKey struct{}
+
+// A place is whether an attempt got a connection, or may make one.
+type place struct {
+	context.Context //nolint:containedctx // it is one
+
+	came  atomic.Bool
+	trace httptrace.ClientTrace
+}
+
+// Value implements [context.Context].
+func (x *place) Value(key any) any {
+	if key == (placeKey{}) {
+		return x
+	}
+	return x.Context.Value(key)
+}
+
+// await returns the request with its place.
+func await(r *http.Request) (*http.Request, *place) {
+	x := &place{Context: r.Context()}
+	x.trace.GotConn = func(httptrace.GotConnInfo) { x.came.Store(true) }
+	return r.WithContext(httptrace.WithClientTrace(x, &x.trace)), x
+}
+
+// explain returns the error of an attempt. If it got no connection until its deadline, that says so.
+func (x *place) explain(err error) error {
+	if !x.came.Load() && errors.Is(x.Err(), context.DeadlineExceeded) && errors.Is(err, context.DeadlineExceeded) {
+		return noConnectionError{err}
+	}
+	return err
+}
+
+// noting returns dial, and has it note whose place it is. The context of a dial has the values of the request that it
+// is for.
+func noting(dial DialFunc) DialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if x, ok := ctx.Value(placeKey{}).(*place); ok {
+			x.came.Store(true)
+		}
+		return dial(ctx, network, address)
+	}
+}
