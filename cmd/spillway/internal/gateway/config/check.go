@@ -34,8 +34,8 @@ func (c *Config) Check() error {
 
 // check checks all of it.
 func (k *checker) check() {
-	k.shares = make(map[string]string)
 	c := k.config
+	k.shares, k.routes = make(map[string]string), c.Defaulted().Routes
 	strict.Visit("", reflect.ValueOf(c).Elem(), nil, k.field)
 	if len(c.Mongo) == 0 || len(c.Listeners)+len(c.Clusters) > 0 {
 		k.some("listeners", len(c.Listeners))
@@ -144,6 +144,7 @@ type checker struct {
 	config *Config
 	errs   strict.Errors
 	shares map[string]string // who shares a quota, by its domain
+	routes []Route           // with their defaults
 }
 
 func (k *checker) failf(field, format string, args ...any) {
@@ -269,7 +270,7 @@ func (k *checker) cluster(at string, x *Cluster) {
 	k.balance(at, x)
 	k.shared(at+".quota", x.Name, x.Quota)
 	k.learnCosts(at+".learn_costs", x)
-	k.maxByKey(at+".shed.max_by_key", x.Name, &x.Shed, k.config.limitKeys(x.Name)...)
+	k.maxByKey(at+".shed.max_by_key", x.Name, &x.Shed, k.limitKeys(x.Name)...)
 	k.batch(at+".batch", x)
 	k.retry(at, x)
 	k.tune(at+".tune", x)
