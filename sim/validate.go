@@ -3,7 +3,6 @@ package sim
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -144,8 +143,8 @@ func (c *checker) ingress(s *Service, at string) {
 	}
 	c.ok(s.Queue == 0, at+".Queue", s.Queue, "0 where there is an Ingress")
 	targets := s.Ingress.Load.Targets
-	c.ok(targets.CPU >= 0, at+".Ingress.Load.Targets.CPU", targets.CPU, "0 or more")
-	c.ok(!math.IsNaN(targets.Memory), at+".Ingress.Load.Targets.Memory", targets.Memory, "a number")
+	c.ok(targets.CPU >= 0 && targets.CPU <= 1, at+".Ingress.Load.Targets.CPU", targets.CPU, "0 to 1")
+	c.ok(targets.Memory <= 1, at+".Ingress.Load.Targets.Memory", targets.Memory, "at most 1")
 	c.enforces(at+".Ingress.RateLimitMode", s.Ingress.RateLimitMode)
 	c.enforces(at+".Ingress.QuotaMode", s.Ingress.QuotaMode)
 	c.enforces(at+".Ingress.InFlightMode", s.Ingress.InFlightMode)
