@@ -181,8 +181,8 @@ func (k *checker) each(list string, all []string, good func(string) bool, must s
 }
 
 func isNetwork(text string) bool {
-	_, err := netip.ParsePrefix(text)
-	return err == nil
+	p, err := netip.ParsePrefix(text)
+	return err == nil && !p.Addr().Is4In6() // no address is in such a network: they are IPv4
 }
 
 func (k *checker) some(field string, n int) {
@@ -238,8 +238,20 @@ func (k *checker) listener(at string, l *Listener) {
 	if l.Boundary == "internal" && len(l.Peers) == 0 && (l.TLS == nil || l.TLS.ClientCA == "") {
 		k.failf(at+".boundary", "is internal, but anybody can connect; set tls.client_ca, or peers to the networks of callers, or use edge")
 	}
+	if l.Boundary != "internal" {
+		const ignored = "is given, but at an edge no class that a client says is believed; leave it out, or set boundary: internal"
+		k.absent(at+".others", l.Others == "", ignored)
+		k.absent(at+".callers", len(l.Callers) == 0, ignored)
+	}
 	k.optional(at+".tls", l.TLS)
 	k.oneOf(at+".connection_rate.mode", string(l.ConnectionRate.Mode), "off", "enforce")
+}
+
+// absent reports a field that would have no effect, unless it is not given.
+func (k *checker) absent(field string, is bool, why string) {
+	if !is {
+		k.failf(field, "%s", why)
+	}
 }
 
 func (k *checker) optional(at string, t *ServerTLS) {
