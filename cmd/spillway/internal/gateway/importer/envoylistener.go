@@ -34,11 +34,8 @@ func (e *envoyImport) listener(c document.Part) (name string) {
 		return ""
 	}
 	l := config.Listener{Name: c.Get("name").Text(), Address: text}
-	trial := e.config
-	trial.Listeners = append(slices.Clip(trial.Listeners), l)
-	trial.Clusters, trial.Routes = []config.Cluster{*e.cluster("any")}, nil
 	before := e.Mark()
-	if !settle(address, "listeners[].address", "", trial.Check()) {
+	if !settle(address, "listeners[].address", "", e.tryListener(l)) {
 		return ""
 	}
 	if problem := e.secure(&l, chains); problem != "" {
@@ -63,6 +60,18 @@ func (e *envoyImport) listener(c document.Part) (name string) {
 		f.LeaveAs(Traffic, "bytes before TLS or HTTP are not read", "")
 	}
 	return cmp.Or(l.Name, l.Address)
+}
+
+// tryListener returns why the proxy does not accept a listener, alone or together with one of the same name
+// or address.
+func (e *envoyImport) tryListener(l config.Listener) error {
+	_, trial := e.trial(&l)
+	for _, other := range e.config.Listeners {
+		if other.Address == l.Address || cmp.Or(other.Name, other.Address) == cmp.Or(l.Name, l.Address) {
+			trial.Listeners = []config.Listener{other, l}
+		}
+	}
+	return trial.Check()
 }
 
 // secure sets what filter chains say of TLS and of the networks of clients. A problem
