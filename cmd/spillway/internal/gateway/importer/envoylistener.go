@@ -163,7 +163,7 @@ func (e *envoyImport) filters(l *config.Listener, chain document.Part) {
 // harmless are filters of requests that let no request through that would be denied, and
 // what to do without them.
 var harmless = map[string]document.Rank{
-	".Router": Detail, ".Compressor": Detail, ".Decompressor": Detail, ".GrpcStats": Detail, ".FilterConfig": Detail, ".Tap": Detail,
+	".Router": Detail, ".Compressor": Detail, ".Decompressor": Detail, ".GrpcStats": Detail, ".grpc_stats.v3.FilterConfig": Detail, ".Tap": Detail,
 	".HealthCheck": Traffic, ".HTTPFault": Detail, ".GrpcWeb": Traffic, ".Cors": Traffic,
 	".LocalRateLimit": Limit, ".RateLimit": Limit, ".AdaptiveConcurrency": Limit, ".AdmissionControl": Limit, ".BandwidthLimit": Limit, ".Buffer": Limit,
 }
@@ -216,7 +216,10 @@ func (e *envoyImport) connectionManager(l *config.Listener, m document.Part) {
 	fixed(m)
 	for _, f := range m.Get("http_filters").List() {
 		kind := f.At("typed_config", "@type").Text()
-		last := kind[strings.LastIndexByte(kind, '.')+1-min(1, strings.Count(kind, ".")):]
+		last := kind[max(0, strings.LastIndexByte(kind, '.')):]
+		if last == ".FilterConfig" { // many filters have one
+			last = kind[max(0, strings.Index(kind, ".grpc_stats.")):]
+		}
 		rank, known := harmless[last]
 		switch {
 		case strings.HasSuffix(kind, ".Router"), kind == "" && strings.HasSuffix(f.Get("name").Text(), ".router"):
