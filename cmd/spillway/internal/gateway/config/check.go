@@ -203,11 +203,18 @@ func unique[T any](k *checker, list, field string, all []T, value func(i int, x 
 	}
 }
 
-// endpoints checks the addresses of servers, one at least.
+// endpoints checks the addresses of servers, one at least. None may be there twice: what is known of an
+// endpoint, such as its health, is kept by its address.
 func (k *checker) endpoints(list string, all []string) {
 	k.some(list, len(all))
+	seen := make(map[string]int, len(all))
 	for i, address := range all {
-		k.address(fmt.Sprintf("%s[%d]", list, i), address, false)
+		field := fmt.Sprintf("%s[%d]", list, i)
+		k.address(field, address, false)
+		if first, again := seen[address]; again {
+			k.failf(field, "is %.64q, as %s[%d] is", address, list, first)
+		}
+		seen[address] = i
 	}
 }
 

@@ -126,6 +126,7 @@ func TestWrongFiles(t *testing.T) {
 		"wrong value":         {"k: 1.5", "k: 0.5", "proxy.yaml:25: clusters[0].throttle.k is 0.5, must be above 1"},
 		"wrong endpoint":      {`"127.0.0.1:8081"`, `"127.0.0.1"`, `proxy.yaml:17: clusters[0].endpoints[1] is "127.0.0.1", must be a host and a port`},
 		"wrong port":          {`"127.0.0.1:8081"`, `"127.0.0.1:0"`, `clusters[0].endpoints[1] is "127.0.0.1:0"`},
+		"endpoint twice":      {`"127.0.0.1:8081"`, `"127.0.0.1:8080"`, `proxy.yaml:17: clusters[0].endpoints[1] is "127.0.0.1:8080", as clusters[0].endpoints[0] is`},
 		"wrong class":         {"others: SHEDDABLE", "others: LOW", `listeners[1].others is "LOW"`},
 		"wrong rate":          {"rate: 500", "rate: 5e9", "listeners[0].connection_rate.rate is 5e+09"},
 		"wrong quota":         {"weight: 2", "weight: -2", `clusters[0].quota.customers.acme.weight is -2`},

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
@@ -58,6 +59,10 @@ func (e *envoyImport) endpoints(x *config.Cluster, c document.Part) {
 			text, ok := socketAddress(address)
 			if !ok {
 				address.Leave("it is no address of TCP", "")
+				continue
+			}
+			if slices.Contains(all, text) {
+				address.Leave("it is there twice, and an endpoint counts once", "")
 				continue
 			}
 			if assign(e.builder, e.cluster(x.Name), address, "endpoints", "", []string{text}) { // alone: there may be many

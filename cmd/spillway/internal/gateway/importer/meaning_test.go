@@ -42,6 +42,15 @@ func TestZeroOfEnvoyIsNoDefault(t *testing.T) {
 	}
 }
 
+// TestEndpointsCountOnce: Envoy may have an address in several localities.
+func TestEndpointsCountOnce(t *testing.T) {
+	const endpoints = "{lb_endpoints: [{endpoint: {address: {socket_address: {address: 10.0.0.1, port_value: 80}}}}]}"
+	r := envoyOf(t, "clusters: [{name: a, load_assignment: {endpoints: ["+endpoints+", "+endpoints+"]}}]")
+	if got := r.Config.Clusters[0].Endpoints; len(got) != 1 || !noted(r, "clusters[0].load_assignment.endpoints[1]", "twice") {
+		t.Errorf("endpoints %v, %v", got, r.Notes)
+	}
+}
+
 // TestLongestWaitOfEnvoy: the default is ten times the base interval.
 func TestLongestWaitOfEnvoy(t *testing.T) {
 	for backoff, want := range map[string]time.Duration{
