@@ -58,6 +58,9 @@ func (c *Config) checkCombination() error {
 		if err := t.check(fmt.Sprintf("Thresholds[%q]", name)); err != nil {
 			return err
 		}
+		if most, allowed := Measure(slices.Index(measureNames[:], name)).most(); t[len(t)-1] > most {
+			return invalid.Field("load", fmt.Sprintf("Thresholds[%q]", name), t, "of numbers of %s", allowed)
+		}
 	}
 	return nil
 }

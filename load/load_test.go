@@ -40,7 +40,10 @@ func TestConfigNamesTheBadField(t *testing.T) {
 		{Config{Interval: time.Millisecond}, "load: Interval is 1ms, must be 10ms to 10s"},
 		{Config{Smoothing: time.Hour}, "load: Smoothing is 1h0m0s, must be 10ms to 1m"},
 		{Config{Signals: []Signal{{Name: "x"}}}, `load: Signals[0] is "x", must be a signal with a Name and a Read`},
-		{Config{Targets: Targets{CPU: -1}}, "load: Targets.CPU is -1, must be 0 or more"},
+		{Config{Targets: Targets{CPU: -1}}, "load: Targets.CPU is -1, must be 0 to 1"},
+		{Config{Targets: Targets{CPU: 70}}, "load: Targets.CPU is 70, must be 0 to 1"},
+		{Config{Targets: Targets{Memory: 80}}, "load: Targets.Memory is 80, must be 0 to 1"},
+		{Config{Thresholds: map[string]Thresholds{"memory": {70, 75, 80, 90}}}, `load: Thresholds["memory"] is [70 75 80 90], must be of numbers of 0 to 1`},
 		{Config{Targets: Targets{Queue: -time.Second}}, "load: Targets.Queue is -1, must be 0 or more"},
 		{Config{Targets: Targets{Average: math.NaN()}}, "load: Targets.Average is NaN, must be 0 or more"},
 	} {

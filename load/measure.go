@@ -37,6 +37,15 @@ func (m Measure) String() string {
 	return measureNames[m]
 }
 
+// most returns the highest value of m that makes sense as a target, and its range in words: a share that is
+// given as a percentage would never be reached.
+func (m Measure) most() (value float64, allowed string) {
+	if m >= CPU && m <= Memory {
+		return 1, "0 to 1"
+	}
+	return math.MaxFloat32, "0 or more"
+}
+
 // readings holds a value for each measure, NaN where it is unknown.
 type readings [Measures]float64
 
@@ -49,10 +58,10 @@ type Targets struct {
 	// Average is in goroutines per processor.
 	Average float64
 	// CPU is a share of GOMAXPROCS, Quota one of the cgroup's quota, and
-	// Throttled one of its periods.
+	// Throttled one of its periods. Each must be at most 1.
 	CPU, Quota, Throttled float64
 	// Memory is a share of the limit. Zero means 0.95 ([DefaultMemoryTarget]); negative
-	// means that memory is reported only.
+	// means that memory is reported only; it must be at most 1.
 	Memory float64
 	// Scheduling is how long goroutines wait, and Queue how long requests do.
 	Scheduling, Queue time.Duration
@@ -67,8 +76,8 @@ func (t Targets) withDefaults() (readings, error) {
 		Memory: max(t.Memory, 0), Scheduling: t.Scheduling.Seconds(), Queue: t.Queue.Seconds(),
 	}
 	for m, v := range all {
-		if !(v >= 0 && v <= math.MaxFloat32) {
-			return all, invalid.Field("load", "Targets."+targetFields[m], v, "0 or more")
+		if most, allowed := Measure(m).most(); !(v >= 0 && v <= most) {
+			return all, invalid.Field("load", "Targets."+targetFields[m], v, "%s", allowed)
 		}
 	}
 	return all, nil

@@ -49,7 +49,7 @@ type Clients struct {
 	// Count is the number of clients. Zero means 1; it must be at most 10 million.
 	Count int
 
-	// Rate is the total number of calls per second, open loop (Poisson).
+	// Rate is the total number of calls per second, open loop (Poisson). It must be at most 1e7.
 	Rate float64
 	// Rates change the Rate at given times, in ascending order.
 	Rates []Rate

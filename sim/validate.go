@@ -3,7 +3,6 @@ package sim
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -144,8 +143,8 @@ func (c *checker) ingress(s *Service, at string) {
 	}
 	c.ok(s.Queue == 0, at+".Queue", s.Queue, "0 where there is an Ingress")
 	targets := s.Ingress.Load.Targets
-	c.ok(targets.CPU >= 0, at+".Ingress.Load.Targets.CPU", targets.CPU, "0 or more")
-	c.ok(!math.IsNaN(targets.Memory), at+".Ingress.Load.Targets.Memory", targets.Memory, "a number")
+	c.ok(targets.CPU >= 0 && targets.CPU <= 1, at+".Ingress.Load.Targets.CPU", targets.CPU, "0 to 1")
+	c.ok(targets.Memory <= 1, at+".Ingress.Load.Targets.Memory", targets.Memory, "at most 1")
 	c.enforces(at+".Ingress.RateLimitMode", s.Ingress.RateLimitMode)
 	c.enforces(at+".Ingress.QuotaMode", s.Ingress.QuotaMode)
 	c.enforces(at+".Ingress.InFlightMode", s.Ingress.InFlightMode)
@@ -169,12 +168,12 @@ func (c *checker) clients(config *Config, i int) {
 	c.number(at+".CPUFactor", g.CPUFactor)
 	c.count(at+".Count", g.Count, maxClients)
 	c.callers += g.Count
-	c.number(at+".Rate", g.Rate)
+	c.rate(at+".Rate", g.Rate)
 	c.time(at+".Deadline", g.Deadline)
 	c.time(at+".Useful", g.Useful)
 	c.dist(at+".Think", g.Think)
 	for j, r := range g.Rates {
-		c.number(fmt.Sprintf("%s.Rates[%d].Rate", at, j), r.Rate)
+		c.rate(fmt.Sprintf("%s.Rates[%d].Rate", at, j), r.Rate)
 		c.ok(r.At >= 0 && (j == 0 || r.At > g.Rates[j-1].At), fmt.Sprintf("%s.Rates[%d].At", at, j), r.At, "after the one before")
 	}
 	for j, t := range g.Trace {
@@ -192,6 +191,9 @@ func (c *checker) clients(config *Config, i int) {
 	}
 	c.edge(config, &g.Call, at+".Call")
 }
+
+// rate checks a rate of calls. Times are whole nanoseconds, to which those of faster calls cannot be rounded.
+func (c *checker) rate(field string, v float64) { c.ok(v >= 0 && v <= 1e7, field, v, "0 to 1e7") }
 
 func (c *checker) edge(config *Config, e *Edge, at string) {
 	e.Balance = cmp.Or(e.Balance, Random)
@@ -225,6 +227,7 @@ func (c *checker) fault(config *Config, i int) {
 	c.word(at+".Kind", f.Kind, Outage, Hang, Drop, Reject, Slow, Lose, Expensive, Herd)
 	c.time(at+".At", f.At)
 	c.time(at+".For", f.For)
+	c.foreign(f, at)
 	if f.Kind == Herd {
 		known := slices.ContainsFunc(config.Clients, func(g Clients) bool { return g.Name == f.Clients })
 		c.ok(known, at+".Clients", f.Clients, "the name of clients")
@@ -239,6 +242,19 @@ func (c *checker) fault(config *Config, i int) {
 	}
 	c.ok(f.Kind != Slow || f.Factor > 0 && f.Factor <= 1e6, at+".Factor", f.Factor, "above 0 and at most 1e6")
 	c.ok(f.Kind != Expensive || f.Cost > 0 && f.Cost <= maxTime, at+".Cost", f.Cost, "above 0 and at most a year")
+}
+
+// foreign rejects fields that a fault of this kind does not have: they would be ignored.
+func (c *checker) foreign(f *Fault, at string) {
+	zero := func(field string, value any, is bool, kind FaultKind) {
+		c.ok(is || f.Kind == kind, at+"."+field, value, fmt.Sprintf("0 where Kind is %s: it is for %s", f.Kind, kind))
+	}
+	zero("Factor", f.Factor, f.Factor == 0, Slow)
+	zero("Cost", f.Cost, f.Cost == 0, Expensive)
+	zero("Calls", f.Calls, f.Calls == 0, Herd)
+	c.ok(f.Clients == "" || f.Kind == Herd, at+".Clients", f.Clients, fmt.Sprintf("empty where Kind is %s: it is for %s", f.Kind, Herd))
+	c.ok(f.Service == "" || f.Kind != Herd, at+".Service", f.Service, fmt.Sprintf("empty where Kind is %s, which has Clients", Herd))
+	c.ok(f.Tasks == 0 || f.Kind != Herd, at+".Tasks", f.Tasks, fmt.Sprintf("0 where Kind is %s, which has Clients", Herd))
 }
 
 // circles rejects services whose calls form a cycle.

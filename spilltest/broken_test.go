@@ -63,6 +63,13 @@ var brokenGates = map[string]func(g spillway.Gate, now time.Time, c spillway.Cal
 		}
 		return ticket, err
 	},
+	"any outcome ends a call": func(g spillway.Gate, now time.Time, c spillway.Call) (spillway.Ticket, error) {
+		ticket, err := g.Admit(now, c)
+		if err == nil {
+			ticket.By = &keeping{ticket.By}
+		}
+		return ticket, err
+	},
 	"any call and any time": func(g spillway.Gate, now time.Time, c spillway.Call) (spillway.Ticket, error) {
 		if !c.Criticality.Valid() {
 			return spillway.Ticket{}, errOther
@@ -90,6 +97,15 @@ func (l *leaking) Suspend(now time.Time, t spillway.Ticket) spillway.Ticket {
 }
 
 func (l *leaking) Resume(_ time.Time, t spillway.Ticket) spillway.Ticket { return t }
+
+// keeping forgets calls whose client has left.
+type keeping struct{ by spillway.Settler }
+
+func (k *keeping) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
+	if o != spillway.OutcomeAbandoned {
+		k.by.Settle(now, t, o)
+	}
+}
 
 // brokenStacks have one fault each, by the clause that finds it.
 var brokenStacks = map[string]func(s *spilltest.Stack){

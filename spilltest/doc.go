@@ -2,7 +2,7 @@
 // Call it from a test, as testing/slogtest:
 //
 //   - [TestGate] tests a [spillway.Gate]: rejections are typed, a ticket counts once,
-//     any call and any time is accepted without a panic, nothing is allocated.
+//     a call ends with any outcome, any call and any time is accepted without a panic, nothing is allocated.
 //   - [TestStack] tests whatever runs calls under a limit on calls in flight: package
 //     ingress or egress, or an adapter for a client or a server. Each call is settled
 //     exactly once, also if it panics, fails, is canceled, or if the limit changes while it

@@ -23,6 +23,7 @@ func TestGate(t *testing.T, open func(t *testing.T) spillway.Gate) {
 	}{
 		{"rejections are typed", testRejections},
 		{"a ticket counts once", testTickets},
+		{"any outcome ends a call", testOutcomes},
 		{"a suspended ticket counts once", testSuspended},
 		{"any call and any time", testAnyCall},
 		{"no allocations", testAllocations},
@@ -100,6 +101,32 @@ func testTickets(t *testing.T, open func(t *testing.T) spillway.Gate) {
 			t.Errorf("a ticket that is settled three times as %v makes space for %d calls", o, len(again))
 		}
 	}
+}
+
+// testOutcomes settles all calls of a full gate with one outcome, which makes space for one at least. A gate
+// that is not free again after served calls counts those that arrive, as a rate limit does, and one that is not
+// after calls that were not started decides by outcomes.
+func testOutcomes(t *testing.T, open func(t *testing.T) spillway.Gate) {
+	if !freed(t, open, spillway.OutcomeServed) || !freed(t, open, spillway.OutcomeNotStarted) {
+		t.Skip("the gate does not decide by the calls that are in flight")
+	}
+	for o := spillway.OutcomeServed; int(o) < spillway.Outcomes; o++ {
+		if !freed(t, open, o) {
+			t.Errorf("after all calls are settled as %v, the gate still admits none", o)
+		}
+	}
+}
+
+// freed reports whether a full gate admits a call after all calls have ended with an outcome.
+func freed(t *testing.T, open func(t *testing.T) spillway.Gate, o spillway.Outcome) bool {
+	t.Helper()
+	g := open(t)
+	admitted, _ := fill(t, g)
+	for _, ticket := range admitted {
+		ticket.Settle(start, o)
+	}
+	again, _ := fill(t, g)
+	return len(again) > 0
 }
 
 // testSuspended suspends a call that ends, while another one goes on.

@@ -91,6 +91,7 @@ func imported(t *testing.T, kind, name, dir, upstream string, flags ...string) *
 		t.Fatalf("status %d: %s", status, r.stderr.String())
 	}
 	out := importedEndpoint.ReplaceAllString(importedListener.ReplaceAllString(r.stdout.String(), "address: 127.0.0.1:0"), "- "+upstream)
+	out = regexp.MustCompile("(- "+upstream+"\n\\s+)+- "+upstream).ReplaceAllString(out, "- "+upstream) // an endpoint may be there once only
 	out = strings.ReplaceAll(out, "listeners:\n  - address", "listeners:\n  - name: main\n    address")
 	file := filepath.Join(dir, "spillway.yaml")
 	if err := os.WriteFile(file, []byte(out+"admin: {address: \"off\"}\n"), 0o600); err != nil {

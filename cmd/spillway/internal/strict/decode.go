@@ -56,6 +56,10 @@ func (d *decoder) up() { d.depth-- }
 func (d *decoder) decode(n *yaml.Node, field string, v reflect.Value) {
 	d.depth++
 	defer d.up()
+	if isEmpty(n) && v.Kind() == reflect.Pointer && v.Type().Elem().Kind() == reflect.Struct {
+		d.failf(n, field, "is empty, must be left out, or have fields; {} has the default of each")
+		return
+	}
 	n = d.resolve(n, field)
 	if n == nil {
 		return
@@ -82,6 +86,12 @@ func (d *decoder) decode(n *yaml.Node, field string, v reflect.Value) {
 	default:
 		d.failf(n, field, "cannot be read into a %v", v.Type())
 	}
+}
+
+// isEmpty reports whether nothing is written where a value is to be, not even null. A section that has an
+// effect by being there would be taken for one that is not.
+func isEmpty(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && n.Value == "" && n.ShortTag() == "!!null"
 }
 
 // kinds are the names of what a node can be.

@@ -4,7 +4,6 @@
 package strict
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -40,13 +39,19 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Errors are the problems of a file, one at least. More than [MaxErrors] are not listed.
+// Errors are the problems of a file. More than [MaxErrors] are not listed.
 type Errors []*Error
 
 // MaxErrors is how many problems of a file are listed.
 const MaxErrors = 20
 
-func (all Errors) Error() string { return errors.Join(all.Unwrap()...).Error() }
+func (all Errors) Error() string {
+	texts := make([]string, 0, len(all))
+	for _, e := range all {
+		texts = append(texts, e.Error())
+	}
+	return strings.Join(texts, "\n")
+}
 
 // Unwrap makes [errors.As] find the first one.
 func (all Errors) Unwrap() []error {

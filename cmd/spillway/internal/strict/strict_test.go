@@ -55,12 +55,13 @@ func TestDecode(t *testing.T) {
 		"number":    {"weight: 1", "weight: heavy", `f:5: parts[0].weight is "heavy": must be a number` + "\n"},
 		"time":      {"20ms", "soon", `f:2: wait is "soon": must be a length of time, such as 150ms or 1m30s` + "\n"},
 		"a part":    {"even:", "most: 5.5\neven:", `f:3: most is "5.5": must be a whole number` + "\n"},
-		"too great": {"even:", "most: 1e30\neven:", `f:3: most is "1e30": must be a whole number` + "\n"},
+		"too great": {"even:", "most: 1e30\neven:", `f:3: most is "1e30": must be a whole number of at most 9e15` + "\n"},
 		"no number": {"even:", "bytes: many\neven:", `f:3: bytes is "many": must be a whole number` + "\n"},
 		"negative":  {"even:", "seed: -1\neven:", `f:3: seed is "-1": must be a whole number that is not negative` + "\n"},
 		"own":       {"'two'", "3", `f:3: even is "3": must be 2` + "\n     1 | name: a\n     2 | wait: 20ms\n>    3 | even: 3\n     4 | parts:"},
 		"twice":     {"wait:", "name:", "f:2: name is given twice"},
 		"no YAML":   {"name: a", "name: [", "f:"},
+		"empty":     {"inner: {weight: 2}", "inner:", "f:6: parts[0].inner is empty, must be left out, or have fields; {} has the default of each\n"},
 		"tagged":    {"\n  - weight: 1\n    inner: {weight: 2}\n", " !tag ", "f:4: parts has the tag !tag, must have none"},
 		"long":      {"name: a", "name: " + strings.Repeat("a", 1000), "f: has 1"},
 		"within":    {"{weight: 2}", "{wait: 2}", "f:6: parts[0].inner.wait is no field here\n"},
@@ -130,7 +131,7 @@ func bomb(n int) string {
 }
 
 func TestWholeNumbers(t *testing.T) {
-	for text, want := range map[string]int64{"5": 5, "-5": -5, "5.0": 5, "1e6": 1_000_000, "0x10": 16, "4294967296": 1 << 32, "": 0, "null": 0} {
+	for text, want := range map[string]int64{"5": 5, "-5": -5, "5.0": 5, "1e6": 1_000_000, "0x10": 16, "1e10": 10_000_000_000, "-2e15": -2_000_000_000_000_000, "4294967296": 1 << 32, "": 0, "null": 0} {
 		var f file
 		if err := (Source{"f", []byte("bytes: " + text)}).Decode(&f, 1000); err != nil || f.Bytes != want {
 			t.Errorf("%q: %d, %v", text, f.Bytes, err)
@@ -162,6 +163,15 @@ func TestAt(t *testing.T) {
 	}
 	if e := (&Error{Problem: "is wrong"}); e.Error() != "is wrong" {
 		t.Error(e)
+	}
+}
+
+func TestNoErrorsHaveNoText(t *testing.T) {
+	if text := (Errors{}).Error(); text != "" {
+		t.Errorf("%q", text)
+	}
+	if err := (Errors{}).Err(); err != nil {
+		t.Errorf("%v", err)
 	}
 }
 

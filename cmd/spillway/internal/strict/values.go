@@ -44,13 +44,19 @@ func length(s string) (time.Duration, error) {
 	return d, nil
 }
 
+// maxExact is the greatest number to which a float64 has all whole numbers.
+const maxExact = 1 << 53
+
 func whole[T int | int64](s string) (T, error) {
 	if n, err := strconv.ParseInt(s, 0, 64); err == nil && int64(T(n)) == n {
 		return T(n), nil
 	}
 	f, err := strconv.ParseFloat(s, 64) // 1e6 is one
-	if err != nil || f != math.Trunc(f) || math.Abs(f) > math.MaxInt32 {
+	switch {
+	case err != nil || f != math.Trunc(f):
 		return 0, errors.New("must be a whole number")
+	case math.Abs(f) > maxExact || float64(T(f)) != f:
+		return 0, errors.New("must be a whole number of at most 9e15")
 	}
 	return T(f), nil
 }

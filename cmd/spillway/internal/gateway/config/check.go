@@ -34,8 +34,8 @@ func (c *Config) Check() error {
 
 // check checks all of it.
 func (k *checker) check() {
-	k.shares = make(map[string]string)
 	c := k.config
+	k.shares, k.routes = make(map[string]string), c.Defaulted().Routes
 	strict.Visit("", reflect.ValueOf(c).Elem(), nil, k.field)
 	if len(c.Mongo) == 0 || len(c.Listeners)+len(c.Clusters) > 0 {
 		k.some("listeners", len(c.Listeners))
@@ -144,6 +144,7 @@ type checker struct {
 	config *Config
 	errs   strict.Errors
 	shares map[string]string // who shares a quota, by its domain
+	routes []Route           // with their defaults
 }
 
 func (k *checker) failf(field, format string, args ...any) {
@@ -180,8 +181,8 @@ func (k *checker) each(list string, all []string, good func(string) bool, must s
 }
 
 func isNetwork(text string) bool {
-	_, err := netip.ParsePrefix(text)
-	return err == nil
+	p, err := netip.ParsePrefix(text)
+	return err == nil && !p.Addr().Is4In6() // no address is in such a network: they are IPv4
 }
 
 func (k *checker) some(field string, n int) {
@@ -202,11 +203,18 @@ func unique[T any](k *checker, list, field string, all []T, value func(i int, x 
 	}
 }
 
-// endpoints checks the addresses of servers, one at least.
+// endpoints checks the addresses of servers, one at least. None may be there twice: what is known of an
+// endpoint, such as its health, is kept by its address.
 func (k *checker) endpoints(list string, all []string) {
 	k.some(list, len(all))
+	seen := make(map[string]int, len(all))
 	for i, address := range all {
-		k.address(fmt.Sprintf("%s[%d]", list, i), address, false)
+		field := fmt.Sprintf("%s[%d]", list, i)
+		k.address(field, address, false)
+		if first, again := seen[address]; again {
+			k.failf(field, "is %.64q, as %s[%d] is", address, list, first)
+		}
+		seen[address] = i
 	}
 }
 
@@ -237,8 +245,20 @@ func (k *checker) listener(at string, l *Listener) {
 	if l.Boundary == "internal" && len(l.Peers) == 0 && (l.TLS == nil || l.TLS.ClientCA == "") {
 		k.failf(at+".boundary", "is internal, but anybody can connect; set tls.client_ca, or peers to the networks of callers, or use edge")
 	}
+	if l.Boundary != "internal" {
+		const ignored = "is given, but at an edge no class that a client says is believed; leave it out, or set boundary: internal"
+		k.absent(at+".others", l.Others == "", ignored)
+		k.absent(at+".callers", len(l.Callers) == 0, ignored)
+	}
 	k.optional(at+".tls", l.TLS)
 	k.oneOf(at+".connection_rate.mode", string(l.ConnectionRate.Mode), "off", "enforce")
+}
+
+// absent reports a field that would have no effect, unless it is not given.
+func (k *checker) absent(field string, is bool, why string) {
+	if !is {
+		k.failf(field, "%s", why)
+	}
 }
 
 func (k *checker) optional(at string, t *ServerTLS) {
@@ -269,7 +289,7 @@ func (k *checker) cluster(at string, x *Cluster) {
 	k.balance(at, x)
 	k.shared(at+".quota", x.Name, x.Quota)
 	k.learnCosts(at+".learn_costs", x)
-	k.maxByKey(at+".shed.max_by_key", x.Name, &x.Shed, k.config.limitKeys(x.Name)...)
+	k.maxByKey(at+".shed.max_by_key", x.Name, &x.Shed, k.limitKeys(x.Name)...)
 	k.batch(at+".batch", x)
 	k.retry(at, x)
 	k.tune(at+".tune", x)

@@ -45,8 +45,8 @@ func (k *checker) learnCosts(at string, x *Cluster) {
 	case reports.OutOfBandPeriod > CostInterval:
 		k.failf(at, "is given, but balance.load_reports.oob_reporting_period is %v, must be at most %v to learn costs", reports.OutOfBandPeriod, CostInterval)
 	}
-	for i, r := range k.config.Defaulted().Routes {
-		if r.Cost != 0 && r.Cluster == x.Name {
+	for i := range k.routes {
+		if r := &k.routes[i]; r.Cost != 0 && r.Cluster == x.Name {
 			k.failf(at, "is given, but routes[%d].cost is %v: leave one of them out", i, r.Cost)
 		}
 	}

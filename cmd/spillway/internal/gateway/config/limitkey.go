@@ -24,9 +24,9 @@ func (r *Route) LimitKey() string {
 }
 
 // limitKeys returns the limit keys of the routes to a cluster.
-func (c *Config) limitKeys(cluster string) (keys []string) {
-	for _, r := range c.Defaulted().Routes {
-		if r.Cluster == cluster {
+func (k *checker) limitKeys(cluster string) (keys []string) {
+	for i := range k.routes {
+		if r := &k.routes[i]; r.Cluster == cluster {
 			keys = append(keys, r.LimitKey())
 		}
 	}

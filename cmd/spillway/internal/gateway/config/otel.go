@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/url"
+	"strconv"
 	"time"
 )
 
@@ -15,12 +16,18 @@ type Otel struct {
 	Resource    map[string]string `yaml:"resource" jsonschema_description:"Attributes that tell this proxy from others, such as deployment.environment.name; service.name is spillway unless it is given."`
 }
 
+// isPort reports whether a URL may have this port; none is that of its scheme.
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return text == "" || err == nil && n > 0
+}
+
 func (k *checker) otel(o *Otel) {
 	u, err := url.Parse(o.Endpoint)
 	switch {
 	case o.Endpoint == "":
 		k.failf("otel.endpoint", "is missing, must be a URL such as http://127.0.0.1:4318")
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || !isPort(u.Port()):
 		k.failf("otel.endpoint", "must be a URL such as http://127.0.0.1:4318")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		k.failf("otel.endpoint", "must have no user, query or fragment; headers_file is for keys")

@@ -31,6 +31,7 @@ func TestWrongOtel(t *testing.T) {
 		"endpoint: '127.0.0.1:4318'":                           "otel.endpoint must be a URL such as",
 		"endpoint: 'grpc://127.0.0.1:4317'":                    "otel.endpoint must be a URL such as",
 		"endpoint: 'http://:4318'":                             "otel.endpoint must be a URL such as",
+		"endpoint: 'http://127.0.0.1:99999'":                   "otel.endpoint must be a URL such as",
 		"endpoint: 'http://me:secret@otel.example.com'":        "otel.endpoint must have no user, query or fragment",
 		"endpoint: 'http://otel.example.com?key=secret'":       "otel.endpoint must have no user, query or fragment",
 		"endpoint: 'http://127.0.0.1:4318', interval: 1ms":     "otel.interval is 1ms, must be 1s to 1h",

@@ -2,7 +2,9 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -10,12 +12,13 @@ import (
 )
 
 // Warnings returns what is allowed in a good configuration, and is probably not meant:
-// routes that no request reaches, quotas without customers, and what lets clients past the
-// policies.
+// routes that no request reaches, quotas without customers, what lets clients past the
+// policies, and what has no effect.
 func (c *Config) Warnings() strict.Errors {
 	k := checker{config: c}
 	for i := range c.Listeners {
 		k.warnBoundary(fmt.Sprintf("listeners[%d]", i), &c.Listeners[i])
+		k.warnRate(fmt.Sprintf("listeners[%d].connection_rate", i), &c.Listeners[i].ConnectionRate)
 	}
 	for i := range c.Routes {
 		k.warnRoute(fmt.Sprintf("routes[%d]", i), i)
@@ -32,7 +35,42 @@ func (c *Config) Warnings() strict.Errors {
 			k.failf(fmt.Sprintf("mongo[%d].quota", i), "%s: none of classes has customer", ofNobody(m.Quota))
 		}
 	}
+	k.warnUnused()
 	return k.errs
+}
+
+// warnRate warns of a limiter without its limit.
+func (k *checker) warnRate(at string, r *RateLimit) {
+	if r.Rate == 0 && !reflect.ValueOf(r).Elem().IsZero() {
+		k.failf(at, "has no effect: rate is not given")
+	}
+}
+
+// warnUnused warns of what nothing else refers to.
+func (k *checker) warnUnused() {
+	c, used := k.config, make(map[string]bool)
+	controlled := false
+	for i := range c.Clusters {
+		x := &c.Clusters[i]
+		k.warnRate(fmt.Sprintf("clusters[%d].rate_limit", i), &x.RateLimit)
+		controlled = controlled || x.XDS != nil
+		if x.Quota != nil {
+			used[x.Quota.Engine] = true
+		}
+	}
+	for i := range c.Mongo {
+		if q := c.Mongo[i].Quota; q != nil {
+			used[q.Engine] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Quotas)) {
+		if !used[name] {
+			k.failf("quotas."+name, "has no effect: no quota has engine: %s", name)
+		}
+	}
+	if c.XDS != nil && !controlled {
+		k.failf("xds", "has no effect: no cluster has xds")
+	}
 }
 
 // ofNobody says what a quota does with requests that have no customer.
@@ -62,6 +100,11 @@ func (k *checker) warnRoute(at string, i int) {
 	if r.Exempt && r.Prefix {
 		k.failf(at+".prefix", "exempts all paths below %s: no rate limit, quota or shedding applies to them", r.Path)
 	}
+	for j, method := range r.Methods {
+		if upper := strings.ToUpper(method); upper != method && slices.Contains(usualMethods, upper) {
+			k.failf(fmt.Sprintf("%s.methods[%d]", at, j), "is %.64q, which is not %s: methods are case-sensitive", method, upper)
+		}
+	}
 	for j := range i {
 		if earlier := &k.config.Routes[j]; earlier.covers(r) {
 			k.failf(at, "is never used: the first route that matches counts, and routes[%d] matches all of its requests; put it before that", j)
@@ -69,6 +112,9 @@ func (k *checker) warnRoute(at string, i int) {
 		}
 	}
 }
+
+// usualMethods are those of RFC 9110 and RFC 5789.
+var usualMethods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE"}
 
 // covers reports whether all requests that other matches match r. Exempt routes match plain
 // paths only, so they cover nothing.

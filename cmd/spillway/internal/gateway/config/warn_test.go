@@ -58,6 +58,13 @@ clusters:
 		"catch-all":     {"8080\"]}", "8080\"]}\nroutes:\n  - {}\n  - {path: /api/}", "routes[1] is never used"},
 		"one listener":  {"8080\"]}", "8080\"]}\nroutes:\n  - {listeners: [mesh]}\n  - {path: /api/}", ""},
 		"wider host":    {"8080\"]}", "8080\"]}\nroutes:\n  - {host: \"*.example.com\"}\n  - {host: API.example.com}", "routes[1] is never used"},
+		"lower case":    {"8080\"]}", "8080\"]}\nroutes:\n  - {methods: [GET, get, MyMethod]}\n  - {}", `routes[0].methods[1] is "get", which is not GET`},
+		"no rate":       {"8080\"]", "8080\"], rate_limit: {burst_seconds: 5}", "clusters[0].rate_limit has no effect: rate is not given"},
+		"a rate":        {"8080\"]", "8080\"], rate_limit: {rate: 5, burst_seconds: 5}", ""},
+		"no conn rate":  {"127.0.0.1:1\"", "127.0.0.1:1\", connection_rate: {mode: enforce}", "listeners[0].connection_rate has no effect: rate is not given"},
+		"unused engine": {"clusters:", "quotas: {e: {domain: d, redis: {addresses: [\"a:1\"]}}}\nclusters:", "quotas.e has no effect: no quota has engine: e"},
+		"unused xds":    {"clusters:", "xds: {address: \"a:1\", node: {id: x}}\nclusters:", "xds has no effect: no cluster has xds"},
+		"used xds":      {"8080\"]}", "8080\"], xds: {}}\nxds: {address: \"a:1\", node: {id: x}}", ""},
 		"mongo": {"clusters:", "mongo:\n  - {address: \"127.0.0.1:5\", endpoints: [\"127.0.0.1:6\"], quota: {}, classes: [{criticality: SHEDDABLE}]}\nclusters:",
 			"mongo[0].quota has no effect"},
 	} {

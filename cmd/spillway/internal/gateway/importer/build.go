@@ -100,7 +100,7 @@ func assign[T any](b *builder, x *T, c document.Part, field, reason string, valu
 	return try(b, x, next, c, field, reason)
 }
 
-// put sets a field to the value of a leaf, if it is there.
+// put sets a field to the value of a leaf, if it is there. A zero is left out: in a field it is the default.
 func put[T any](b *builder, x *T, c document.Part, field, reason string) bool {
 	if !c.There() {
 		return false
@@ -117,11 +117,15 @@ func put[T any](b *builder, x *T, c document.Part, field, reason string) bool {
 		value, ok = c.Number()
 		problem = "it is no number"
 	}
-	if !ok {
+	switch v := reflect.ValueOf(value); {
+	case !ok:
 		c.Leave(problem, "")
-		return false
+	case v.Kind() != reflect.String && v.IsZero():
+		c.Leave("0 is the default here", "")
+	default:
+		return assign(b, x, c, field, reason, value)
 	}
-	return assign(b, x, c, field, reason, value)
+	return false
 }
 
 // limit sets a limit of a cluster, where the greatest numbers represent none.

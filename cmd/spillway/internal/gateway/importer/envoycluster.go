@@ -61,14 +61,20 @@ func (e *envoyImport) endpoints(x *config.Cluster, c document.Part) {
 				address.Leave("it is no address of TCP", "")
 				continue
 			}
-			if assign(e.builder, x, address, "endpoints", "", append(slices.Clone(all), text)) {
-				all = x.Endpoints
+			if slices.Contains(all, text) {
+				address.Leave("it is there twice, and an endpoint counts once", "")
+				continue
+			}
+			if assign(e.builder, e.cluster(x.Name), address, "endpoints", "", []string{text}) { // alone: there may be many
+				all = append(all, text)
 			}
 		}
 	}
 	if len(all) == 0 {
 		e.Notef("cluster %q has no address that could be imported: it got the endpoint %s", x.Name, e.options.Upstream)
+		return
 	}
+	x.Endpoints = all
 }
 
 // connections imports timeouts and protocols.

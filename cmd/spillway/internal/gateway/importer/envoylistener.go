@@ -34,11 +34,8 @@ func (e *envoyImport) listener(c document.Part) (name string) {
 		return ""
 	}
 	l := config.Listener{Name: c.Get("name").Text(), Address: text}
-	trial := e.config
-	trial.Listeners = append(slices.Clip(trial.Listeners), l)
-	trial.Clusters, trial.Routes = []config.Cluster{*e.cluster("any")}, nil
 	before := e.Mark()
-	if !settle(address, "listeners[].address", "", trial.Check()) {
+	if !settle(address, "listeners[].address", "", e.tryListener(l)) {
 		return ""
 	}
 	if problem := e.secure(&l, chains); problem != "" {
@@ -63,6 +60,18 @@ func (e *envoyImport) listener(c document.Part) (name string) {
 		f.LeaveAs(Traffic, "bytes before TLS or HTTP are not read", "")
 	}
 	return cmp.Or(l.Name, l.Address)
+}
+
+// tryListener returns why the proxy does not accept a listener, alone or together with one of the same name
+// or address.
+func (e *envoyImport) tryListener(l config.Listener) error {
+	_, trial := e.trial(&l)
+	for _, other := range e.config.Listeners {
+		if other.Address == l.Address || cmp.Or(other.Name, other.Address) == cmp.Or(l.Name, l.Address) {
+			trial.Listeners = []config.Listener{other, l}
+		}
+	}
+	return trial.Check()
 }
 
 // secure sets what filter chains say of TLS and of the networks of clients. A problem
@@ -154,7 +163,7 @@ func (e *envoyImport) filters(l *config.Listener, chain document.Part) {
 // harmless are filters of requests that let no request through that would be denied, and
 // what to do without them.
 var harmless = map[string]document.Rank{
-	".Router": Detail, ".Compressor": Detail, ".Decompressor": Detail, ".GrpcStats": Detail, ".FilterConfig": Detail, ".Tap": Detail,
+	".Router": Detail, ".Compressor": Detail, ".Decompressor": Detail, ".GrpcStats": Detail, ".grpc_stats.v3.FilterConfig": Detail, ".Tap": Detail,
 	".HealthCheck": Traffic, ".HTTPFault": Detail, ".GrpcWeb": Traffic, ".Cors": Traffic,
 	".LocalRateLimit": Limit, ".RateLimit": Limit, ".AdaptiveConcurrency": Limit, ".AdmissionControl": Limit, ".BandwidthLimit": Limit, ".Buffer": Limit,
 }
@@ -207,7 +216,10 @@ func (e *envoyImport) connectionManager(l *config.Listener, m document.Part) {
 	fixed(m)
 	for _, f := range m.Get("http_filters").List() {
 		kind := f.At("typed_config", "@type").Text()
-		last := kind[strings.LastIndexByte(kind, '.')+1-min(1, strings.Count(kind, ".")):]
+		last := kind[max(0, strings.LastIndexByte(kind, '.')):]
+		if last == ".FilterConfig" { // many filters have one
+			last = kind[max(0, strings.Index(kind, ".grpc_stats.")):]
+		}
 		rank, known := harmless[last]
 		switch {
 		case strings.HasSuffix(kind, ".Router"), kind == "" && strings.HasSuffix(f.Get("name").Text(), ".router"):

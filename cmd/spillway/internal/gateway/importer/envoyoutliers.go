@@ -33,6 +33,8 @@ func (e *envoyImport) outliers(x *config.Cluster, c document.Part) {
 		at := c.Get(f.field)
 		n, ok := at.Count()
 		switch {
+		case ok && n == 0 && f.zero == 0:
+			at.Leave("0 is the default here", "")
 		case ok:
 			assign(e.builder, x, at, "outlier_detection."+f.field, f.reason, float64(cmp.Or(n, f.zero))/f.units)
 		case at.There():

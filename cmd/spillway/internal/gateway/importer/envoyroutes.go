@@ -194,7 +194,8 @@ func (e *envoyImport) match(r *config.Route, c document.Part) bool {
 				ok = e.header(r, h) && ok
 			}
 		case "grpc":
-			ok = e.condition(r, part, "Content-Type", "application/grpc") && ok
+			ok = e.condition(r, part, "Content-Type", "application/grpc",
+				"requests with another content type of gRPC, such as application/grpc+proto, go on to the routes after it") && ok
 		default:
 			return false
 		}
@@ -208,19 +209,22 @@ func (e *envoyImport) header(r *config.Route, c document.Part) bool {
 	switch {
 	case name == "", strings.HasPrefix(name, ":") && name != ":method", len(c.Fields()) != 2:
 		return false
+	case c.Get("exact_match").Text() == "*", text.Get("exact").Text() == "*": // which is any value here
+		return false
 	case c.Get("exact_match").There():
-		return e.condition(r, c, name, c.Get("exact_match").Text())
+		return e.condition(r, c, name, c.Get("exact_match").Text(), "")
 	case text.Get("exact").There() && len(text.Fields()) == 1:
-		return e.condition(r, c, name, text.Get("exact").Text())
+		return e.condition(r, c, name, text.Get("exact").Text(), "")
 	case c.Get("present_match").Text() == "true":
-		return e.condition(r, c, name, "*")
+		return e.condition(r, c, name, "*", "")
 	default:
 		return false
 	}
 }
 
-// condition adds what a header, or the method, must be, unless there is such a condition.
-func (e *envoyImport) condition(r *config.Route, c document.Part, name, value string) bool {
+// condition adds what a header, or the method, must be, unless there is such a condition. A reason says how
+// it means something else.
+func (e *envoyImport) condition(r *config.Route, c document.Part, name, value, reason string) bool {
 	next := config.Clone(r)
 	if name == ":method" {
 		next.Methods = append(next.Methods, value)
@@ -229,17 +233,20 @@ func (e *envoyImport) condition(r *config.Route, c document.Part, name, value st
 		next.Headers[name] = value
 	}
 	before := len(r.Methods) + len(r.Headers)
-	return try(e.builder, r, next, c, "headers", "") && len(r.Methods)+len(r.Headers) == before+1 && len(r.Methods) < 2
+	return try(e.builder, r, next, c, "headers", reason) && len(r.Methods)+len(r.Headers) == before+1 && len(r.Methods) < 2
 }
 
 // timeout imports that of a route.
 func (e *envoyImport) timeout(r *config.Route, c document.Part) {
-	if !c.There() {
+	switch d, ok := c.Duration(); {
+	case !c.There():
 		r.Timeout = defaultTimeout
 		e.note15 = true
-		return
+	case ok && d == 0:
+		c.Carry("routes[].timeout") // none
+	default:
+		put(e.builder, r, c, "timeout", "")
 	}
-	put(e.builder, r, c, "timeout", "")
 }
 
 // retryWords have the treatment of each word of retry_on: the reason why it was left
@@ -286,8 +293,11 @@ func (e *envoyImport) retries(x *config.Cluster, c document.Part) {
 	case retries.There():
 		retries.Leave("it is no number from 0 to 2147483647", "")
 	}
-	put(e.builder, x, c.At("retry_back_off", "base_interval"), "retry.base", "")
-	put(e.builder, x, c.At("retry_back_off", "max_interval"), "retry.max", "")
+	longest := c.At("retry_back_off", "max_interval")
+	if put(e.builder, x, c.At("retry_back_off", "base_interval"), "retry.base", "") && !longest.There() {
+		x.Retry.Max = 10 * x.Retry.Base // the default of Envoy
+	}
+	put(e.builder, x, longest, "retry.max", "")
 	c.Get("per_try_timeout").Leave("an attempt has all the time that the request has left", "response_timeout of the cluster")
 	c.Get("retriable_status_codes").Leave("the meaning of an answer decides on a retry, not its status code", "x-should-retry in its answer")
 	for _, field := range []string{"retry_host_predicate", "host_selection_retry_max_attempts", "retry_priority"} {

@@ -214,7 +214,7 @@ func (e *envoyImport) serverName(x *config.Cluster, sni, common document.Part) {
 	if !exact.There() {
 		exact = name.Get("exact")
 	}
-	if exact.Text() == "" || kind.There() && kind.Text() != "DNS" || x.TLS.ServerName != "" && x.TLS.ServerName != exact.Text() {
+	if exact.Text() == "" || strings.ContainsAny(exact.Text(), ":/@") || kind.There() && kind.Text() != "DNS" || x.TLS.ServerName != "" && x.TLS.ServerName != exact.Text() {
 		return
 	}
 	put(e.builder, x, exact, "tls.server_name", "")

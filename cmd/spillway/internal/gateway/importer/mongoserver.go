@@ -24,12 +24,7 @@ func (m *mongoImport) server(root document.Part) {
 	if n, ok := most.Count(); ok && n > 0 {
 		assign(m.builder, &m.x, most, "max_connections", "the server's own bound counts the connections of the proxy", n)
 	}
-	switch a := root.At("security", "authorization"); a.Text() {
-	case "enabled":
-		assign(m.builder, &m.x, a, "authentication", "", true)
-	case "disabled":
-		a.Carry("the default")
-	}
+	m.authentication(root.Get("security"))
 	for _, part := range []string{"security", "net"} {
 		for _, name := range []string{"clusterAuthMode", "clusterIpSourceAllowlist", "compression", "ipv6", "keyFile", "unixDomainSocket", "wireObjectCheck"} {
 			root.At(part, name).LeaveAs(Detail, "it is between servers, or stays with the server", "")
@@ -40,6 +35,25 @@ func (m *mongoImport) server(root document.Part) {
 		root.Get(part).LeaveAs(Detail, "it stays with the server", "")
 	}
 	root.Get("ok").LeaveAs(Detail, "it is part of the answer", "")
+}
+
+// authentication imports whether clients must authenticate. They must, too, where servers do to one another.
+func (m *mongoImport) authentication(c document.Part) {
+	mode := c.Get("clusterAuthMode")
+	if mode.Text() == "keyFile" { // the default, which means something with a file
+		mode = document.Part{}
+	}
+	for _, at := range []document.Part{c.Get("keyFile"), mode} {
+		if at.Text() != "" && !isTrue(c.Get("transitionToAuth")) {
+			assign(m.builder, &m.x, at, "authentication", "servers that prove who they are to one another demand it of clients, too", true)
+		}
+	}
+	switch a := c.Get("authorization"); a.Text() {
+	case "enabled":
+		assign(m.builder, &m.x, a, "authentication", "", true)
+	case "disabled":
+		a.Carry("the default")
+	}
 }
 
 // address imports where the server listens: the proxy connects to it.
@@ -134,6 +148,11 @@ func (m *mongoImport) parameters(c document.Part) {
 	}
 	for _, name := range lists {
 		m.exemptions(c.Get(name), name)
+	}
+	for _, limiter := range []string{"ingressConnectionEstablishment", "ingressRequestAdmission"} {
+		if c.Get(limiter+"RatePerSec").There() && !c.Get(limiter+"BurstCapacitySecs").There() {
+			m.Notef("%sBurstCapacitySecs is missing: the limiter saves up for 1 s, where that of a server saves up without bound", limiter)
+		}
 	}
 }
 
