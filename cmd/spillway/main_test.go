@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -343,7 +344,7 @@ func TestDrill(t *testing.T) {
 	status := r.status(t)
 	r.leavesNobody(t, 0)
 	result := read(t, jsonFile)
-	if want := map[bool]int{true: 0, false: 1}[result.Passed()]; status != want {
+	if want := statusOf(result); status != want {
 		t.Fatalf("exit status %d, want %d: %s", status, want, r.stderr.String())
 	}
 	t.Log("\n" + r.stdout.String())
@@ -374,6 +375,36 @@ func TestDrill(t *testing.T) {
 	agree(t, result, r.stdout.String(), page)
 }
 
+// statusOf returns the exit status of a drill that was not interrupted: that of a failed check only if the machine
+// was not too busy to measure.
+func statusOf(r *drill.Result) int {
+	switch {
+	case r.Passed():
+		return 0
+	case r.Busy() != "":
+		return 3
+	}
+	return 1
+}
+
+func TestDrillStatus(t *testing.T) {
+	failed := []drill.Check{{Name: "goodput"}}
+	for _, row := range []struct {
+		name   string
+		result drill.Result
+		want   int
+	}{
+		{"passed", drill.Result{Checks: []drill.Check{{Pass: true}}}, exitOK},
+		{"failed", drill.Result{Checks: failed}, exitBroken},
+		{"failed on a busy machine", drill.Result{Checks: failed, Inconclusive: "something lacked a CPU"}, exitEnvironment},
+		{"interrupted", drill.Result{Interrupted: true}, exitInterrupted},
+	} {
+		if got := fail(io.Discard, verdictOf(&row.result)); got != row.want {
+			t.Errorf("%s: exit status %d, want %d", row.name, got, row.want)
+		}
+	}
+}
+
 // A short drill with a proxy, and one that is killed while the proxy runs.
 func TestDrillByProxy(t *testing.T) {
 	if testing.Short() {
@@ -386,7 +417,7 @@ func TestDrillByProxy(t *testing.T) {
 	status := r.status(t)
 	r.leavesNobody(t, time.Second)
 	result := read(t, jsonFile)
-	if want := map[bool]int{true: 0, false: 1}[result.Passed()]; status != want {
+	if want := statusOf(result); status != want {
 		t.Fatalf("exit status %d, want %d: %s", status, want, r.stderr.String())
 	}
 	t.Log("\n" + r.stdout.String())

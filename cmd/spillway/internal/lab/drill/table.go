@@ -25,6 +25,9 @@ func (r *Result) WriteTable(w io.Writer) error {
 	for _, c := range r.Checks {
 		fmt.Fprintf(&b, "%s  %s\n", map[bool]string{true: "PASS", false: "FAIL"}[c.Pass], c.Text)
 	}
+	if r.Inconclusive != "" {
+		fmt.Fprintf(&b, "INCONCLUSIVE  this machine was too busy to measure: %s. Close other programs, and run the drill again.\n", r.Inconclusive)
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -175,4 +178,10 @@ func (run *Run) whole() (all Counts) {
 		all.DroppedSends += p.DroppedSends
 	}
 	return all
+}
+
+// dropRatio returns the share of the calls of the whole run that the generator could not send.
+func (run *Run) dropRatio() float64 {
+	whole := run.whole()
+	return float64(whole.DroppedSends) / float64(max(1, whole.Offered))
 }
