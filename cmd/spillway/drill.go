@@ -37,6 +37,8 @@ func (drillCommand) Help() string {
 // Run runs the drill and writes its result in all formats that the flags select.
 func (c *drillCommand) Run(ctx context.Context, w streams) error {
 	switch {
+	case c.Own.Target != "" && c.Quota:
+		return &process.UsageError{Flag: "quota", Problem: "goes without --target"}
 	case c.Own.Target != "":
 		return c.runOwn(ctx, w)
 	case c.Quota:

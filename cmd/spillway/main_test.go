@@ -166,6 +166,7 @@ func TestBadInput(t *testing.T) {
 		{[]string{"drill", "--port=70000"}, []string{"--port", "70000", "65535"}},
 		{[]string{"drill", "--port=" + port}, []string{"--port", port, "address already in use"}},
 		{[]string{"drill", "--json-file=/nowhere/at/all.json"}, []string{"--json-file", "/nowhere/at/all.json"}},
+		{[]string{"drill", "--quota", "--target=http://127.0.0.1:1/", "--duration=1ms"}, []string{"--quota", "--target"}},
 		{[]string{"drill", "--target=http://192.0.2.1/"}, []string{"--target", "192.0.2.1", "--i-own-this-target"}},
 		{[]string{"drill", "--target=http://127.0.0.1:1/", "--rate=10001"}, []string{"--rate", "10001", "10000"}},
 		{[]string{"drill", "--target=http://127.0.0.1:1/", "--duration=61s"}, []string{"--duration", "1m1s", "1m0s"}},
