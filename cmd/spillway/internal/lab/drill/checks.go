@@ -130,13 +130,19 @@ func (r *Result) headline() []string {
 	return lines
 }
 
-// Caption says what the numbers of the headline are.
+// Caption says what the numbers of the headline are. It is empty if there are none.
 func (r *Result) Caption() string {
-	when := "during the step"
+	if r.Without == nil {
+		return ""
+	}
+	when, capacity := "during the step", ""
 	if r.Settings.Scenario == ScenarioStorm {
 		when = "after the outage"
 	}
-	return fmt.Sprintf("Calls answered in time %s; capacity %.0f/s.", when, r.CapacityRPS)
+	if r.CapacityRPS > 0 {
+		capacity = fmt.Sprintf("; capacity %.0f/s", r.CapacityRPS)
+	}
+	return "Calls answered in time " + when + capacity + "."
 }
 
 // answered returns the goodput that the headline has, per second.

@@ -309,6 +309,9 @@ func TestTableOfWhatThereIs(t *testing.T) {
 		if err := r.WriteTable(&b); err != nil {
 			t.Fatal(err)
 		}
+		if strings.Contains(b.String(), "0/s") && r.CapacityRPS == 0 || strings.Contains(b.String(), "\n\n\n") {
+			t.Errorf("the table has a number or a gap of what was not measured:\n%s", b.String())
+		}
 		if !strings.HasPrefix(b.String(), "INTERRUPTED") || !strings.Contains(b.String(), r.Headline[0]) {
 			t.Errorf("the table does not say that it is partial:\n%s", b.String())
 		}

@@ -18,7 +18,10 @@ func (r *Result) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	r.writeSettings(&b)
 	r.writeRuns(&b)
-	fmt.Fprintf(&b, "\n%s\n%s\n", strings.Join(r.Headline, "\n"), r.Caption())
+	fmt.Fprintln(&b, strings.Join(r.Headline, "\n"))
+	if caption := r.Caption(); caption != "" {
+		fmt.Fprintln(&b, caption)
+	}
 	if len(r.Checks) > 0 {
 		b.WriteByte('\n')
 	}
@@ -89,6 +92,7 @@ func (r *Result) writeRuns(w io.Writer) {
 		fmt.Fprintf(tw, "%-40s\t%s\t%s\t\n", row.label, row.cell(r.Without), with)
 	}
 	_ = tw.Flush() // to a strings.Builder
+	fmt.Fprintln(w)
 }
 
 func (r *Result) rows() []row {

@@ -259,6 +259,9 @@ func TestIncomplete(t *testing.T) {
 				t.Errorf("%s: the page does not say %q", test.name, w)
 			}
 		}
+		if test.r.CapacityRPS == 0 && strings.Contains(out, "capacity 0/s") {
+			t.Errorf("%s: the page has a capacity", test.name)
+		}
 		if strings.Contains(out, "NaN") && !strings.Contains(page.UPlot+reportJS, "NaN") || strings.Contains(out, "Inf%") {
 			t.Errorf("%s: the page has a number that is none", test.name)
 		}
