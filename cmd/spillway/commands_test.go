@@ -76,6 +76,39 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestExplainTargets: the target of a request is explained as a client writes it, byte for byte, with the answer that it gets.
+func TestExplainTargets(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "paths.yaml")
+	const text = `listeners: [{address: "127.0.0.1:0"}]
+clusters: [{name: web, endpoints: ["127.0.0.1:9"]}]
+routes: [{path: /healthz, exempt: true}, {path: /public/}, {path: /report}, {}]
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for target, want := range map[string][]string{
+		"//report":                            {"GET //report of localhost", "the path is ambiguous", "no route is used: the answer is 400 (gRPC: INVALID_ARGUMENT)\n"},
+		"//healthz":                           {"GET //healthz of localhost", "routes[3]  MATCHES"},
+		"//shop.example/x":                    {"GET //shop.example/x of localhost"},
+		`/a\..\report`:                        {`GET /a\..\report of localhost`, "the path is ambiguous", "no route is used: the answer is 400 (gRPC: INVALID_ARGUMENT)\n"},
+		"/public/../admin":                    {"GET /public/../admin of localhost", "no route is used: the answer is 400 (gRPC: INVALID_ARGUMENT)\n"},
+		"/a#b":                                {"GET /a#b of localhost", "answer: 400"},
+		"/a?b=c#d":                            {"GET /a?b=c#d of localhost", "answer: 400"},
+		"?a=b":                                {"GET /?a=b of localhost", "routes[3]  MATCHES"},
+		"http://shop.example":                 {"GET / of shop.example"},
+		"http://shop.example?a=b":             {"GET /?a=b of shop.example"},
+		"https://shop.example//report?a=/#up": {"GET //report?a=/ of shop.example", "no route is used: the answer is 400 (gRPC: INVALID_ARGUMENT)\n"},
+		"http://[::1]:8000/report":            {"GET /report of [::1]:8000", "routes[2]  MATCHES"},
+	} {
+		status, stdout, stderr := spill(t, "explain", file, target)
+		for _, text := range want {
+			if status != exitOK || !strings.Contains(stdout, text) {
+				t.Errorf("%s: status %d, want %q in\n%s%s", target, status, text, stdout, stderr)
+			}
+		}
+	}
+}
+
 func TestCommandsThatFail(t *testing.T) {
 	wrong := filepath.Join(t.TempDir(), "wrong.yaml")
 	if err := os.WriteFile(wrong, []byte("clusters: [{nam: a}]\n"), 0o600); err != nil {
@@ -88,7 +121,12 @@ func TestCommandsThatFail(t *testing.T) {
 	}{
 		{[]string{"explain", wrong}, exitUsage, "nam is no field here; did you mean name?"},
 		{[]string{"explain", shop, "cart"}, exitUsage, "neither a path nor a URL"},
-		{[]string{"explain", shop, "-H", "nonsense"}, exitUsage, "--header must be"},
+		{[]string{"explain", shop, "/%zz"}, exitUsage, "neither a path nor a URL"},
+		{[]string{"explain", shop, "http://[", "-X", "PUT"}, exitUsage, "neither a path nor a URL"},
+		{[]string{"explain", shop, "-X", "BAD METHOD"}, exitUsage, `--method is "BAD METHOD", must be a method such as GET`},
+		{[]string{"explain", shop, "-H", "nonsense"}, exitUsage, `--header is "nonsense", must be a name, a colon and a value`},
+		{[]string{"explain", shop, "-H", "two words: x"}, exitUsage, `--header is "two words: x"`},
+		{[]string{"explain", shop, "-H", "a: x\ny"}, exitUsage, `--header is "a: x\ny"`},
 		{[]string{"explain", shop, "--body=-1"}, exitUsage, "--body is -1"},
 		{[]string{"explain", shop, "--open-files=-1"}, exitUsage, "--open-files is -1, must be 1 or more"},
 		{[]string{"explain", shop, "--from", "10.0.0"}, exitUsage, `--from is "10.0.0", must be an address`},

@@ -3,6 +3,9 @@ package main
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"net"
+	"strconv"
 )
 
 // configFile is the configuration of a command: an argument, or a flag for users who set it in the
@@ -16,6 +19,18 @@ type configFile struct {
 func (c *configFile) named() error {
 	if c.File = cmp.Or(c.File, c.Config); c.File == "" {
 		return usage{errors.New("no configuration: name a FILE, or give --config=FILE")}
+	}
+	return nil
+}
+
+// hostPort returns an error if the address in a flag is none to listen on.
+func hostPort(flag, address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("--%s is %.64q, must be a host and a port, such as 127.0.0.1:8001", flag, address)
 	}
 	return nil
 }

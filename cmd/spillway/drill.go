@@ -26,7 +26,7 @@ func (drillCommand) Help() string {
 		"then the overload, then 0.5 times again: once without Spillway, once with it in the caller, in the backend, in both, or in a proxy between them. " +
 		"A retry-storm is an outage of the backend at 0.8 times its capacity instead. " +
 		"Close other programs that need the CPU.\n\n" +
-		"Exit status: 0 if all checks passed, 1 if one failed, 2 for wrong usage, 3 if the machine was too busy to measure, " +
+		"Exit status: 0 if all checks passed, 1 if one failed, 2 for wrong usage, 3 if one failed but the machine was too busy to measure, " +
 		"130 if interrupted; the results so far are shown and written.\n\n" +
 		"With --target=URL, a service of your own gets the load instead: from workers that wait for their answers, at a bounded rate. " +
 		"The result counts the answers of each criticality; the exit status is 1 if no request was served.\n\n" +
@@ -37,6 +37,8 @@ func (drillCommand) Help() string {
 // Run runs the drill and writes its result in all formats that the flags select.
 func (c *drillCommand) Run(ctx context.Context, w streams) error {
 	switch {
+	case c.Own.Target != "" && c.Quota:
+		return &process.UsageError{Flag: "quota", Problem: "goes without --target"}
 	case c.Own.Target != "":
 		return c.runOwn(ctx, w)
 	case c.Quota:
@@ -57,7 +59,15 @@ func (c *drillCommand) Run(ctx context.Context, w streams) error {
 	if result, err = c.Config.Run(ctx, w.stderr); err != nil {
 		return err
 	}
-	return c.tell(w, result.WriteTable, result, outcome(result.Interrupted, result.Passed()), page)
+	return c.tell(w, result.WriteTable, result, verdictOf(result), page)
+}
+
+// verdictOf returns what a drill says for the exit status, nil if it passed.
+func verdictOf(r *drill.Result) error {
+	if r.Inconclusive != "" {
+		return status(exitEnvironment)
+	}
+	return outcome(r.Interrupted, r.Passed())
 }
 
 // withoutReport prepares the output of a kind of drill that has no page.

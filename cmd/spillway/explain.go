@@ -2,12 +2,13 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/explain"
@@ -73,33 +74,66 @@ func (c *explainCommand) request() (*http.Request, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--from is %.60q, must be an address such as 192.0.2.1", c.From)
 	}
-	u, err := url.Parse(c.URL)
-	if err != nil || !strings.HasPrefix(u.Path, "/") && u.Path != "" {
-		return nil, fmt.Errorf("%.200q is neither a path nor a URL", c.URL)
-	}
 	method := "GET"
 	if c.Body > 0 {
 		method = "POST"
 	}
 	r := &http.Request{
-		Method: cmp.Or(c.Method, method), Host: cmp.Or(u.Host, "localhost"), Header: make(http.Header), ContentLength: c.Body,
-		URL: &url.URL{Path: cmp.Or(u.Path, "/"), RawPath: u.RawPath, RawQuery: u.RawQuery}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		RemoteAddr: netip.AddrPortFrom(from, 1024).String(),
+		Method: cmp.Or(c.Method, method), Header: make(http.Header), ContentLength: c.Body,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, RemoteAddr: netip.AddrPortFrom(from, 1024).String(),
 	}
-	r.RequestURI = r.URL.RequestURI()
-	for _, h := range c.Header {
-		name, value, ok := strings.Cut(h, ":")
-		if !ok || name == "" {
-			return nil, errors.New("--header must be a name, a colon and a value")
-		}
-		if strings.EqualFold(name, "Host") {
-			r.Host = strings.TrimSpace(value)
-			continue
-		}
-		r.Header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
+	if !httpguts.ValidHeaderFieldName(r.Method) { // both are tokens
+		return nil, fmt.Errorf("--method is %.60q, must be a method such as GET", r.Method)
+	}
+	if err := c.target(r); err != nil {
+		return nil, err
+	}
+	if err := c.headers(r); err != nil {
+		return nil, err
 	}
 	if c.HTTP2 || strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
 		r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0
 	}
 	return r, nil
+}
+
+// target sets host and target of the request. A path is taken byte for byte, since the proxy judges what clients write:
+// //report is no host. What follows the host of a URL is taken so, too, but for the fragment, which clients do not send.
+func (c *explainCommand) target(r *http.Request) (err error) {
+	r.Host, r.RequestURI = "localhost", c.URL
+	if _, rest, ok := strings.Cut(c.URL, "://"); ok && !strings.HasPrefix(c.URL, "/") {
+		u, err := url.Parse(c.URL)
+		if err != nil || u.Host == "" {
+			return fmt.Errorf("%.200q is neither a path nor a URL", c.URL)
+		}
+		rest, _, _ = strings.Cut(rest, "#")
+		r.Host, r.RequestURI = u.Host, ""
+		if at := strings.IndexAny(rest, "/?"); at >= 0 {
+			r.RequestURI = rest[at:]
+		}
+	}
+	if r.RequestURI == "" || r.RequestURI[0] == '?' {
+		r.RequestURI = "/" + r.RequestURI
+	}
+	if r.URL, err = url.ParseRequestURI(r.RequestURI); err != nil || r.RequestURI[0] != '/' {
+		return fmt.Errorf("%.200q is neither a path nor a URL", c.URL)
+	}
+	return nil
+}
+
+// headers sets the headers of the request.
+func (c *explainCommand) headers(r *http.Request) error {
+	for _, h := range c.Header {
+		name, value, ok := strings.Cut(h, ":")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		if !ok || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+			return fmt.Errorf("--header is %.200q, must be a name, a colon and a value", h)
+		}
+		if strings.EqualFold(name, "Host") {
+			r.Host = value
+			continue
+		}
+		r.Header.Add(name, value)
+	}
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -165,6 +166,7 @@ func TestBadInput(t *testing.T) {
 		{[]string{"drill", "--port=70000"}, []string{"--port", "70000", "65535"}},
 		{[]string{"drill", "--port=" + port}, []string{"--port", port, "address already in use"}},
 		{[]string{"drill", "--json-file=/nowhere/at/all.json"}, []string{"--json-file", "/nowhere/at/all.json"}},
+		{[]string{"drill", "--quota", "--target=http://127.0.0.1:1/", "--duration=1ms"}, []string{"--quota", "--target"}},
 		{[]string{"drill", "--target=http://192.0.2.1/"}, []string{"--target", "192.0.2.1", "--i-own-this-target"}},
 		{[]string{"drill", "--target=http://127.0.0.1:1/", "--rate=10001"}, []string{"--rate", "10001", "10000"}},
 		{[]string{"drill", "--target=http://127.0.0.1:1/", "--duration=61s"}, []string{"--duration", "1m1s", "1m0s"}},
@@ -343,7 +345,7 @@ func TestDrill(t *testing.T) {
 	status := r.status(t)
 	r.leavesNobody(t, 0)
 	result := read(t, jsonFile)
-	if want := map[bool]int{true: 0, false: 1}[result.Passed()]; status != want {
+	if want := statusOf(result); status != want {
 		t.Fatalf("exit status %d, want %d: %s", status, want, r.stderr.String())
 	}
 	t.Log("\n" + r.stdout.String())
@@ -374,6 +376,36 @@ func TestDrill(t *testing.T) {
 	agree(t, result, r.stdout.String(), page)
 }
 
+// statusOf returns the exit status of a drill that was not interrupted: that of a failed check only if the machine
+// was not too busy to measure.
+func statusOf(r *drill.Result) int {
+	switch {
+	case r.Passed():
+		return 0
+	case r.Busy() != "":
+		return 3
+	}
+	return 1
+}
+
+func TestDrillStatus(t *testing.T) {
+	failed := []drill.Check{{Name: "goodput"}}
+	for _, row := range []struct {
+		name   string
+		result drill.Result
+		want   int
+	}{
+		{"passed", drill.Result{Checks: []drill.Check{{Pass: true}}}, exitOK},
+		{"failed", drill.Result{Checks: failed}, exitBroken},
+		{"failed on a busy machine", drill.Result{Checks: failed, Inconclusive: "something lacked a CPU"}, exitEnvironment},
+		{"interrupted", drill.Result{Interrupted: true}, exitInterrupted},
+	} {
+		if got := fail(io.Discard, verdictOf(&row.result)); got != row.want {
+			t.Errorf("%s: exit status %d, want %d", row.name, got, row.want)
+		}
+	}
+}
+
 // A short drill with a proxy, and one that is killed while the proxy runs.
 func TestDrillByProxy(t *testing.T) {
 	if testing.Short() {
@@ -386,7 +418,7 @@ func TestDrillByProxy(t *testing.T) {
 	status := r.status(t)
 	r.leavesNobody(t, time.Second)
 	result := read(t, jsonFile)
-	if want := map[bool]int{true: 0, false: 1}[result.Passed()]; status != want {
+	if want := statusOf(result); status != want {
 		t.Fatalf("exit status %d, want %d: %s", status, want, r.stderr.String())
 	}
 	t.Log("\n" + r.stdout.String())

@@ -17,8 +17,8 @@ type output struct {
 // A printer writes a result in one format.
 type printer func(io.Writer) error
 
-// tell prints a result, as text or as JSON, then writes it and all others to their files. It returns verdict,
-// which is what the result means for the exit status, unless it fails.
+// tell writes a result and all others to their files, and prints it, as text or as JSON. What fails does not keep it from
+// the rest. It returns verdict, which is what the result means for the exit status, unless something failed.
 func (o *output) tell(w streams, text printer, result any, verdict error, others ...file) error {
 	asJSON := func(w io.Writer) error {
 		e := json.NewEncoder(w)
@@ -29,13 +29,13 @@ func (o *output) tell(w streams, text printer, result any, verdict error, others
 	if o.Output == "json" {
 		text = asJSON
 	}
-	if err := text(w.stdout); err != nil {
-		return err
-	}
+	var failed error
 	for _, f := range append(others, file{"json-file", o.JSONFile, asJSON}) {
-		if err := f.write(w.stderr); err != nil {
-			return err
-		}
+		failed = errors.Join(failed, f.write(w.stderr))
+	}
+	// Standard output comes last: a closed pipe ends the program.
+	if failed = errors.Join(failed, text(w.stdout)); failed != nil {
+		return failed
 	}
 	return verdict
 }
@@ -48,17 +48,24 @@ type file struct {
 }
 
 // try makes sure that all files can be written. Long commands call it first, so that a wrong
-// name fails early. Files keep their content until write.
+// name fails early. Until write, files keep their content, and new ones do not exist.
 func (o *output) try(others ...file) error {
 	for _, f := range append(others, file{flag: "json-file", name: o.JSONFile}) {
 		if f.name == "" {
 			continue
 		}
-		opened, err := os.OpenFile(f.name, os.O_WRONLY|os.O_CREATE, 0o644)
+		opened, err := os.OpenFile(f.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		created := err == nil
+		if errors.Is(err, os.ErrExist) {
+			opened, err = os.OpenFile(f.name, os.O_WRONLY, 0)
+		}
 		if err != nil {
 			return usage{fmt.Errorf("--%s cannot be written: %w", f.flag, err)}
 		}
 		_ = opened.Close() // nothing was written
+		if created {
+			_ = os.Remove(f.name)
+		}
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -138,6 +139,11 @@ func (r *reading) fingerprint(c *config.Config) [sha256.Size]byte {
 // file.
 func (c *proxyCommand) wanted() (all *config.Config, seen [sha256.Size]byte, err error) {
 	c.File = cmp.Or(c.File, c.Config)
+	if c.Admin != "" && c.Admin != "off" && !strings.HasPrefix(c.Admin, "unix:") {
+		if err := hostPort("admin", c.Admin); err != nil {
+			return nil, seen, err
+		}
+	}
 	switch {
 	case c.File == "" && c.Upstream == "":
 		return nil, seen, errors.New("nothing to do: name a FILE, or give --upstream=HOST:PORT")

@@ -149,6 +149,8 @@ func TestCheckAndSchema(t *testing.T) {
 		{[]string{"proxy", "--upstream=127.0.0.1:80", "--mode=on"}, good, exitUsage, `spillway: --mode is "on", must be off`},
 		{[]string{"proxy", "--upstream=http://127.0.0.1:80"}, good, exitUsage, `spillway: --upstream is "http://127.0.0.1:80", must be a host and a port`},
 		{[]string{"proxy", "--upstream=127.0.0.1:80", "--listen=8000"}, good, exitUsage, `spillway: --listen is "8000", must be a host and a port`},
+		{[]string{"proxy", "--upstream=127.0.0.1:80", "--admin=8001"}, good, exitUsage, `spillway: --admin is "8001", must be a host and a port`},
+		{[]string{"proxy", "--config", file, "--admin=127.0.0.1:http"}, good, exitUsage, `spillway: --admin is "127.0.0.1:http", must be a host and a port`},
 		{[]string{"proxy", "--config", file, "--batch"}, good, exitUsage, "--batch goes with --upstream"},
 	} {
 		if err := os.WriteFile(file, []byte(row.text), 0o600); err != nil {

@@ -64,50 +64,80 @@ func (c *quotaCommand) Run(ctx context.Context, w streams) error {
 	if err := c.named(); err != nil {
 		return err
 	}
-	text, err := os.ReadFile(c.File)
+	file, source, err := c.read()
 	if err != nil {
-		return usage{err}
-	}
-	var file quotaFile
-	source := strict.Source{Name: c.File, Text: text}
-	if err := source.Decode(&file, maxQuotaFile); err != nil {
 		return usage{err}
 	}
 	log, logger := newLogging(w.stderr, c.Log)
 	defer log.close()
+	o, err := c.options()
+	if err != nil {
+		return usage{err}
+	}
 	b, closeBoard, err := file.board(logger)
 	if err != nil {
 		return usage{err}
 	}
 	defer closeBoard()
-	wanted, err := file.config(b)
+	s, err := file.server(b)
 	if err != nil {
 		return usage{located(source, err)}
-	}
-	s, err := spillrlqs.New(wanted)
-	if err != nil {
-		return usage{located(source, err)}
-	}
-	o, err := c.options()
-	if err != nil {
-		return usage{err}
 	}
 	listener, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return err
 	}
 	logger.Info("serving", "addr", listener.Addr().String(), "domain", file.Domain, "customers", len(file.Customers), "tls", c.Cert != "")
-	var done sync.WaitGroup
-	done.Go(func() { s.Run(ctx) })
-	g := grpc.NewServer(o...)
-	s.Register(g)
-	stop := context.AfterFunc(ctx, g.Stop) // streams never end by themselves, and Envoys connect to another server
-	defer stop()
-	err = g.Serve(listener)
-	done.Wait()
+	err = serveQuota(ctx, s, grpc.NewServer(o...), listener)
 	st := s.Stats()
 	logger.Info("ended", "reports", st.ReportsTotal, "assignments", st.AssignmentsTotal, "ok", st.OKTotal, "over_limit", st.OverLimitTotal)
 	return err
+}
+
+// read returns the content of the file, and its text for messages.
+func (c *quotaCommand) read() (file quotaFile, source strict.Source, err error) {
+	if err := hostPort("listen", c.Listen); err != nil {
+		return file, source, err
+	}
+	text, err := os.ReadFile(c.File)
+	if err != nil {
+		return file, source, err
+	}
+	source = strict.Source{Name: c.File, Text: text}
+	if err := source.Decode(&file, maxQuotaFile); err != nil {
+		return file, source, err
+	}
+	return file, source, nil
+}
+
+// serveQuota serves until ctx ends.
+func serveQuota(ctx context.Context, s *spillrlqs.Server, g *grpc.Server, listener net.Listener) error {
+	var done sync.WaitGroup
+	done.Go(func() { s.Run(ctx) })
+	s.Register(g)
+	stop := context.AfterFunc(ctx, g.Stop) // streams never end by themselves, and Envoys connect to another server
+	defer stop()
+	err := g.Serve(listener)
+	done.Wait()
+	return err
+}
+
+// server returns the server of the file.
+func (f *quotaFile) server(b fleet.Board) (*spillrlqs.Server, error) {
+	wanted, err := f.config(b)
+	if err != nil {
+		return nil, err
+	}
+	s, err := spillrlqs.New(wanted)
+	if err == nil && f.limitsNone() {
+		err = errors.New("limits no customer: set customers, default_limit or unlisted_total")
+	}
+	return s, err
+}
+
+// limitsNone reports whether all customers of all Envoys could do as they like, as with an empty file.
+func (f *quotaFile) limitsNone() bool {
+	return len(f.Customers) == 0 && f.DefaultLimit.Rate == 0 && f.UnlistedTotal.Rate == 0 && f.Capacity == 0
 }
 
 // config returns the configuration of the server, or an error that names a setting that it does

@@ -105,6 +105,8 @@ func TestQuotaUsage(t *testing.T) {
 		"domain: x\nburst_seconds: -1":             "quota.yaml:2: burst_seconds is -1",
 		"default_limit: {shares: {critical: 0.5}}": "default_limit.shares",
 		"redis: {}":                                "redis.addresses",
+		"":                                         "limits no customer",
+		"domain: shop\ntasks: 2":                   "limits no customer",
 		"redis: {addresses: [\"127.0.0.1:6379\"]}": "Domain",
 	} {
 		var stdout, stderr bytes.Buffer
@@ -112,9 +114,15 @@ func TestQuotaUsage(t *testing.T) {
 			t.Errorf("%s: status %d, %s", text, status, stderr.String())
 		}
 	}
-	var stdout, stderr bytes.Buffer
-	if status := run(t.Context(), []string{"quota", "--config", quotaYAML(t, ""), "--client-ca=x"}, &stdout, &stderr); status != exitUsage {
-		t.Errorf("--client-ca without a certificate: status %d, %s", status, stderr.String())
+	good := quotaYAML(t, "default_limit: {rate: 10}")
+	for flag, want := range map[string]string{
+		"--client-ca=x": "--client-ca needs --cert and --key",
+		"--listen=8000": `--listen is "8000", must be a host and a port`,
+	} {
+		var stdout, stderr bytes.Buffer
+		if status := run(t.Context(), []string{"quota", "--config", good, flag}, &stdout, &stderr); status != exitUsage || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%s: status %d, %s", flag, status, stderr.String())
+		}
 	}
 }
 

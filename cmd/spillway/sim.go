@@ -83,7 +83,13 @@ func (c *simDrill) Run(ctx context.Context, w streams) error {
 	if err != nil {
 		return usage{err}
 	}
+	if err := c.try(); err != nil {
+		return err
+	}
 	all, err := prediction.Of(ctx, text, c.Seed)
+	if ctx.Err() != nil {
+		return status(exitInterrupted)
+	}
 	if err != nil {
 		return usage{fmt.Errorf("%s: %w", c.File, err)}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/spillmongo/mongotune"
 )
 
@@ -75,6 +77,11 @@ func (c *tuneCommand) Run(ctx context.Context, w streams) error {
 	if c.Latency == 0 && c.Queued == 0 && c.CPU == 0 && c.Memory == 0 && c.Tickets == 0 {
 		return usage{errors.New("no target: give at least one of --latency, --queued, --cpu, --memory and --tickets")}
 	}
+	for flag, share := range map[string]float64{"cpu": c.CPU, "memory": c.Memory, "tickets": c.Tickets} {
+		if !(share >= 0 && share <= 1) { // also finds NaN
+			return usage{fmt.Errorf("--%s is %v, must be a share from 0 to 1, such as 0.9", flag, share)}
+		}
+	}
 	client, err := c.client()
 	if err != nil {
 		return err
@@ -88,6 +95,9 @@ func (c *tuneCommand) Run(ctx context.Context, w streams) error {
 	start, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	controller, err := mongotune.NewController(start, c.config(client, logger))
+	if _, wrong := errors.AsType[*spillway.FieldError](err); wrong {
+		return usage{err}
+	}
 	if err != nil {
 		return err
 	}

@@ -99,7 +99,10 @@ func TestTuneIsRejected(t *testing.T) {
 		{[]string{"--uri", "mongodb://127.0.0.1:1", "--queued=1", "--timeout=200ms"}, exitEnvironment, "server selection"},
 		{[]string{"--uri", d.URI(), "--cpu=0.9"}, exitEnvironment, "does not report cpu"},
 		{[]string{"--uri", d.URI(), "--queued=1", "--limits=tickets"}, exitUsage, "limits"},
-		{[]string{"--uri", d.URI(), "--queued=1", "--reaction=1ms"}, exitEnvironment, "Reaction"},
+		{[]string{"--uri", d.URI(), "--queued=1", "--reaction=1ms"}, exitUsage, "Reaction"},
+		{[]string{"--uri", d.URI(), "--cpu=90"}, exitUsage, "--cpu is 90, must be a share from 0 to 1, such as 0.9"},
+		{[]string{"--uri", d.URI(), "--memory=-0.1"}, exitUsage, "--memory is -0.1, must be a share"},
+		{[]string{"--uri", d.URI(), "--tickets=NaN"}, exitUsage, "--tickets is NaN, must be a share"},
 		{[]string{"--uri", old.URI(), "--queued=1"}, exitEnvironment, "has no parameter"},
 	} {
 		var stdout, stderr lockedBuffer

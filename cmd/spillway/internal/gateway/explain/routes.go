@@ -58,12 +58,15 @@ func wants(c *config.Route) string {
 	return "all conditions match: " + strings.Join(all, "; ")
 }
 
+// ambiguous is why a route is not used that one of the readings of a path matches.
+const ambiguous = "the path is ambiguous: some servers would read it as one of this route; the request is rejected with 400"
+
 // missed describes the condition of a route that a request does not meet. It does not show
 // values of headers, which may be secret.
 func missed(c *config.Route, field string, r *http.Request, path, host string) string {
 	switch field {
 	case "":
-		return "the path is ambiguous: some servers would read it as one of this route; the request is rejected with 400"
+		return ambiguous
 	case "path":
 		if c.Exact {
 			return fmt.Sprintf("path %.100q is not %s", path, c.Path)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -21,7 +22,11 @@ func (e *Explanation) Write(w io.Writer) error {
 		line("  "+r.Route, map[bool]string{true: "MATCHES", false: "no"}[r.Matches], r.Why)
 	}
 	if e.Call == nil {
-		line("  no route matches: the answer is 404 (gRPC: UNIMPLEMENTED)")
+		none := "  no route matches: the answer is 404 (gRPC: UNIMPLEMENTED)"
+		if slices.ContainsFunc(e.Routes, func(r RouteFacts) bool { return r.Why == ambiguous }) {
+			none = "  no route is used: the answer is 400 (gRPC: INVALID_ARGUMENT)"
+		}
+		line(none)
 		return t.Flush()
 	}
 	line("\nheaders")

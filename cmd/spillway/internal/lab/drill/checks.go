@@ -33,25 +33,23 @@ func (r *Result) conclude() {
 		return
 	}
 	r.Checks = r.checks()
-	busy := r.Busy()
-	for i := range r.Checks {
-		if c := &r.Checks[i]; !c.Pass && busy != "" { // the check stays broken
-			c.Text += " (but the machine was busy: " + busy + ")"
-		}
+	if !r.Passed() {
+		r.Inconclusive = r.Busy()
 	}
 }
 
 // Busy says why the backend had less than the processor with which its capacity was measured
-// in the protected run. It is empty if nothing shows that. A proxy and the callers, which share
-// a processor, are busy themselves: that is not said.
+// in the protected run, or why the load was not sent. It is empty if nothing shows that. A proxy and the
+// callers, which share a processor, are busy themselves: that is not said.
 func (r *Result) Busy() string {
-	switch p := r.With.CPUPressure; {
-	case r.Settings.Protect == ProtectProxy:
-		return ""
-	case p != nil && *p >= busyPressure:
+	p, proxy := r.With.CPUPressure, r.Settings.Protect == ProtectProxy
+	switch dropped := r.With.dropRatio(); {
+	case !proxy && p != nil && *p >= busyPressure:
 		return fmt.Sprintf("something lacked a CPU for %s of the %s", percent(*p), r.Settings.StepName())
-	case r.With.BackendRPS > 0 && r.With.BackendRPS < slowBackend*r.CapacityRPS:
-		return fmt.Sprintf("before the run the backend answered %.0f/s in a closed loop", r.With.BackendRPS)
+	case !proxy && r.With.BackendRPS > 0 && r.With.BackendRPS < slowBackend*r.CapacityRPS:
+		return fmt.Sprintf("the backend answered %.0f/s in a closed loop before the protected run, its capacity is %.0f/s", r.With.BackendRPS, r.CapacityRPS)
+	case dropped > promiseDropShare:
+		return fmt.Sprintf("the load generator dropped %s of its sends", percent(dropped))
 	}
 	return ""
 }
@@ -77,9 +75,7 @@ func (r *Result) checks() []Check {
 		}
 	}
 	// Whether the other checks mean anything.
-	whole := r.With.whole()
-	dropped := float64(whole.DroppedSends) / float64(max(1, whole.Offered))
-	return append(all, atMost("generator", dropped, promiseDropShare, "sends that the generator had to drop are %s"))
+	return append(all, atMost("generator", r.With.dropRatio(), promiseDropShare, "sends that the generator had to drop are %s"))
 }
 
 // atLeast returns the check of a share that must be at least want. The text has a verb for it.
@@ -134,13 +130,19 @@ func (r *Result) headline() []string {
 	return lines
 }
 
-// Caption says what the numbers of the headline are.
+// Caption says what the numbers of the headline are. It is empty if there are none.
 func (r *Result) Caption() string {
-	when := "during the step"
+	if r.Without == nil {
+		return ""
+	}
+	when, capacity := "during the step", ""
 	if r.Settings.Scenario == ScenarioStorm {
 		when = "after the outage"
 	}
-	return fmt.Sprintf("Calls answered in time %s; capacity %.0f/s.", when, r.CapacityRPS)
+	if r.CapacityRPS > 0 {
+		capacity = fmt.Sprintf("; capacity %.0f/s", r.CapacityRPS)
+	}
+	return "Calls answered in time " + when + capacity + "."
 }
 
 // answered returns the goodput that the headline has, per second.

@@ -18,12 +18,18 @@ func (r *Result) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	r.writeSettings(&b)
 	r.writeRuns(&b)
-	fmt.Fprintf(&b, "\n%s\n%s\n", strings.Join(r.Headline, "\n"), r.Caption())
+	fmt.Fprintln(&b, strings.Join(r.Headline, "\n"))
+	if caption := r.Caption(); caption != "" {
+		fmt.Fprintln(&b, caption)
+	}
 	if len(r.Checks) > 0 {
 		b.WriteByte('\n')
 	}
 	for _, c := range r.Checks {
 		fmt.Fprintf(&b, "%s  %s\n", map[bool]string{true: "PASS", false: "FAIL"}[c.Pass], c.Text)
+	}
+	if r.Inconclusive != "" {
+		fmt.Fprintf(&b, "INCONCLUSIVE  this machine was too busy to measure: %s. Close other programs, and run the drill again.\n", r.Inconclusive)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -86,6 +92,7 @@ func (r *Result) writeRuns(w io.Writer) {
 		fmt.Fprintf(tw, "%-40s\t%s\t%s\t\n", row.label, row.cell(r.Without), with)
 	}
 	_ = tw.Flush() // to a strings.Builder
+	fmt.Fprintln(w)
 }
 
 func (r *Result) rows() []row {
@@ -175,4 +182,10 @@ func (run *Run) whole() (all Counts) {
 		all.DroppedSends += p.DroppedSends
 	}
 	return all
+}
+
+// dropRatio returns the share of the calls of the whole run that the generator could not send.
+func (run *Run) dropRatio() float64 {
+	whole := run.whole()
+	return float64(whole.DroppedSends) / float64(max(1, whole.Offered))
 }

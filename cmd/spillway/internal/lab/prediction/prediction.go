@@ -229,7 +229,15 @@ func (all Agreements) WriteTable(w io.Writer) error {
 	for i := range all {
 		a := &all[i]
 		verdict := map[bool]string{true: "PASS", false: "FAIL"}[a.Pass]
-		fmt.Fprintf(t, "%s\t%s\t%v\t%v\t%.3g\t%s\t\n", a.Run, a.Figure, a.Measured, a.Predicted, float64(a.Band), verdict)
+		fmt.Fprintf(t, "%s\t%s\t%v\t%v\t%s\t%s\t\n", a.Run, a.Figure, a.Measured, a.Predicted, a.band(), verdict)
 	}
 	return t.Flush()
+}
+
+// band returns the difference that is allowed, for the table: none if a figure is missing.
+func (a *Agreement) band() string {
+	if math.IsNaN(float64(a.Band)) {
+		return "-"
+	}
+	return fmt.Sprintf("%.3g", float64(a.Band))
 }

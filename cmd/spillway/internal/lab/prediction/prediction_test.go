@@ -78,12 +78,16 @@ func TestPredictionCanBeWrong(t *testing.T) {
 	}
 }
 
-// TestMissingFigures: what nothing was measured of is null in JSON.
+// TestMissingFigures: what nothing was measured of is null in JSON, and no NaN in the table.
 func TestMissingFigures(t *testing.T) {
 	missing := agreementOf("with", "recovery, s", math.NaN(), math.NaN(), recoveryBand(math.NaN()))
 	late := agreementOf("with", "recovery, s", math.NaN(), 2, recoveryBand(math.NaN()))
 	text, err := json.Marshal(Agreements{missing, late})
 	if err != nil || !missing.Pass || late.Pass || strings.Count(string(text), "null") != 5 {
 		t.Errorf("%v, %s", err, text)
+	}
+	var table strings.Builder
+	if err := (Agreements{missing, late}).WriteTable(&table); err != nil || strings.Contains(table.String(), "NaN") {
+		t.Errorf("%v\n%s", err, table.String())
 	}
 }

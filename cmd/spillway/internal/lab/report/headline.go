@@ -13,6 +13,9 @@ func verdictOf(r *drill.Result) page.Verdict {
 	if r.Interrupted {
 		return page.Verdict{Class: "stopped", Word: "INTERRUPTED", Text: "no verdict: the drill was stopped before its end"}
 	}
+	if r.Inconclusive != "" {
+		return page.Verdict{Class: "stopped", Word: "INCONCLUSIVE", Text: "this machine was too busy to measure: " + r.Inconclusive}
+	}
 	return page.VerdictOf(r.Checks, func(c drill.Check) bool { return c.Pass }, "checks", "checked")
 }
 

@@ -240,6 +240,8 @@ func TestHostileStrings(t *testing.T) {
 func TestIncomplete(t *testing.T) {
 	begun := fixture()
 	begun.Interrupted, begun.With, begun.Checks, begun.Without.Seconds = true, nil, nil, 5
+	busy := fixture()
+	busy.Inconclusive = "something lacked a CPU"
 	for _, test := range []struct {
 		name string
 		r    *drill.Result
@@ -248,6 +250,7 @@ func TestIncomplete(t *testing.T) {
 		{"nothing", &drill.Result{}, []string{"NO VERDICT", "There is nothing to compare.", "capacity not measured"}},
 		{"capacity only", &drill.Result{Interrupted: true, CapacityRPS: 500}, []string{"INTERRUPTED", "capacity 500/s"}},
 		{"one run", begun, []string{"INTERRUPTED", "not seen", "Unfinished", `<data value="null">–</data>`}},
+		{"a busy machine", busy, []string{"INCONCLUSIVE", "this machine was too busy to measure: something lacked a CPU"}},
 		{"empty runs", &drill.Result{Without: &drill.Run{}, With: &drill.Run{}}, []string{"no answer in time", "too few"}},
 	} {
 		out := render(t, test.r)
@@ -255,6 +258,9 @@ func TestIncomplete(t *testing.T) {
 			if !strings.Contains(out, w) {
 				t.Errorf("%s: the page does not say %q", test.name, w)
 			}
+		}
+		if test.r.CapacityRPS == 0 && strings.Contains(out, "capacity 0/s") {
+			t.Errorf("%s: the page has a capacity", test.name)
 		}
 		if strings.Contains(out, "NaN") && !strings.Contains(page.UPlot+reportJS, "NaN") || strings.Contains(out, "Inf%") {
 			t.Errorf("%s: the page has a number that is none", test.name)

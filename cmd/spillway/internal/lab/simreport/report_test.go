@@ -43,6 +43,19 @@ func write(t *testing.T, all []*scenario.Outcome) string {
 	return b.String()
 }
 
+// TestOneVerdictOfOneScenario: a page of one scenario has its verdict and its name once, at the top.
+func TestOneVerdictOfOneScenario(t *testing.T) {
+	for names, want := range map[string]int{"retry-growth": 1, "retry-growth deep-stack": 3} {
+		out := write(t, outcomes(t, strings.Fields(names)...))
+		if n := strings.Count(out, `<p class="verdict`); n != want {
+			t.Errorf("%s: %d verdicts, want %d", names, n, want)
+		}
+		if n := strings.Count(out, "<h2>retry-growth</h2>"); n != want/2 {
+			t.Errorf("%s: %d headings", names, n)
+		}
+	}
+}
+
 func TestPageTellsAll(t *testing.T) {
 	all := outcomes(t, "deep-stack", "metastable-failure")
 	page := write(t, all)

@@ -70,9 +70,13 @@ func byError(err error) (answer, error) {
 // A Result counts the answers of a target. Requests that were in flight at the end are not
 // counted.
 type Result struct {
-	Target  string  `json:"target"`
-	Seconds float64 `json:"seconds"`
-	Classes []Class `json:"classes"` // from the lowest on
+	Target      string  `json:"target"`
+	Seconds     float64 `json:"seconds"`
+	Interrupted bool    `json:"interrupted"` // before the duration was over
+	Rate        float64 `json:"rate"`        // that the load was to have, per second
+	Sent        int     `json:"sent"`        // requests, those in flight at the end included
+	Workers     int     `json:"workers"`
+	Classes     []Class `json:"classes"` // from the lowest on
 	// Failure says why the first request that failed did. It is empty if none failed.
 	Failure string `json:"failure,omitempty"`
 
@@ -105,6 +109,23 @@ func (r *Result) add(class spillway.Criticality, a answer, took time.Duration, f
 	}
 }
 
+func (r *Result) countSent() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Sent++
+}
+
+// fullRate is the share of the rate from which on the load counts as complete.
+const fullRate = 0.9
+
+// slower says why the load had less than its rate. It is empty if the load had it.
+func (r *Result) slower() string {
+	if float64(r.Sent) >= fullRate*r.Rate*r.Seconds {
+		return ""
+	}
+	return fmt.Sprintf("%.0f/s were sent, not %.0f/s: all %d workers waited for answers (--workers)\n", float64(r.Sent)/r.Seconds, r.Rate, r.Workers)
+}
+
 // finish computes what all answers are needed for.
 func (r *Result) finish(took time.Duration) {
 	r.Seconds = took.Seconds()
@@ -120,7 +141,10 @@ func (r *Result) Answered() bool {
 
 // WriteTable writes the counts as a table.
 func (r *Result) WriteTable(w io.Writer) error {
-	fmt.Fprintf(w, "%s, %.1f s\n", r.Target, r.Seconds)
+	if r.Interrupted {
+		fmt.Fprint(w, "INTERRUPTED: what follows was measured until then\n")
+	}
+	fmt.Fprintf(w, "%s, %.1f s\n%s", r.Target, r.Seconds, r.slower())
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "criticality\tserved\trejected\ttimed out\tredirected\tfailed\tp50 ms\tp99 ms")
 	for _, c := range slices.Backward(r.Classes) {

@@ -77,11 +77,12 @@ func (c *Config) Run(ctx context.Context, mix []float64) (*Result, error) {
 // drive runs the workers. Each waits for its answer before it sends again: a closed loop
 // cannot pile up requests at a target that is slow.
 func (c *Config) drive(ctx context.Context, url string, t http.RoundTripper, mix []float64) *Result {
+	user := ctx
 	ctx, cancel := context.WithTimeout(ctx, c.Duration)
 	defer cancel()
 	start := time.Now()
 	pace := rate.NewLimiter(rate.Limit(c.Rate), 1)
-	r := &Result{Target: url, Classes: make([]Class, spillway.Criticalities)}
+	r := &Result{Target: url, Rate: c.Rate, Workers: c.Workers, Classes: make([]Class, spillway.Criticalities)}
 	for i := range r.Classes {
 		r.Classes[i].Class = (spillway.Sheddable + spillway.Criticality(i)).String()
 	}
@@ -89,6 +90,7 @@ func (c *Config) drive(ctx context.Context, url string, t http.RoundTripper, mix
 	for range c.Workers {
 		wg.Go(func() {
 			for pace.Wait(ctx) == nil {
+				r.countSent()
 				class := sampling.Class(mix, rand.Float64())
 				before := time.Now()
 				answer, why := c.call(ctx, t, url, class)
@@ -100,6 +102,7 @@ func (c *Config) drive(ctx context.Context, url string, t http.RoundTripper, mix
 		})
 	}
 	wg.Wait()
+	r.Interrupted = user.Err() != nil
 	r.finish(time.Since(start))
 	return r
 }

@@ -76,7 +76,8 @@ func TestAnswersAreCounted(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	var text strings.Builder
-	if err := r.WriteTable(&text); err != nil || !r.Answered() || !strings.Contains(text.String(), "CRITICAL_PLUS  ") {
+	if err := r.WriteTable(&text); err != nil || !r.Answered() ||
+		!strings.HasPrefix(text.String(), "INTERRUPTED: ") || !strings.Contains(text.String(), "CRITICAL_PLUS  ") {
 		t.Errorf("%v\n%s", err, &text)
 	}
 }
@@ -268,9 +269,10 @@ func TestRateAndDuration(t *testing.T) {
 	for _, row := range []struct {
 		takes    time.Duration
 		least, n int
+		says     string
 	}{
-		{0, 19_990, 20_001},
-		{time.Second, 140, 152}, // 10 workers, 15 s
+		{0, 19_990, 20_001, "http://127.0.0.1/, 15.0 s\n"},
+		{1100 * time.Millisecond, 120, 132, "http://127.0.0.1/, 15.0 s\n9/s were sent, not 1333/s: all 10 workers waited for answers (--workers)\n"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := Config{Rate: 20_000.0 / 15, Duration: 15 * time.Second, Workers: 10, Timeout: 2 * time.Second}
@@ -287,6 +289,10 @@ func TestRateAndDuration(t *testing.T) {
 			}), even)
 			if all := total(r); all.Served < row.least || all.Served > row.n || most.Load() > 10 || time.Since(start) > 15*time.Second {
 				t.Errorf("%+v, %d at once, %v", all, most.Load(), time.Since(start))
+			}
+			var table strings.Builder
+			if err := r.WriteTable(&table); err != nil || !strings.HasPrefix(table.String(), row.says+"criticality") {
+				t.Errorf("%v, want %q in\n%s", err, row.says, table.String())
 			}
 		})
 	}
