@@ -17,7 +17,8 @@ import (
 func TestTrailersOfClients(t *testing.T) {
 	quiet(t)
 	const text = "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nTrailer: Checksum, X-Forwarded-For\r\n\r\n" +
-		"1\r\na\r\n0\r\nChecksum: 1\r\nX-Forwarded-For: 1\r\nX_envoy_internal: 1\r\nBaggage: criticality=CRITICAL_PLUS\r\nTransfer-Encoding: chunked\r\na b: 1\r\n\r\n"
+		"1\r\na\r\n0\r\nChecksum: 1\r\nX-Forwarded-For: 1\r\nX_envoy_internal: 1\r\n" +
+		"Baggage: criticality=CRITICAL_PLUS\r\nTransfer-Encoding: chunked\r\na b: 1\r\n\r\n"
 	for boundary, want := range map[string][]string{"edge": {"Checksum"}, "internal": {"Baggage", "Checksum", "X-Forwarded-For", "X_envoy_internal"}} {
 		for _, protocol := range []string{"http1", "http2"} {
 			got := make(chan http.Header, 1)
