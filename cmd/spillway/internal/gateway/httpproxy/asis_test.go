@@ -102,3 +102,16 @@ func TestImpossibleStatus(t *testing.T) {
 		t.Errorf("the answer is %q, want 502", answer)
 	}
 }
+
+// TestAnswersWithoutContentHaveNoLength: by HTTP/2 a length without content is an error for some clients. By HTTP/1.1 net/http
+// leaves it out.
+func TestAnswersWithoutContentHaveNoLength(t *testing.T) {
+	quiet(t)
+	for _, status := range []string{"204 No Content", "304 Not Modified"} {
+		p := start(t, config.ForUpstream("127.0.0.1:0", saying(t, "HTTP/1.1 "+status+"\r\nContent-Length: 3\r\nConnection: close\r\n\r\n")))
+		resp, _ := do(t, client(t, true), http.MethodGet, "http://"+p.Addr("").String(), "")
+		if resp.Status != status || resp.Header.Get("Content-Length") != "" {
+			t.Errorf("%s with the length %q, want %s without one", resp.Status, resp.Header.Get("Content-Length"), status)
+		}
+	}
+}

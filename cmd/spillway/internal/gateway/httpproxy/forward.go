@@ -133,6 +133,9 @@ func (g *gate) received(resp *http.Response) error {
 	if resp.StatusCode < 100 || resp.StatusCode > 999 {
 		return fmt.Errorf("the upstream has answered with the status %d", resp.StatusCode) // net/http would panic
 	}
+	if resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified {
+		delete(resp.Header, "Content-Length") // which is for content: by HTTP/2 some clients wait for it
+	}
 	a := accountingOf(resp.Request.Context())
 	s := a.listener.settings.Load()
 	s.conceal(resp)

@@ -69,7 +69,8 @@ func (s *settings) alike(o *settings) bool {
 	if s.tls != nil && o.tls != nil && (a.TLS.ClientCA != b.TLS.ClientCA || a.TLS.Optional != b.TLS.Optional) {
 		return false
 	}
-	return a.Boundary == b.Boundary && slices.Equal(a.Peers, b.Peers) && a.Address == b.Address && (s.tls == nil) == (o.tls == nil) && a.MaxStreams == b.MaxStreams &&
+	return a.Boundary == b.Boundary && slices.Equal(a.Peers, b.Peers) &&
+		a.Address == b.Address && (s.tls == nil) == (o.tls == nil) && a.MaxStreams == b.MaxStreams &&
 		a.MaxHeaderBytes == b.MaxHeaderBytes && a.HeaderTimeout == b.HeaderTimeout &&
 		a.WriteTimeout == b.WriteTimeout && a.IdleTimeout == b.IdleTimeout // all else is read for each request
 }

@@ -48,6 +48,7 @@ func (s *settings) sendTrailer(r *httputil.ProxyRequest) {
 // receiveTrailer has the trailers of an answer say no more than its headers.
 func (s *settings) receiveTrailer(resp *http.Response) {
 	clean := func() {
+		headers.SanitizeTrailer(resp.Trailer)
 		delete(resp.Trailer, costHeader)
 		if resp.Trailer[reasonHeader] != nil && s.discloses != ingress.ReasonsFull {
 			s.concealIn(resp.Trailer, resp.Trailer.Get("Grpc-Status") == "8")

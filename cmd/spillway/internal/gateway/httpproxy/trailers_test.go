@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
@@ -16,7 +17,8 @@ import (
 func TestTrailersOfClients(t *testing.T) {
 	quiet(t)
 	const text = "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nTrailer: Checksum, X-Forwarded-For\r\n\r\n" +
-		"1\r\na\r\n0\r\nChecksum: 1\r\nX-Forwarded-For: 1\r\nX_envoy_internal: 1\r\nBaggage: criticality=CRITICAL_PLUS\r\nTransfer-Encoding: chunked\r\na b: 1\r\n\r\n"
+		"1\r\na\r\n0\r\nChecksum: 1\r\nX-Forwarded-For: 1\r\nX_envoy_internal: 1\r\n" +
+		"Baggage: criticality=CRITICAL_PLUS\r\nTransfer-Encoding: chunked\r\na b: 1\r\n\r\n"
 	for boundary, want := range map[string][]string{"edge": {"Checksum"}, "internal": {"Baggage", "Checksum", "X-Forwarded-For", "X_envoy_internal"}} {
 		for _, protocol := range []string{"http1", "http2"} {
 			got := make(chan http.Header, 1)
@@ -67,6 +69,27 @@ func TestTrailersOfUpstreams(t *testing.T) {
 			h := resp.Trailer
 			if h.Get("X-Request-Cost") != "" || h.Get(reasonHeader) != coarse || h.Get("Grpc-Message") != "overloaded" || h.Get("Grpc-Status") != "14" {
 				t.Errorf("HTTP/2: %v, announced: %v: the client gets %v", second, announced, h)
+			}
+		}
+	}
+}
+
+// TestMalformedTrailersOfUpstreams: what is no trailer is not sent on. By HTTP/2 net/http would never end an answer whose only
+// trailer has a malformed name.
+func TestMalformedTrailersOfUpstreams(t *testing.T) {
+	quiet(t)
+	for _, row := range []struct{ trailers, want string }{
+		{"a b: 1\r\n", ""}, {"Transfer-Encoding: chunked\r\n", ""}, {"a b: 1\r\nChecksum: 1\r\nHost: b\r\n", "Checksum"},
+	} {
+		for _, second := range []bool{false, true} {
+			address := saying(t, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: Checksum\r\n\r\n1\r\na\r\n0\r\n"+row.trailers+"\r\n")
+			p := start(t, config.ForUpstream("127.0.0.1:0", address))
+			x := client(t, second)
+			x.Timeout = 2 * time.Second
+			resp, _ := do(t, x, http.MethodGet, "http://"+p.Addr("").String(), "")
+			maps.DeleteFunc(resp.Trailer, func(_ string, values []string) bool { return values == nil })
+			if got := strings.Join(slices.Sorted(maps.Keys(resp.Trailer)), " "); got != row.want {
+				t.Errorf("HTTP/2: %v: of %q the client gets %q, want %q", second, row.trailers, got, row.want)
 			}
 		}
 	}
