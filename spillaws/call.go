@@ -101,7 +101,7 @@ func (a *attempt) HandleFinalize(ctx context.Context, in middleware.FinalizeInpu
 	a.attempts++
 	out, md, err = a.send.HandleFinalize(ctx, in)
 	a.phase = answered
-	if a.release != nil {
+	if a.release != nil && !fault.Of(err).Unsent { // else the service has not seen it
 		_ = a.release(err) // the limiter's always returns nil
 	}
 	return out, md, err

@@ -90,8 +90,8 @@
 // AWS_RETRY_MODE, AWS_MAX_ATTEMPTS, retry_mode and max_attempts are read by the
 // SDK, which reports what it does not know, such as the mode legacy; [Install]
 // takes them from the configuration. In the mode adaptive, attempts also wait for
-// the limiter of the SDK's AdaptiveMode. It hears of every attempt; that of the
-// SDK itself does not, since 2026, hear of retries.
+// the limiter of the SDK's AdaptiveMode. It hears of every attempt that was sent; that of the
+// SDK itself does not, since 2026, hear of retries, nor take each 429 for throttling.
 //
 // Clients of DynamoDB make 4 attempts with delays from 25 ms on if they have no
 // Retryer. With one they do as the others do; the example of New gives them theirs.

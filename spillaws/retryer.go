@@ -76,7 +76,7 @@ func New(c Config) (*Retryer, error) {
 	switch c.Mode {
 	case "", aws.RetryModeStandard:
 	case aws.RetryModeAdaptive:
-		r.sender = sdkretry.NewAdaptiveMode()
+		r.sender = sdkretry.NewAdaptiveMode(hearsAll)
 	default:
 		return nil, invalid.Field("spillaws", "Mode", c.Mode, "%q or %q", aws.RetryModeStandard, aws.RetryModeAdaptive)
 	}
@@ -84,6 +84,14 @@ func New(c Config) (*Retryer, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// hearsAll has the adaptive mode take the same answers for throttling as the Retryer does.
+func hearsAll(o *sdkretry.AdaptiveModeOptions) {
+	o.Throttles = append(o.Throttles, sdkretry.IsErrorThrottleFunc(func(err error) aws.Ternary {
+		said := hear(err)
+		return aws.BoolTernary(said.throttles())
+	}))
 }
 
 // standard gives r the default strategy, unless it has one.

@@ -3,6 +3,7 @@ package awstest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/retry"
 	"github.com/seed90641741/spillway/spillaws"
 )
@@ -211,4 +213,73 @@ func (p *prober) check(ctx context.Context, t *testing.T, rate float64) {
 	if !p.through(ctx) {
 		t.Errorf("the rate is below %v per second", rate)
 	}
+}
+
+// throttling returns a prober of a client in adaptive mode, whose service answers 429 with a code to requests that it
+// answers. reject makes the client reject requests by itself.
+func throttling(t *testing.T, code string) (p *prober, reject *atomic.Bool) {
+	p, reject = &prober{let: new(atomic.Int32)}, new(atomic.Bool)
+	service := serve(t, func(w http.ResponseWriter, req *http.Request) {
+		var body struct{ TableName string }
+		json.NewDecoder(req.Body).Decode(&body)
+		if body.TableName != "never" {
+			answer(w, http.StatusTooManyRequests, code)
+			return
+		}
+		p.let.Add(1)
+		<-req.Context().Done()
+	})
+	p.client = database(must(spillaws.New(spillaws.Config{Mode: aws.RetryModeAdaptive, MaxAttempts: 1})), clientFunc(func(req *http.Request) (*http.Response, error) {
+		if reject.Load() {
+			return nil, &spillway.RejectedError{Policy: "throttle"}
+		}
+		return service.Do(req)
+	}))
+	return p, reject
+}
+
+type clientFunc func(*http.Request) (*http.Response, error)
+
+func (f clientFunc) Do(req *http.Request) (*http.Response, error) { return f(req) }
+
+// TestAdaptiveHearsOfAllThrottling: a 429 is one whatever its code, as services have it that are only compatible.
+func TestAdaptiveHearsOfAllThrottling(t *testing.T) {
+	for _, code := range []string{"ThrottlingException", "TooManyRequests"} {
+		inBubbles(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			p, _ := throttling(t, code)
+			if err := get(ctx, p.client); err == nil {
+				t.Error("no error")
+			}
+			if p.through(ctx) {
+				t.Errorf("%s: the next attempt does not wait for the limiter", code)
+			}
+		})
+	}
+}
+
+// TestAdaptiveCountsWhatIsSent: attempts that another policy of this process rejects are no sign of what the service
+// can do.
+func TestAdaptiveCountsWhatIsSent(t *testing.T) {
+	inBubbles(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		p, reject := throttling(t, "ThrottlingException")
+		reject.Store(true)
+		for range 100 {
+			if err := get(ctx, p.client); !errors.Is(err, spillway.ErrRejected) {
+				t.Error(err)
+			}
+		}
+		reject.Store(false)
+		<-time.After(2 * time.Second)
+		if err := get(ctx, p.client); err == nil {
+			t.Error("no error")
+		}
+		<-time.After(time.Second)
+		if p.through(ctx) {
+			t.Error("one attempt was sent, and the limiter lets through more than one per second")
+		}
+	})
 }
