@@ -56,7 +56,7 @@ func TestDontRetryByStatus(t *testing.T) {
 func TestStatusOfAnswer(t *testing.T) {
 	for _, row := range []struct {
 		written []int
-		want    int32
+		want    int16
 	}{{[]int{200}, 200}, {[]int{103, 500}, 500}, {[]int{100, 103}, 0}, {[]int{101}, 101}, {[]int{204, 500}, 204}} {
 		r := &response{ResponseWriter: httptest.NewRecorder()}
 		for _, code := range row.written {

@@ -217,8 +217,11 @@ func (h *Handler) serve(now time.Time, w http.ResponseWriter, r *http.Request, a
 			outcome = outcomeOf(err, int(x.response.code))
 		}
 		x.passage.DoneAt(end, outcome)
-		x.response.passage = nil
-		if x.charging.End() || x.passage != place {
+		unshared := x.response.late.End()
+		if unshared {
+			x.response.passage = nil
+		}
+		if unshared || x.passage != place {
 			passages.Put(place)
 		}
 	}()

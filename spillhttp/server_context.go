@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/internal/charging"
 	"github.com/seed90641741/spillway/internal/claims"
 )
 
@@ -23,7 +22,6 @@ type inherited struct {
 	labelled bool // with the class
 	level    spillway.DegradationLevel
 	claimed  bool // an untrusted client set the deadline
-	charging charging.State
 
 	timed atomic.Pointer[timed] // nil until it is asked for or over
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/charging"
 	"github.com/seed90641741/spillway/internal/final"
 )
 
@@ -18,15 +19,16 @@ type response struct {
 	http.ResponseWriter
 	pausing
 
-	final  final.Mark // set when a call for the request must not be repeated above
-	code   int32      // 0 as long as none was set
-	unsent int32      // bytes that were written since all was sent, at most one more than unblocked
+	late   charging.State // of what other goroutines of the handler do to the passage
+	final  final.Mark     // set when a call for the request must not be repeated above
+	code   int16          // 0 as long as none was set
+	unsent int16          // bytes that were written since all was sent, at most one more than unblocked
 }
 
 // WriteHeader implements [http.ResponseWriter].
 func (r *response) WriteHeader(code int) {
 	if r.code == 0 && (code >= http.StatusOK || code == http.StatusSwitchingProtocols) {
-		r.code = int32(code)
+		r.code = int16(code)
 		if r.final.IsSet() {
 			dontRetry(r.Header(), code)
 		}

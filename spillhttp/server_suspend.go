@@ -64,14 +64,14 @@ func incomplete(r *http.Request) bool {
 // http.ResponseWriter of the handler, or one with an Unwrap method that leads to it;
 // with any other, and after the handler has returned, Suspend does nothing.
 func Suspend(w http.ResponseWriter) {
-	if r := responseOf(w); r != nil {
+	if r := responseOf(w); r != nil && r.late.Begin() {
 		r.suspend()
 	}
 }
 
 // Resume ends one [Suspend]. It never waits.
 func Resume(w http.ResponseWriter) {
-	if r := responseOf(w); r != nil {
+	if r := responseOf(w); r != nil && r.late.Begin() {
 		r.resume()
 	}
 }
@@ -100,6 +100,6 @@ const unblocked = 2048
 // client.
 func (r *response) blocks(n int) bool {
 	r.begin()
-	r.unsent = int32(min(int(r.unsent)+n, unblocked+1))
+	r.unsent = int16(min(int(r.unsent)+n, unblocked+1))
 	return r.unsent > unblocked
 }

@@ -5,9 +5,11 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -193,4 +195,29 @@ func TestPanicsWhileSuspendedLeaveNothing(t *testing.T) {
 	nothingLeft(t, h)
 	Suspend(nowhere{http.Header{}}) // of nobody
 	Resume(nowhere{http.Header{}})
+}
+
+// Another goroutine of the handler may call Suspend and Resume while the handler returns, and later: that has no effect on any
+// other request, which may have the passage then.
+func TestSuspendWhileTheHandlerReturns(t *testing.T) {
+	var late sync.WaitGroup
+	h := mustHandler(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		began := make(chan struct{})
+		late.Go(func() {
+			close(began)
+			for range 100 {
+				Suspend(w)
+				Resume(w)
+			}
+			Suspend(w)
+		})
+		<-began
+	}), ingress.Config{}, HandlerConfig{})
+	for range 200 {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+	}
+	late.Wait()
+	if n := h.working(); n != 0 {
+		t.Errorf("%d at work at the end", n)
+	}
 }

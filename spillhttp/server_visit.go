@@ -44,7 +44,7 @@ type chargeKey struct{}
 // once the handler has returned, for a request that is exempt, without a quota, and for a cost that
 // is not finite. It allocates nothing and is safe for concurrent use.
 func Charge(ctx context.Context, cost float64) {
-	if h, ok := ctx.Value(chargeKey{}).(*heir); ok && h.charging.Begin() {
+	if h, ok := ctx.Value(chargeKey{}).(*heir); ok && h.response.late.Begin() {
 		h.passage.Charge(h.response.clock.Now(), cost)
 	}
 }

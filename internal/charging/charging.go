@@ -3,7 +3,7 @@ package charging
 
 import "sync/atomic"
 
-// A State says whether a request can still be charged, and whether it was. The zero State is
+// A State says whether a request can still be charged, or suspended by its handler, and whether it was. The zero State is
 // that of a request that was not. It is safe for concurrent use.
 type State struct{ v atomic.Int32 }
 
