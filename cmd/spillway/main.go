@@ -13,7 +13,7 @@
 //	spillway version    print the version
 //	spillway completion say how to switch on completion in a shell
 //
-// Every flag but --help and --version can also be given by the environment variable SPILLWAY_FLAG.
+// Every flag but --help and --version can also be given by the environment variable that its help names.
 //
 // Exit status: 0 if all is well, 1 if a drill found a promise broken, a simulation did
 // not come out as expected, a check an endpoint that cannot be reached or a strict import
@@ -94,9 +94,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	kongcompletion.Register(parser) // ends the program if a shell asks for completions
 	parsed, err := parser.Parse(args)
 	if err != nil {
-		return fail(stderr, usage{err})
+		return fail(stderr, usage{fmt.Errorf("%w (see %s --help)", err, commandOf(err))})
 	}
 	return fail(stderr, parsed.Run())
+}
+
+// commandOf returns the command that an error of the parser is about.
+func commandOf(err error) string {
+	if wrong, ok := errors.AsType[*kong.ParseError](err); ok && wrong.Context.Selected() != nil {
+		return wrong.Context.Selected().FullPath()
+	}
+	return "spillway"
 }
 
 // printed is a command that prints a text.

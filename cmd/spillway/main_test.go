@@ -149,9 +149,10 @@ func TestBadInput(t *testing.T) {
 		args  []string
 		names []string // what the error must name
 	}{
-		{nil, []string{"drill"}},
-		{[]string{"dril"}, []string{"dril"}},
-		{[]string{"drill", "--overlod=3"}, []string{"--overlod", "--overload"}},
+		{nil, []string{"drill", "(see spillway --help)"}},
+		{[]string{"dril"}, []string{"dril", "(see spillway --help)"}},
+		{[]string{"sim", "show"}, []string{"<name>", "(see spillway sim show --help)"}},
+		{[]string{"drill", "--overlod=3"}, []string{"--overlod", "--overload", "(see spillway drill --help)"}},
 		{[]string{"drill", "now"}, []string{"now"}},
 		{[]string{"drill", "--overload=ten"}, []string{"--overload", "ten"}},
 		{[]string{"drill", "--overload=0"}, []string{"--overload", "0", "at most 100"}},
@@ -234,6 +235,12 @@ func TestEnvironment(t *testing.T) {
 		if status := r.status(t); status != row.status || !strings.Contains(r.stdout.String()+r.stderr.String(), row.want) {
 			t.Errorf("%v: status %d, want %d with %q:\n%s%s", row.args, status, row.status, row.want, r.stdout.String(), r.stderr.String())
 		}
+	}
+	// In Kubernetes the containers beside a Service with the name spillway have this variable.
+	t.Setenv("SPILLWAY_PORT", "tcp://10.0.0.1:8000")
+	r := start(t, "drill", "--target=http://127.0.0.1:1/", "--duration=1ms")
+	if status := r.status(t); status != exitBroken {
+		t.Errorf("drill beside a Service: status %d: %s", status, r.stderr.String())
 	}
 	t.Setenv("SPILLWAY_HTTP2", "maybe")
 	for _, command := range []string{"explain", "drill"} {

@@ -29,7 +29,7 @@ type Config struct {
 	Body        int           `default:"0" placeholder:"BYTES" help:"Send a body of this length with each call (default none)."`
 	Seed        uint64        `default:"1" placeholder:"N" help:"Seed of the arrival times and their classes (default ${default})."`
 	MaxInFlight int           `default:"0" placeholder:"N" help:"In-flight limit of all protected callers together (default capacity × deadline)."`
-	Port        int           `default:"0" placeholder:"N" help:"Port of the backend on 127.0.0.1 (default any free one)."`
+	Port        int           `default:"0" env:"SPILLWAY_BACKEND_PORT" placeholder:"N" help:"Port of the backend on 127.0.0.1 (default any free one)."`
 }
 
 // Validate returns a [*process.UsageError] for the first field that is out of range. The bounds keep

@@ -143,6 +143,15 @@ func total(values []int) int {
 	return sum
 }
 
+// TestBrowserNamesTheOutage: the charts of a retry storm call the outage by the name that the text of the page has for it.
+func TestBrowserNamesTheOutage(t *testing.T) {
+	r := fixture()
+	r.Settings.Scenario, r.Settings.Overload, r.Settings.Phases[1].Load = drill.ScenarioStorm, 0.8, 0.8
+	if p := browse(t, r, "1360,1000"); !strings.HasPrefix(p.Still, "mean in the outage: ") {
+		t.Errorf("the readout is %q, want that of the outage", p.Still)
+	}
+}
+
 // TestBrowserNarrow holds that a page on a telephone has all charts and does not
 // scroll sideways, and that what an interrupted drill leaves is no error.
 func TestBrowserNarrow(t *testing.T) {

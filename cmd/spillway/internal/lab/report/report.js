@@ -40,7 +40,8 @@
 
   const rate = (key) => (s) => s[key].map((v) => v / s.step_s);
   const level = (key) => (s) => s[key];
-  const during = "in the " + (step.load > 1 ? "overload" : "step");
+  const stepName = step.load > 1 ? "overload" : result.settings.scenario === "retry-storm" ? "outage" : "step";
+  const during = "in the " + stepName;
   const ratio = (s) => { const again = sum(ofStep(s, s.retries)), all = sum(ofStep(s, s.attempts)); return all > again ? again / (all - again) : null; };
   const lastSecond = (s, values, i) => sum(values.slice(Math.max(0, i + 1 - Math.round(1 / s.step_s)), i + 1));
   const perOriginal = (s) => s.t.map((_, i) => {
@@ -165,7 +166,7 @@
         u.ctx.fillStyle = color("shade");
         u.ctx.fillRect(from, top - 18 * px, to - from, height + 18 * px);
       }
-      const name = p === step && p.load > 1 ? "overload" : p.name;
+      const name = p === step ? stepName : p.name;
       const full = `${name} ${+p.load.toPrecision(3)}×`;
       u.ctx.font = font();
       const text = [full, name].find((t) => u.ctx.measureText(t).width < to - from - 4 * px);
