@@ -87,13 +87,16 @@ func (p *Proxy) Update(c *config.Config) error {
 	if err := p.log(c.Log.Access); err != nil {
 		return abandon(err, h, m, q)
 	}
+	if err := p.decisions.SetRate(c.Log.Rejections); err != nil { // as Check has found it good
+		return abandon(err, h, m, q)
+	}
 	memory.Process.SetLimit(c.MaxBuffered)
 	m.Commit()
 	h.Commit()
 	q.Commit()
 	p.tell(c)
 	p.config = c
-	return p.decisions.SetRate(c.Log.Rejections)
+	return nil
 }
 
 // abandon discards prepared changes, and returns the reason.

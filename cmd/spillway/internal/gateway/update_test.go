@@ -34,3 +34,21 @@ func TestUpdateAfterABadAccessLog(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestUpdateIsWholeOrNothing: a log rate that no limiter allows is an error of the configuration, and not one
+// that is met after all else was put in place.
+func TestUpdateIsWholeOrNothing(t *testing.T) {
+	p, err := Start(t.Context(), config.ForUpstream("127.0.0.1:0", "127.0.0.1:1"), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	bad := config.ForUpstream("127.0.0.1:0", "127.0.0.1:2")
+	bad.Log.Rejections = 1e-7
+	if err := p.Update(bad); err == nil {
+		t.Error("a line in four months is no error")
+	}
+	if got := p.Stats(time.Now()).Clusters["upstream"].Endpoints[0].Address; got != "127.0.0.1:1" {
+		t.Errorf("requests go to %s after an update that failed", got)
+	}
+}

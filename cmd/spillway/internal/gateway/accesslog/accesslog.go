@@ -156,7 +156,7 @@ func (l *Log) Close() {
 // A file is the file of a log. Only one goroutine uses it.
 type file struct {
 	name string // empty: the standard output
-	most int64  // bytes
+	most int64  // bytes; 0: it cannot be full
 	size int64
 	to   io.Writer
 	own  *os.File // nil: the standard output
@@ -177,13 +177,15 @@ func (f *file) open() error {
 		_ = own.Close() // nothing was written
 		return err
 	}
-	f.own, f.to, f.size = own, own, info.Size()
+	if f.own, f.to, f.size = own, own, info.Size(); !info.Mode().IsRegular() { // a pipe, or a terminal
+		f.most = 0
+	}
 	return nil
 }
 
 // write writes a line. A part of one, on a full disk, counts as bytes of the file.
 func (f *file) write(line []byte) error {
-	if f.name != "" && (f.own == nil || f.size+int64(len(line)) > f.most) {
+	if f.name != "" && (f.own == nil || f.most > 0 && f.size+int64(len(line)) > f.most) {
 		if err := f.turn(); err != nil {
 			return err
 		}

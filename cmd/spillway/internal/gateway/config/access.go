@@ -1,5 +1,7 @@
 package config
 
+import "github.com/seed90641741/spillway/cmd/spillway/internal/gateway/loglimit"
+
 // Access is which requests have a line in the access log, and where it is.
 type Access struct {
 	File       string  `yaml:"file" jsonschema_description:"File of the access log. It is renamed to FILE.1 when it is full. The default is the standard output."`
@@ -7,6 +9,16 @@ type Access struct {
 	Sample     float64 `yaml:"sample" zero:"0.01" allowed:"at most 1" jsonschema_description:"Share of the requests that were served in time; 0 is 0.01, negative is none, 1 is all."`
 	SampleLost float64 `yaml:"sample_lost" zero:"1" allowed:"at most 1" jsonschema_description:"Share of all other requests: rejected, late, failed, and those whose client has left; 0 is 1, which is all, negative is none."`
 	Rate       float64 `yaml:"lines_per_second" zero:"100" allowed:"above 0 and at most 100000" jsonschema_description:"Lines per second at most; those left out are counted in the next line. 0 is 100."`
+}
+
+// lines checks a rate of lines that is below what their limiter can do. Fields have the rest of its range.
+func (k *checker) lines(field string, perSecond float64) {
+	if !(perSecond > 0 && perSecond < 1) {
+		return
+	}
+	if _, err := loglimit.NewRate(perSecond); err != nil {
+		k.failf(field, "is %v, must be at least 1/86400, once a day", perSecond)
+	}
 }
 
 // Traces is which requests have a span.

@@ -214,7 +214,8 @@ func (e *envoyImport) serverName(x *config.Cluster, sni, common document.Part) {
 	if !exact.There() {
 		exact = name.Get("exact")
 	}
-	if exact.Text() == "" || strings.ContainsAny(exact.Text(), ":/@") || kind.There() && kind.Text() != "DNS" || x.TLS.ServerName != "" && x.TLS.ServerName != exact.Text() {
+	isName := exact.Text() != "" && !strings.ContainsAny(exact.Text(), ":/@") // and no URI or address
+	if !isName || kind.There() && kind.Text() != "DNS" || x.TLS.ServerName != "" && x.TLS.ServerName != exact.Text() {
 		return
 	}
 	put(e.builder, x, exact, "tls.server_name", "")
