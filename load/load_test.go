@@ -353,7 +353,7 @@ func TestShortOfMemory(t *testing.T) {
 		{Config{Targets: Targets{Memory: used / 0.6}}, false},
 		{Config{Targets: Targets{Memory: used / 0.9}}, true},
 		{Config{Targets: Targets{Memory: used / 0.9}, Reference: Thresholds{1, 2, 3, 4}}, false},
-		{Config{Thresholds: map[string]Thresholds{"memory": {used / 1.2, 1, 2, 3}}}, true},
+		{Config{Thresholds: map[string]Thresholds{"memory": {used / 1.2, 0.5, 0.75, 1}}}, true},
 		{Config{Targets: Targets{Memory: -1}}, false},
 	} {
 		if err := m.Update(row.config); err != nil {
