@@ -51,9 +51,12 @@ func TestConnectionsFromBeforeAreTrustedAsTheyWere(t *testing.T) {
 		if err := p.Update(row.after); err != nil {
 			t.Fatal(err)
 		}
-		resp := ask()
-		if got := <-forged; got != row.want || !resp.Close {
-			t.Errorf("%s: a header that only a peer may send arrives as %q, want %q; the connection ends: %v", row.name, got, row.want, resp.Close)
+		for ends := false; !ends; { // the drain may begin after a few more
+			ends = ask().Close
+			if got := <-forged; got != row.want {
+				t.Errorf("%s: a header that only a peer may send arrives as %q, want %q", row.name, got, row.want)
+				break
+			}
 		}
 	}
 }
