@@ -41,9 +41,9 @@ func subscription(cmd rueidis.Completed) spillway.Call {
 // subscribed is the context of an attempt to subscribe. rueidis finds a hook in it that notes when the server
 // has confirmed the subscription, and then calls that of the caller.
 type subscribed struct {
-	context.Context
+	context.Context //nolint:containedctx // it is one
 
-	hook  context.Context
+	hook  context.Context //nolint:containedctx // as above
 	since atomic.Pointer[time.Time]
 }
 

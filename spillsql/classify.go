@@ -171,7 +171,7 @@ func integer(v reflect.Value, field string) (number int, ok bool) {
 	case v.CanInt():
 		return int(v.Int()), true
 	case v.CanUint():
-		return int(v.Uint()), true //nolint:gosec // error numbers are small
+		return int(v.Uint()), true
 	}
 	return 0, false
 }

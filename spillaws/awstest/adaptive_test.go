@@ -229,7 +229,8 @@ func throttling(t *testing.T, code string) (p *prober, reject *atomic.Bool) {
 		p.let.Add(1)
 		<-req.Context().Done()
 	})
-	p.client = database(must(spillaws.New(spillaws.Config{Mode: aws.RetryModeAdaptive, MaxAttempts: 1})), clientFunc(func(req *http.Request) (*http.Response, error) {
+	r := must(spillaws.New(spillaws.Config{Mode: aws.RetryModeAdaptive, MaxAttempts: 1}))
+	p.client = database(r, clientFunc(func(req *http.Request) (*http.Response, error) {
 		if reject.Load() {
 			return nil, &spillway.RejectedError{Policy: "throttle"}
 		}

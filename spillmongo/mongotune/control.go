@@ -79,6 +79,8 @@ type controlled struct {
 	found  Settings // what to restore
 	wrote  float64  // 0: nothing was set
 	again  bool     // the limit has to be set
+	// restarted says that the server may have been restarted, and what it has now is not known yet.
+	restarted bool
 }
 
 // A signal is a target and where its value is.
@@ -257,8 +259,9 @@ func (k *Controller) step(ctx context.Context, now time.Time) {
 		if err != nil || !k.config.Enforce {
 			continue
 		}
-		if r.Restarted {
-			k.restarted(ask, l)
+		l.restarted = l.restarted || r.Restarted
+		if l.restarted && !k.restarted(ask, l) {
+			continue
 		}
 		if moved && m.Applied || l.again {
 			l.again = k.put(ask, l) != nil
@@ -294,18 +297,24 @@ func (k *Controller) values(l *controlled, r *Reading, err error) (used float64,
 	return r.Used, values
 }
 
-// restarted takes note of what a server was started with, and sets the limit again.
-func (k *Controller) restarted(ctx context.Context, l *controlled) {
-	l.again = true
+// restarted takes note of what a server was started with, before the limit is set again. It reports whether that
+// is known: a server that has just been started may reject the question.
+func (k *Controller) restarted(ctx context.Context, l *controlled) (known bool) {
 	found, err := l.server.Settings(ctx)
-	if err != nil || found.Rate == l.wrote && found.Enabled { // ours: it was not restarted
-		return
+	if err != nil {
+		k.config.Logger.Warn("the server may have been restarted, and does not say with which limit; it is asked again", "limit", l.name, "error", err)
+		return false
+	}
+	l.restarted, l.again = false, true
+	if found.Rate == l.wrote && found.Enabled { // ours: it was not restarted
+		return true
 	}
 	l.found, l.wrote = found, 0
 	k.config.Logger.Warn("the server was restarted, its limit is set again", "limit", l.name, "found", found.String(), "to", l.tuner.Limit())
 	if err := k.exempt.begin(ctx, k.config); err != nil {
 		k.config.Logger.Warn("cannot exempt the tuner from the limiter of requests", "app_name", k.config.AppName, "error", err)
 	}
+	return true
 }
 
 // report logs that the server cannot be asked, and that it can be again.

@@ -165,7 +165,8 @@ func TestConnect(t *testing.T) {
 func TestRepliesThatAreNone(t *testing.T) {
 	for _, reply := range [][]any{
 		nil, {"1", "1"}, {1, "1", int64(1)}, {"x", "1", int64(1)}, {"-1", "1", int64(1)}, {"1", "x", int64(1)},
-		{"1", "1", "1"}, {"1", "1", int64(1), 5}, {"1", "1", int64(1), nil, "x"}, {"1", "1", int64(1), nil, nil, "a", "7", "x"}, {"1", "1", int64(1), nil, []any{"a"}},
+		{"1", "1", "1"}, {"1", "1", int64(1), 5}, {"1", "1", int64(1), nil, "x"}, {"1", "1", int64(1), nil, nil, "a", "7", "x"},
+		{"1", "1", int64(1), nil, []any{"a"}},
 		{"99999999999999999", "1", int64(1)},
 	} {
 		if h, err := parse(reply); err == nil {
@@ -177,7 +178,10 @@ func TestRepliesThatAreNone(t *testing.T) {
 	}
 	stored := []any{"", "0000000000000003", "a", "0000000000000005r", "short", "5", "none", "xxxxxxxxxxxxxxxxr", 5, nil}
 	h, err := parse([]any{"7", "3", int64(1), "levels", stored, nil, "3"})
-	want := fleet.Heard{Now: 7000, Since: 3000, Epoch: 3, Leader: true, Levels: []byte("levels"), Reports: []fleet.Stamped{{Task: "a", At: 5000, Report: []byte("r")}}}
+	want := fleet.Heard{
+		Now: 7000, Since: 3000, Epoch: 3, Leader: true, Levels: []byte("levels"),
+		Reports: []fleet.Stamped{{Task: "a", At: 5000, Report: []byte("r")}},
+	}
 	if err != nil || !reflect.DeepEqual(h, want) {
 		t.Errorf("read %+v, %v; want %+v", h, err, want)
 	}

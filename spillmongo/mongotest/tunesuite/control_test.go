@@ -270,6 +270,49 @@ func withoutTime(doc bson.Raw) string {
 	return out.String()
 }
 
+// TestControllerLooksAgainAfterARestart: the server rejects the first questions about what it was started with. The controller
+// asks until it knows, and so exempts itself again, and restores what the server was started with.
+func TestControllerLooksAgainAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const exemptions, rate = "ingressRequestRateLimiterApplicationExemptions", "ingressRequestAdmissionRatePerSec"
+		d := mongotest.Start(t, slow)
+		c, err := controller(t, d, func(c *mongotune.ControllerConfig) { c.Connections = nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- c.Run(ctx) }()
+		time.Sleep(5 * time.Second)
+		d.Node(0).Stop()
+		d.Node(0).RunCommand("admin", append(bson.D{{Key: "setParameter", Value: 1}}, limits(700, 77)...)) // what it is started with
+		d.Node(0).RunCommand("admin", bson.D{{Key: "setParameter", Value: 1}, {Key: exemptions, Value: bson.D{{Key: "appNames", Value: bson.A{"x"}}}}})
+		time.Sleep(5 * time.Second)
+		if err := d.Node(0).Restart(); err != nil {
+			t.Fatal(err)
+		}
+		d.Node(0).RunCommand("admin", bson.D{
+			{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: bson.D{{Key: "times", Value: 4}}},
+			{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"getParameter"}}, {Key: "errorCode", Value: 462}, {Key: "appName", Value: "tuner"}}},
+		})
+		time.Sleep(20 * time.Second)
+		doc, err := d.Node(0).RunCommand("admin", bson.D{{Key: "getParameter", Value: 1}, {Key: exemptions, Value: 1}})
+		if got := strings.ReplaceAll(doc.Lookup(exemptions).String(), " ", ""); err != nil || got != `["x","tuner"]` {
+			t.Errorf("exempt are %s, %v; want x and tuner", got, err)
+		}
+		if got := parameter(t, d, rate); got == 700 {
+			t.Errorf("the limit is %v, as the server was started: it was not set again", got)
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if got := parameter(t, d, rate); got != 700 {
+			t.Errorf("the limit is %v after the end, and the server was started with 700", got)
+		}
+	})
+}
+
 // TestControllerIsRejected: servers that lack what is needed are refused before anything
 // is changed, and a parameter that cannot be set leaves all others as they were.
 func TestControllerIsRejected(t *testing.T) {
