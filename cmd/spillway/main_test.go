@@ -236,11 +236,11 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("%v: status %d, want %d with %q:\n%s%s", row.args, status, row.status, row.want, r.stdout.String(), r.stderr.String())
 		}
 	}
-	// In Kubernetes the containers beside a Service with the name spillway have this variable.
+	// In Kubernetes the containers in the namespace of a Service with the name spillway have this variable.
 	t.Setenv("SPILLWAY_PORT", "tcp://10.0.0.1:8000")
 	r := start(t, "drill", "--target=http://127.0.0.1:1/", "--duration=1ms")
 	if status := r.status(t); status != exitBroken {
-		t.Errorf("drill beside a Service: status %d: %s", status, r.stderr.String())
+		t.Errorf("with the variables of a Service: status %d: %s", status, r.stderr.String())
 	}
 	t.Setenv("SPILLWAY_HTTP2", "maybe")
 	for _, command := range []string{"explain", "drill"} {

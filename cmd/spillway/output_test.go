@@ -16,7 +16,7 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
-// TestFilesAreWrittenWithoutStdout: who measures for a minute, and pipes the result into a program that has ended, has the files.
+// TestFilesAreWrittenWithoutStdout: a result whose standard output cannot be written is in its files.
 func TestFilesAreWrittenWithoutStdout(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "list.json")
 	var stderr bytes.Buffer

@@ -67,7 +67,7 @@ func call(ctx context.Context, cc *grpc.ClientConn) string {
 	answer, err := pb.NewTestServiceClient(cc).UnaryCall(ctx, &pb.SimpleRequest{})
 	switch {
 	case errors.Is(err, spillway.ErrRejected):
-		return "refused here, never sent: " + err.Error()
+		return "rejected here, never sent: " + err.Error()
 	case err != nil:
 		return "failed: " + err.Error()
 	default:

@@ -55,7 +55,7 @@ func call(ctx context.Context, client *http.Client, url string) string {
 	}
 	resp, err := client.Do(req)
 	if errors.Is(err, spillway.ErrRejected) {
-		return "refused here, never sent: " + err.Error()
+		return "rejected here, never sent: " + err.Error()
 	}
 	if err != nil {
 		return "failed: " + err.Error()

@@ -31,7 +31,7 @@ func TestCall(t *testing.T) {
 	}
 	busy = true
 	for range 1000 {
-		if strings.HasPrefix(call(t.Context(), client, server.URL), "refused here, never sent") {
+		if strings.HasPrefix(call(t.Context(), client, server.URL), "rejected here, never sent") {
 			return
 		}
 	}

@@ -107,9 +107,9 @@ func demonstrate(out io.Writer, each time.Duration) error {
 		if err := caller.users.Ready(context.Background()); err != nil { // before, all clusters have the default
 			return err
 		}
-		served, refused := caller.run(each)
+		served, rejected := caller.run(each)
 		p.mu.Lock()
-		fmt.Fprintf(out, "client: max_requests %d: %d served, %d refused here\n", limit, served, refused)
+		fmt.Fprintf(out, "client: max_requests %d: %d served, %d rejected here\n", limit, served, rejected)
 		p.mu.Unlock()
 	}
 	return client.Close()
@@ -146,7 +146,7 @@ func slow(_ http.ResponseWriter, r *http.Request) {
 }
 
 // run has 30 callers call again and again for d.
-func (c *caller) run(d time.Duration) (served, refused uint64) {
+func (c *caller) run(d time.Duration) (served, rejected uint64) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	var all [2]atomic.Uint64

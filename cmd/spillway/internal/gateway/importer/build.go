@@ -213,6 +213,6 @@ func (b *builder) done(roots []document.Part) (*Result, error) {
 			b.config.Listeners = []config.Listener{{Address: b.options.Listen}}
 			b.Notef("no document says where clients connect to: a listener was made up, at %s", b.options.Listen)
 		}
-		b.Notef("gates that were not imported observe, and refuse nothing: mode: enforce makes them enforce")
+		b.Notef("gates that were not imported observe, and reject nothing: mode: enforce makes them enforce")
 	})
 }

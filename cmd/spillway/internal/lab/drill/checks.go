@@ -130,7 +130,7 @@ func (r *Result) headline() []string {
 	return lines
 }
 
-// Caption says what the numbers of the headline are. It is empty if there are none.
+// Caption says what the numbers of the headline are. It is empty before the first run.
 func (r *Result) Caption() string {
 	if r.Without == nil {
 		return ""

@@ -199,8 +199,8 @@ func TestPromiseOfDegradation(t *testing.T) {
 	}
 }
 
-// A check that does not hold on a busy machine says nothing of Spillway, nor does one whose load was not sent. A drill
-// of which all checks hold is not asked for more.
+// A check that fails on a busy machine, or because the load was not sent, says nothing about Spillway. If all checks
+// hold, the result counts.
 func TestInconclusive(t *testing.T) {
 	for _, row := range []struct {
 		name     string

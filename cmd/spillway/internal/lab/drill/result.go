@@ -30,7 +30,7 @@ type Result struct {
 	Headline    []string `json:"headline"`    // the outcome in two short lines
 	Checks      []Check  `json:"checks"`      // the promise, point by point; empty if interrupted
 	Interrupted bool     `json:"interrupted"` // the drill was stopped; what is here is what was measured
-	// Inconclusive says why the failed checks say nothing of Spillway: this machine was too busy to measure.
+	// Inconclusive says why the failed checks say nothing about Spillway: this machine was too busy to measure.
 	// It is empty if they count, or if none failed.
 	Inconclusive string `json:"inconclusive"`
 }
