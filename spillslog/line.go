@@ -141,5 +141,5 @@ func cut(value string, n int) string {
 	if len(value) <= n {
 		return strings.Clone(value)
 	}
-	return value[:n] + "…"
+	return strings.ToValidUTF8(value[:n], "") + "…" // a rune may be cut
 }

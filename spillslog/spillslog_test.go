@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/retry"
@@ -107,6 +108,16 @@ func TestJSON(t *testing.T) {
 	}
 	if !seen["level"] || !seen["measured"] {
 		t.Errorf("fields %v", seen)
+	}
+}
+
+// TestNamesAreCutBetweenRunes: a name that is too long is still text.
+func TestNamesAreCutBetweenRunes(t *testing.T) {
+	for n := range 4 {
+		name := strings.Repeat("x", n) + strings.Repeat("€", maxValue)
+		if got := cut(name, maxValue); !utf8.ValidString(got) || len(got) > maxValue+len("…") || !strings.HasPrefix(name, strings.TrimSuffix(got, "…")) {
+			t.Errorf("%q", got)
+		}
 	}
 }
 

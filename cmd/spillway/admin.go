@@ -143,6 +143,9 @@ func (s *supervisor) put(c *config.Config) error {
 	if s.config.Load().Admin.Address != c.Admin.Address {
 		s.logger.Warn("admin.address counts from the next start on")
 	}
+	if (s.config.Load().Admin.TLS == nil) != (c.Admin.TLS == nil) {
+		s.logger.Warn("admin.tls counts from the next start on")
+	}
 	if err := s.secure(c); err != nil {
 		s.logger.Warn("reload of the certificate for operators failed; keeping the previous one", "error", err)
 	}

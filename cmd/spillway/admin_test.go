@@ -207,3 +207,25 @@ func TestObserveOverTheAPI(t *testing.T) {
 	}
 	awaits(t, admin+"/metrics", "spillway_overrides 1")
 }
+
+// TestTLSForOperatorsBeginsWithTheProgram: a reload that adds it, or takes it away, is not taken for one that
+// did.
+func TestTLSForOperatorsBeginsWithTheProgram(t *testing.T) {
+	dir := t.TempDir()
+	selfSigned(t, dir)
+	file := filepath.Join(dir, "spillway.yaml")
+	write := func(admin string) {
+		t.Helper()
+		text := "listeners: [{name: main, address: '127.0.0.1:0'}]\nclusters: [{name: web, endpoints: ['127.0.0.1:9']}]\nadmin: {address: '127.0.0.1:0'" + admin + "}\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("")
+	p := start(t, "proxy", "--config", file)
+	p.waitFor(t, "for operators")
+	write(fmt.Sprintf(", tls: {certificate: '%[1]s/cert.pem', key: '%[1]s/key.pem'}", dir))
+	p.waitForTimes(t, "admin.tls counts from the next start on", 1)
+	write("")
+	p.waitForTimes(t, "admin.tls counts from the next start on", 2)
+}

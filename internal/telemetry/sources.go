@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,8 +27,8 @@ type (
 	countHandler = func(x *Metric, n uint64, labels ...string)
 )
 
-// Sources are the servers, clients, budgets and quotas whose levels are reported. The zero Sources
-// is ready for use, and safe for concurrent use.
+// Sources are the servers, clients, budgets and quotas whose levels are reported, by names that are made
+// valid UTF-8. The zero Sources is ready for use, and safe for concurrent use.
 type Sources struct {
 	mu      sync.Mutex
 	servers map[string]server
@@ -36,6 +37,9 @@ type Sources struct {
 	quotas  map[string]sharedQuota
 }
 
+// label returns a name as a label may have it: Prometheus does not report another one.
+func label(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }
+
 // AddServer adds a server, in place of one with the same name.
 func (s *Sources) AddServer(listener string, x server) {
 	s.mu.Lock()
@@ -43,7 +47,7 @@ func (s *Sources) AddServer(listener string, x server) {
 	if s.servers == nil {
 		s.servers = make(map[string]server)
 	}
-	s.servers[listener] = x
+	s.servers[label(listener)] = x
 }
 
 // AddClient adds a client.
@@ -60,7 +64,7 @@ func (s *Sources) AddBudget(cluster string, x retryBudget) {
 	if s.budgets == nil {
 		s.budgets = make(map[string]retryBudget)
 	}
-	s.budgets[cluster] = x
+	s.budgets[label(cluster)] = x
 }
 
 // AddQuota adds a shared quota, in place of one with the same name.
@@ -70,7 +74,7 @@ func (s *Sources) AddQuota(name string, x sharedQuota) {
 	if s.quotas == nil {
 		s.quotas = make(map[string]sharedQuota)
 	}
-	s.quotas[name] = x
+	s.quotas[label(name)] = x
 }
 
 // Report reports all levels, for the given number of backends, and the counts of quotas. The lock
@@ -147,9 +151,10 @@ func serverLevels(s ingress.Stats, name string, level levelHandler) {
 	}
 	for _, k := range s.Costs.Keys {
 		if k.Calls > 0 {
-			level(&Cost, k.Cost.Seconds(), name, k.Key)
-			level(&CostError, k.StandardError.Seconds(), name, k.Key)
-			level(&CostUsed, oneIf[k.Used], name, k.Key)
+			key := label(k.Key)
+			level(&Cost, k.Cost.Seconds(), name, key)
+			level(&CostError, k.StandardError.Seconds(), name, key)
+			level(&CostUsed, oneIf[k.Used], name, key)
 		}
 	}
 }

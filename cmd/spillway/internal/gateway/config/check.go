@@ -130,6 +130,7 @@ func (k *checker) admin(a *Admin) {
 		if len(path) == 0 || len(path) > maxSocketPath {
 			k.failf("admin.address", "is %.64q, must be unix: and a path of 1 to %d bytes", a.Address, maxSocketPath)
 		}
+		k.absent("admin.tls", a.TLS == nil, "is given, but a Unix socket is in the clear; leave it out")
 	} else if a.Address != "" && a.Address != "off" {
 		k.address("admin.address", a.Address, true)
 	}

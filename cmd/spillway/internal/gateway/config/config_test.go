@@ -155,6 +155,7 @@ func TestWrongFiles(t *testing.T) {
 		"exactly nothing":     {"- cluster: web", "- {cluster: web, exact: true}", "routes[2].exact is true, but there is no path"},
 		"rare rejections":     {"drain_timeout: 10s", "log: {rejections_per_second: 1e-7}", `proxy.yaml:2: log.rejections_per_second is 1e-07, must be at least 1/86400`},
 		"rare access lines":   {"drain_timeout: 10s", "log: {access: {lines_per_second: 1e-7}}", `proxy.yaml:2: log.access.lines_per_second is 1e-07, must be at least 1/86400`},
+		"TLS over a socket":   {"drain_timeout: 10s", "admin: {address: 'unix:/run/s', tls: {certificate: c, key: k}}", "proxy.yaml:2: admin.tls is given, but a Unix socket is in the clear"},
 		"wrong log format":    {"drain_timeout: 10s", "log: {format: xml}", `proxy.yaml:2: log.format is "xml", must be text or json`},
 		"wrong log level":     {"drain_timeout: 10s", "log: {level: all}", `log.level is "all", must be debug or info or warn or error`},
 		"wrong log rate":      {"drain_timeout: 10s", "log: {rejections_per_second: .nan}", `log.rejections_per_second is NaN, must be at most 1e6`},
