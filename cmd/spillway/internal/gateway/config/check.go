@@ -1,25 +1,18 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"path"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
-	"golang.org/x/net/http/httpguts"
-
-	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
-	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/policyconf"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 	"github.com/seed90641741/spillway/inflight"
-	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/throttle"
 )
@@ -238,39 +231,10 @@ func (k *checker) address(field, address string, free bool) {
 	}
 }
 
-func (k *checker) listener(at string, l *Listener) {
-	k.address(at+".address", l.Address, true)
-	for name := range l.Callers {
-		if !claims.IsIdentity(name) {
-			k.failf(at+".callers", "has %.64q, must begin with uri:, dns: or cn:, as uri:spiffe://shop/cart", name)
-		}
-	}
-	k.each(at+".peers", l.Peers, isNetwork, "a network such as 10.0.0.0/8")
-	if len(l.Callers) > 0 && (l.TLS == nil || l.TLS.ClientCA == "") {
-		k.failf(at+".callers", "is given, but without tls.client_ca no caller proves its name")
-	}
-	if l.Boundary == "internal" && len(l.Peers) == 0 && (l.TLS == nil || l.TLS.ClientCA == "") {
-		k.failf(at+".boundary", "is internal, but anybody can connect; set tls.client_ca, or peers to the networks of callers, or use edge")
-	}
-	if l.Boundary != "internal" {
-		const ignored = "is given, but at an edge no class that a client says is believed; leave it out, or set boundary: internal"
-		k.absent(at+".others", l.Others == "", ignored)
-		k.absent(at+".callers", len(l.Callers) == 0, ignored)
-	}
-	k.optional(at+".tls", l.TLS)
-	k.oneOf(at+".connection_rate.mode", string(l.ConnectionRate.Mode), "off", "enforce")
-}
-
 // absent reports a field that would have no effect, unless it is not given.
 func (k *checker) absent(field string, is bool, why string) {
 	if !is {
 		k.failf(field, "%s", why)
-	}
-}
-
-func (k *checker) optional(at string, t *ServerTLS) {
-	if t != nil && t.Optional && t.ClientCA == "" {
-		k.failf(at+".optional", "is true, but there is no client_ca")
 	}
 }
 
@@ -287,148 +251,3 @@ func (k *checker) pair(at, certificate, key string, needed bool) {
 		k.failf(at+".key", "is missing, must be a file")
 	}
 }
-
-func (k *checker) cluster(at string, x *Cluster) {
-	if x.Name == "" {
-		k.failf(at+".name", "is missing")
-	}
-	k.endpoints(at+".endpoints", x.Endpoints)
-	k.balance(at, x)
-	k.shared(at+".quota", x.Name, x.Quota)
-	k.learnCosts(at+".learn_costs", x)
-	k.maxByKey(at+".shed.max_by_key", x.Name, &x.Shed, k.limitKeys(x.Name)...)
-	k.batch(at+".batch", x)
-	k.retry(at, x)
-	k.tune(at+".tune", x)
-	k.controlled(at, x)
-}
-
-func (k *checker) health(at string, h *Health) {
-	d := Cluster{Health: h}.Defaulted().Health
-	switch {
-	case d.Type != "http" && h.Path != "":
-		k.failf(at+".path", "is given, but type is %s", d.Type)
-	case d.Type == "http" && (!strings.HasPrefix(d.Path, "/") || strings.ContainsFunc(d.Path, func(r rune) bool { return r <= ' ' || r > '~' })):
-		k.failf(at+".path", "is %.64q, must begin with /, and have no spaces", h.Path)
-	case d.Type == "tcp" && h.Host != "":
-		k.failf(at+".host", "is given, but type is tcp")
-	case strings.ContainsAny(h.Host, "/ @"):
-		k.failf(at+".host", "is %.64q, must be a host", h.Host)
-	case d.Type != "grpc" && h.Service != "":
-		k.failf(at+".service", "is given, but type is %s", d.Type)
-	case len(h.Service) > 1024:
-		k.failf(at+".service", "has %d bytes, must have 1024 at most", len(h.Service))
-	}
-}
-
-func (k *checker) batch(at string, x *Cluster) {
-	if x.Batch == nil {
-		return
-	}
-	b := x.Defaulted().Batch
-	least := len(x.Subset())
-	if x.Defaulted().Protocol == "auto" {
-		least *= 2 // one of each protocol
-	}
-	if b.Connections < least || b.Connections > 1<<16 {
-		k.failf(at+".connections", "is %d, must be %d (for %d endpoints) to %d", b.Connections, least, len(x.Endpoints), 1<<16)
-	}
-}
-
-// retry checks how requests to a cluster are sent again.
-func (k *checker) retry(at string, x *Cluster) {
-	enforced := *k.config
-	enforced.Mode = Mode(spillway.ModeEnforce.String()) // so that all of it is looked at
-	trial := x.Defaulted()
-	trial.Retry.Mode = ""
-	if b := x.Retry.Budget; b != nil {
-		if _, ok := try(k, at+".retry.budget", *b, budget.New); !ok {
-			trial.Retry.Budget = nil // so that Egress does not report it again
-		}
-	}
-	_, err := enforced.Egress(&trial)
-	if e, ok := errors.AsType[*Error](err); ok {
-		k.failf(at+"."+e.Field, "%s", e.Problem)
-	}
-}
-
-func (k *checker) route(at string, r *Route) {
-	for i, name := range r.Listeners {
-		if !slices.ContainsFunc(k.config.Listeners, func(l Listener) bool { return l.Defaulted().Name == name }) {
-			k.failf(fmt.Sprintf("%s.listeners[%d]", at, i), "is %.64q, which no listener is called", name)
-		}
-	}
-	known := slices.ContainsFunc(k.config.Clusters, func(x Cluster) bool { return x.Name == r.Cluster })
-	switch {
-	case r.Cluster == "" && len(k.config.Clusters) > 1:
-		k.failf(at+".cluster", "is missing, must be one of the %d clusters", len(k.config.Clusters))
-	case r.Cluster != "" && !known:
-		k.failf(at+".cluster", "is %.64q, which no cluster is called", r.Cluster)
-	}
-	if r.Path != "" && !strings.HasPrefix(r.Path, "/") {
-		k.failf(at+".path", "is %.64q, must begin with /", r.Path)
-	}
-	if r.Exact && r.Path == "" {
-		k.failf(at+".exact", "is true, but there is no path")
-	}
-	if strings.Contains(strings.TrimPrefix(r.Host, "*."), "*") || strings.ContainsAny(r.Host, ":/ ") && !strings.HasPrefix(r.Host, "[") {
-		k.failf(at+".host", "is %.64q, must be a name, such as api.example.com or *.example.com", r.Host)
-	}
-	k.each(at+".methods", r.Methods, isToken, "a method, such as GET")
-	for name := range r.Headers {
-		if !isToken(name) {
-			k.failf(at+".headers", "has %.64q, which is no name of a header", name)
-		}
-	}
-	k.customer(at+".customer", r)
-	k.exempt(at, r)
-	k.each(at+".upgrades", r.Upgrades, isUpgrade, "a protocol such as websocket, and not h2c")
-}
-
-func isUpgrade(protocol string) bool {
-	name, version, _ := strings.Cut(protocol, "/")
-	return isToken(name) && (version == "" || isToken(version)) && !strings.EqualFold(name, "h2c")
-}
-
-// customer reports a source of the customer's name that any client could forge.
-func (k *checker) customer(at string, r *Route) {
-	c := r.Customer
-	switch {
-	case c.Header != "" && !isToken(c.Header):
-		k.failf(at+".header", "is %.64q, which is no name of a header", c.Header)
-	case c.Header != "" && c.Identity:
-		k.failf(at+".header", "is given together with identity, must be one of them: who has no certificate has no name")
-	case c.Header != "" && !c.Trusted && k.atEdges(r):
-		k.failf(at+".trusted_header", "is missing: at an edge any client can send %.64q; "+
-			"set it to true if something in front of the proxy sets or removes that header, or use identity", c.Header)
-	case c.Trusted && c.Header == "":
-		k.failf(at+".trusted_header", "is true, but there is no header")
-	}
-}
-
-// atEdges reports whether all listeners of a route are edges.
-func (k *checker) atEdges(r *Route) bool {
-	return !slices.ContainsFunc(k.config.Listeners, func(l Listener) bool {
-		return l.Boundary == "internal" && (len(r.Listeners) == 0 || slices.Contains(r.Listeners, l.Defaulted().Name))
-	})
-}
-
-// exempt reports exempt paths that other requests could be made to match.
-func (k *checker) exempt(at string, r *Route) {
-	switch {
-	case r.Prefix && !r.Exempt:
-		k.failf(at+".prefix", "is true, but exempt is not; all other routes match prefixes unless exact is true")
-	case r.Prefix && r.Exact:
-		k.failf(at+".prefix", "is true, and so is exact; must be one of them")
-	case r.Exempt && r.Path == "":
-		k.failf(at+".exempt", "is true, but there is no path; set the path of the health check")
-	case r.Prefix && !strings.HasSuffix(r.Path, "/"):
-		k.failf(at+".path", "is %.64q, must end with / where prefix is true", r.Path)
-	case r.Exempt && (strings.ContainsAny(r.Path, `;\%`) || path.Clean(r.Path) != strings.TrimSuffix(r.Path, "/") && r.Path != "/"):
-		k.failf(at+".path", "is %.64q, must have none of ; \\ %% and no dot or empty segments where exempt is true", r.Path)
-	}
-}
-
-// isToken reports whether s may be a method or the name of a header: RFC 9110,
-// section 5.6.2.
-func isToken(s string) bool { return httpguts.ValidHeaderFieldName(s) }

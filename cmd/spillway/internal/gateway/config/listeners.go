@@ -1,0 +1,34 @@
+package config
+
+import (
+	"github.com/seed90641741/spillway/internal/claims"
+)
+
+func (k *checker) listener(at string, l *Listener) {
+	k.address(at+".address", l.Address, true)
+	for name := range l.Callers {
+		if !claims.IsIdentity(name) {
+			k.failf(at+".callers", "has %.64q, must begin with uri:, dns: or cn:, as uri:spiffe://shop/cart", name)
+		}
+	}
+	k.each(at+".peers", l.Peers, isNetwork, "a network such as 10.0.0.0/8")
+	if len(l.Callers) > 0 && (l.TLS == nil || l.TLS.ClientCA == "") {
+		k.failf(at+".callers", "is given, but without tls.client_ca no caller proves its name")
+	}
+	if l.Boundary == "internal" && len(l.Peers) == 0 && (l.TLS == nil || l.TLS.ClientCA == "") {
+		k.failf(at+".boundary", "is internal, but anybody can connect; set tls.client_ca, or peers to the networks of callers, or use edge")
+	}
+	if l.Boundary != "internal" {
+		const ignored = "is given, but at an edge no class that a client says is believed; leave it out, or set boundary: internal"
+		k.absent(at+".others", l.Others == "", ignored)
+		k.absent(at+".callers", len(l.Callers) == 0, ignored)
+	}
+	k.optional(at+".tls", l.TLS)
+	k.oneOf(at+".connection_rate.mode", string(l.ConnectionRate.Mode), "off", "enforce")
+}
+
+func (k *checker) optional(at string, t *ServerTLS) {
+	if t != nil && t.Optional && t.ClientCA == "" {
+		k.failf(at+".optional", "is true, but there is no client_ca")
+	}
+}
