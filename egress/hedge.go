@@ -28,7 +28,8 @@ import (
 //
 // send is called from two goroutines at once. It must not change what the two share, and must
 // return soon after its context has ended. The context of the result is canceled when its
-// place in flight is given back ([Attempt.Hold]). discard, if not nil, frees what send has
+// place in flight is given back ([Attempt.Hold]). The By of that Ticket has a method GiveBack, which gives back the place alone,
+// for a result that is kept while the next attempt is made. discard, if not nil, frees what send has
 // returned for the attempt that does not count. It is called from either goroutine.
 func Hedged[T any](
 	ctx context.Context, c *Client, call spillway.Call, by Router, send func(context.Context, *Attempt) (T, error), discard func(T, error),
@@ -279,6 +280,9 @@ type canceler struct {
 	ticket spillway.Ticket
 	cancel context.CancelFunc
 }
+
+// GiveBack gives back the place alone, as the next attempt takes it. The context goes on until Settle.
+func (c *canceler) GiveBack() { c.ticket.Settle(time.Time{}, spillway.OutcomeServed) }
 
 // Settle implements [spillway.Settler].
 func (c *canceler) Settle(now time.Time, _ spillway.Ticket, o spillway.Outcome) {

@@ -130,7 +130,12 @@ func (a *Admission) last() int { return int(a.gate) - 1 }
 // advance asks the gates that come next. It reports whether all have admitted the request;
 // if not, step says what to do. A Step is too large to be returned on this path.
 func (a *Admission) advance(from *ratelimit.Caller, step *Step) (runs bool) {
-	modes := &a.settings.modes
+	modes, decided := &a.settings.modes, false
+	defer func() {
+		if !decided { // a Signal or an Observer has panicked
+			a.settle(a.start, spillway.OutcomeNotStarted)
+		}
+	}()
 	for gate := int(a.gate); gate < gates; gate++ {
 		switch modes[gate] {
 		case a.mode:
@@ -142,13 +147,14 @@ func (a *Admission) advance(from *ratelimit.Caller, step *Step) (runs bool) {
 			if step.Verdict == shed.Rejected {
 				a.reject(a.start, gate, step)
 			}
+			decided = true
 			return false
 		case spillway.ModeObserve:
 			a.observed.observe(gate, a.start, from, step)
 		default: // not asked
 		}
 	}
-	step.Verdict = shed.Run
+	step.Verdict, decided = shed.Run, true
 	return true
 }
 

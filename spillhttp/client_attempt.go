@@ -168,6 +168,16 @@ func (b *body) Close() error {
 	return b.inner.Close()
 }
 
+// giveBack releases the slot before the body ends. It must not be read meanwhile. Of an attempt that may be hedged, the context
+// ends with the Ticket, which is kept.
+func (b *body) giveBack() {
+	if t, ok := b.ticket.By.(interface{ GiveBack() }); ok {
+		t.GiveBack()
+		return
+	}
+	b.end()
+}
+
 // end releases the slot, once, even if calls of Read and Close race.
 func (b *body) end() {
 	if b.ended.CompareAndSwap(false, true) {

@@ -24,7 +24,6 @@ type StatusError struct {
 
 	failure  fault.Failure
 	response *http.Response // nil once given up
-	hedged   bool           // the context of the response ends with its place in flight
 }
 
 // Error names the status.
@@ -112,13 +111,12 @@ const (
 
 // giveWay releases what an answer holds, before an attempt that is made after wait. If that is
 // at once, the answer only releases its slot in flight: the attempt may still be rejected
-// here, and then the answer is the last one after all. An answer whose context ends with the
-// slot keeps both.
+// here, and then the answer is the last one after all.
 func (e *StatusError) giveWay(wait time.Duration) {
 	if wait > 0 {
 		e.giveUp()
-	} else if b, ok := e.response.Body.(interface{ end() }); ok && !e.hedged {
-		b.end()
+	} else if b, ok := e.response.Body.(interface{ giveBack() }); ok {
+		b.giveBack()
 	}
 }
 

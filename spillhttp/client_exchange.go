@@ -79,7 +79,7 @@ func (x *exchange) send(ctx context.Context, a *egress.Attempt) (*http.Response,
 func (x *exchange) judge(resp *http.Response, a *egress.Attempt) (*http.Response, error) {
 	if suspect(resp.StatusCode, resp.Header) {
 		if f, failed := failureOf(resp.StatusCode, resp.Header, time.Now()); failed {
-			e := &StatusError{StatusCode: resp.StatusCode, Header: resp.Header, failure: x.once(f), response: resp, hedged: x.hedged}
+			e := &StatusError{StatusCode: resp.StatusCode, Header: resp.Header, failure: x.once(f), response: resp}
 			a.BeforeRetry(e.giveWay)
 			return nil, e
 		}

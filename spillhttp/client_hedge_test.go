@@ -385,3 +385,22 @@ func TestHedgeCallerLeaves(t *testing.T) {
 		h.checkIdle(t)
 	})
 }
+
+// An immediate retry takes the place in flight of the attempt before it, also where the call may be hedged.
+func TestImmediateRetryOfAHedgedCall(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		for _, hedge := range []retry.HedgeConfig{{}, {Delay: time.Minute}} {
+			rt := mustTransport(t, TransportConfig{
+				Base:   script(status(http.StatusInternalServerError), status(http.StatusOK)),
+				Egress: egress.Config{MaxRequests: 1, Hedge: hedge, Retry: eager.Retry},
+			})
+			resp := must(rt.RoundTrip(newRequest(t, t.Context(), http.MethodGet, nil)))
+			if resp.Body.Close(); resp.StatusCode != http.StatusOK {
+				t.Errorf("hedge %+v: %d", hedge, resp.StatusCode)
+			}
+			if n := rt.Stats()["backend.example"].Inflight.InFlight; n != 0 {
+				t.Errorf("hedge %+v: %d in flight at the end", hedge, n)
+			}
+		}
+	})
+}

@@ -111,7 +111,9 @@
 //
 // A class that was not trusted is replaced or removed in X-Request-Criticality and in the baggage, so
 // that a handler which passes all headers on, such as a reverse proxy, or all baggage, does not pass on
-// an untrusted class. Code that reads either must run behind the Handler.
+// an untrusted class. Code that reads either must run behind the Handler. The headers of the attempt stay as they
+// are, because a signature of AWS covers Amz-Sdk-Request. A [Transport] sends its own X-Envoy-Attempt-Count; a reverse
+// proxy at an edge should remove the other two.
 //
 // # Degradation
 //
