@@ -82,12 +82,8 @@ func (k *checker) section(path string, section any) {
 		k.admin(&x)
 	case *Otel:
 		k.otel(x)
-	case Log:
-		k.lines(path+".rejections_per_second", x.Rejections)
-	case *Access:
-		k.lines(path+".lines_per_second", x.Rate)
-	case *Traces:
-		k.lines(path+".spans_per_second", x.Rate)
+	case Log, *Access, *Traces:
+		k.lines(path, x)
 	case *XDS:
 		k.xds(x)
 	case Engine:

@@ -214,6 +214,11 @@ func (e *envoyImport) connectionManager(l *config.Listener, m document.Part) {
 		}
 	}
 	fixed(m)
+	httpFilters(m)
+}
+
+// httpFilters reports the filters of a connection manager.
+func httpFilters(m document.Part) {
 	for _, f := range m.Get("http_filters").List() {
 		kind := f.At("typed_config", "@type").Text()
 		last := kind[max(0, strings.LastIndexByte(kind, '.')):]
