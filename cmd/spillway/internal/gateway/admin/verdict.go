@@ -80,20 +80,19 @@ func (f *Figures) matters(rate, share float64) bool {
 }
 
 // headline returns the severity, the kind and the cause: the largest part of the offered requests
-// that was not served in time, or its explanation. Rejections because the upstream does not do its
+// that was not served in time, or its explanation. A cluster that has just gone down comes first: its requests fail from now on. Rejections because the upstream does not do its
 // part count with what it lost.
 func headline(s *State) (level, kind, text string) {
 	f := &s.Mean
-	if !f.matters(f.lost()+f.gone(), lostShare) {
-		return protection(s)
-	}
 	down := clustersDown(s)
 	failed, rejected := f.Failed+f.RejectedUpstream, f.Rejected.sum()
 	held := rejected * s.heldShare()
 	upstream := max(f.Late, f.Failed, f.RejectedUpstream) + held
 	switch {
-	case len(down) > 0 && failed >= max(f.Late, f.gone()):
+	case len(down) > 0 && f.matters(failed, 0) && failed >= max(f.Late, f.gone()): // also if it was well until now
 		return "bad", runbook.Unreachable, "No endpoint of " + listed(down) + " is up" + commonTrouble(down) + "."
+	case !f.matters(f.lost()+f.gone(), lostShare):
+		return protection(s)
 	case f.Stalled >= starvedShare:
 		return "bad", "", s.Notices[0].Headline
 	case s.retried() && f.RejectedUpstream+rejected >= max(f.Late, f.gone(), f.Failed):

@@ -77,6 +77,21 @@ func TestVerdict(t *testing.T) {
 		"late":     {state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 40, Late: 50, Failed: 10, Ended: Classes{100}}}, level: "bad", headline: "Answers come too late.", says: []string{"Lost: 50/s too late, 10/s failed."}},
 		"failing":  {state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 40, Late: 10, Failed: 50, Ended: Classes{100}}}, level: "bad", headline: "The upstream fails."},
 		"declined": {state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 40, RejectedUpstream: 60, Ended: Classes{100}}}, level: "bad", headline: "The upstream rejects requests.", says: []string{"60/s rejected by the upstream"}},
+		"unreachable since a second, and overloaded before": {
+			state: State{
+				Mean:    Figures{Seconds: 10, Offered: 1000, Goodput: 480, Failed: 20, Rejected: Classes{500}, Ended: Classes{1000}},
+				Reasons: []Reason{{Policy: "shed", Outcome: "rejected", Mode: "enforce", Minute: Classes{500}}},
+				Levels:  Levels{Mode: spillway.ModeEnforce, Clusters: []Cluster{{Name: "web", Endpoints: []Endpoint{{Address: "10.0.0.1:80", Down: "cannot be connected to"}}}}},
+			},
+			level: "bad", headline: "No endpoint of web is up: cannot be connected to.",
+		},
+		"a cluster that is down and has no requests": {
+			state: State{
+				Mean:   Figures{Seconds: 10, Offered: 100, Goodput: 100, Ended: Classes{100}},
+				Levels: Levels{Clusters: []Cluster{{Name: "web", Endpoints: []Endpoint{{Address: "10.0.0.1:80", Down: "cannot be connected to"}}}}},
+			},
+			level: "ok", headline: "All is well.", says: []string{"All endpoints of web are down"},
+		},
 		"unreachable": {
 			state: State{
 				Mean:   Figures{Seconds: 10, Offered: 100, Failed: 100, Ended: Classes{100}},
