@@ -12,13 +12,32 @@ import (
 )
 
 // Sanitize removes headers that services behind the edge trust, and that a client could only
-// forge. Those stay that trusted reports.
+// forge. Those stay that trusted reports, and the attempt of a client of AWS if its signature covers it: a service that
+// looks at the signature would reject the request without it.
 func Sanitize(h http.Header, trusted func(name string) bool) {
 	for name := range h {
-		if internal(name) && !trusted(name) {
+		if internal(name) && !trusted(name) && !(name == sdkRequest && signed(h, name)) {
 			delete(h, name)
 		}
 	}
+}
+
+const sdkRequest = "Amz-Sdk-Request"
+
+// signed reports whether a signature of AWS, version 4, covers a header.
+func signed(h http.Header, name string) bool {
+	algorithm, rest, _ := strings.Cut(h.Get("Authorization"), " ")
+	_, list, _ := strings.Cut(rest, "SignedHeaders=")
+	list, _, _ = strings.Cut(list, ",")
+	if !strings.HasPrefix(algorithm, "AWS4-") {
+		return false
+	}
+	for covered := range strings.SplitSeq(strings.TrimSpace(list), ";") {
+		if strings.EqualFold(covered, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // SanitizeTrailer removes trailers that may not be sent as such (RFC 9110, section 6.5.1): servers of HTTP/2 take them for
@@ -32,7 +51,7 @@ func SanitizeTrailer(h http.Header) {
 }
 
 // prefixes are names and prefixes of headers that are set inside. Some servers read _ as -.
-var prefixes = []string{"X-Envoy-", "X-Request-", "X-Forwarded-", "X-Real-Ip", "Forwarded", "Grpc-Previous-Rpc-Attempts", "Amz-Sdk-Request"}
+var prefixes = []string{"X-Envoy-", "X-Request-", "X-Forwarded-", "X-Real-Ip", "Forwarded", "Grpc-Previous-Rpc-Attempts", sdkRequest}
 
 func internal(name string) bool {
 	if name == "" || name[0] != 'X' && name[0] != 'F' && name[0] != 'G' && name[0] != 'A' {

@@ -24,6 +24,28 @@ func TestSanitize(t *testing.T) {
 	}
 }
 
+// A service of AWS, or one that does as S3 does, rejects a request without a header that is signed.
+func TestSanitizeKeepsWhatIsSigned(t *testing.T) {
+	for _, row := range []struct {
+		authorization string
+		stays         bool
+	}{
+		{"AWS4-HMAC-SHA256 Credential=AKID/20261127/eu-west-1/s3/aws4_request, SignedHeaders=accept-encoding;amz-sdk-request;host, Signature=ab", true},
+		{"AWS4-HMAC-SHA256 Credential=AKID/20261127/eu-west-1/s3/aws4_request,SignedHeaders=amz-sdk-request,Signature=ab", true},
+		{"AWS4-ECDSA-P256-SHA256 Credential=AKID, SignedHeaders=host;amz-sdk-request, Signature=ab", true},
+		{"AWS4-HMAC-SHA256 Credential=AKID, SignedHeaders=amz-sdk-request-id;host, Signature=ab", false},
+		{"AWS4-HMAC-SHA256 Credential=AKID", false},
+		{"Bearer SignedHeaders=amz-sdk-request", false},
+		{"", false},
+	} {
+		h := http.Header{"Authorization": {row.authorization}, "Amz-Sdk-Request": {"attempt=1; max=3"}, "X-Envoy-Internal": {"1"}}
+		Sanitize(h, func(string) bool { return false })
+		if _, stays := h["Amz-Sdk-Request"]; stays != row.stays || h["X-Envoy-Internal"] != nil {
+			t.Errorf("%q: %v", row.authorization, h)
+		}
+	}
+}
+
 func TestDropMember(t *testing.T) {
 	for _, row := range []struct{ came, want []string }{
 		{nil, nil},
