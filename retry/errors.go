@@ -105,7 +105,7 @@ var refusals = [Reasons]struct {
 	ReasonCanceled:     {NotRetriedError{Reason: ReasonCanceled}, "not retried: the caller gave up"},
 	ReasonUnsent:       {NotRetriedError{Reason: ReasonUnsent}, "not retried: the attempt was never sent"},
 	ReasonDisabled:     {NotRetriedError{Reason: ReasonDisabled}, "not retried: retries of such calls are switched off"},
-	ReasonAttempts:     {NotRetriedError{Reason: ReasonAttempts}, "not retried: no more attempts are allowed (the backend has failed them all; send less)"},
+	ReasonAttempts:     {NotRetriedError{Reason: ReasonAttempts}, "not retried: no more attempts are allowed (each has failed; see the last error)"},
 }
 
 // refusal returns the shared error for r.

@@ -31,7 +31,7 @@ func TestErrorText(t *testing.T) {
 		},
 		{
 			&retry.Error{Err: backend, Why: &retry.NotRetriedError{Reason: retry.ReasonAttempts}, Attempts: 1},
-			"retry: gave up after 1 attempt: not retried: no more attempts are allowed (the backend has failed them all; send less): last error: 503 Service Unavailable",
+			"retry: gave up after 1 attempt: not retried: no more attempts are allowed (each has failed; see the last error): last error: 503 Service Unavailable",
 		},
 		{
 			&retry.NotRetriedError{Reason: retry.ReasonDeadline, Delay: 4 * time.Second},

@@ -121,7 +121,7 @@ func ExampleAWSStandard() {
 	// wait 24.75ms
 	// wait 49.5ms
 	// wait 99ms
-	// not retried: no more attempts are allowed (the backend has failed them all; send less)
+	// not retried: no more attempts are allowed (each has failed; see the last error)
 }
 
 // A thousand calls meet a backend that refuses everything. They are sent 1100
@@ -181,5 +181,5 @@ func ExampleStrategy() {
 	// Output:
 	// attempt 0
 	// attempt 1
-	// retry: gave up after 2 attempts: not retried: no more attempts are allowed (the backend has failed them all; send less): last error: 503 Service Unavailable
+	// retry: gave up after 2 attempts: not retried: no more attempts are allowed (each has failed; see the last error): last error: 503 Service Unavailable
 }

@@ -196,7 +196,7 @@ func Example_config() {
 	_, err = client.ListTables(context.Background(), &dynamodb.ListTablesInput{})
 	fmt.Println(err) // after 1, 2, 3 and 4 ms
 	// Output:
-	// operation error DynamoDB: ListTables, retry: gave up after 5 attempts: not retried: no more attempts are allowed (the backend has failed them all; send less): last error: https response error StatusCode: 400, RequestID: , ThrottlingException: slow down
+	// operation error DynamoDB: ListTables, retry: gave up after 5 attempts: not retried: no more attempts are allowed (each has failed; see the last error): last error: https response error StatusCode: 400, RequestID: , ThrottlingException: slow down
 }
 
 // A loop of the user around a client that does not retry.
