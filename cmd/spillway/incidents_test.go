@@ -32,7 +32,7 @@ var incidents = []incident{
 		return newStage(t, shopOf("retry: {mode: enforce}", serve(t, fine), refusing)).up().load(40)
 	}},
 	{"all-down", "All endpoints are down", "No endpoint of shop is up: connection refused.", "SpillwayEndpointsDown", began("upstream_unreachable"), func(t *testing.T) *stage {
-		return newStage(t, shopOf("", refusing, refusing)).up().load(40)
+		return newStage(t, shopOf("", refusing, "127.0.0.1:2")).up().load(40)
 	}},
 	{"slow", "The upstream is slow", "Answers come too late.", "SpillwayAnswersLate", began("answers_late"), func(t *testing.T) *stage {
 		return newStage(t, shopOf("", serve(t, after(5*time.Second)))+"routes: [{cluster: shop, timeout: 200ms}]\n").up().load(40)
