@@ -46,7 +46,7 @@ func TestOddRequestsAreNoFailuresOfTheUpstream(t *testing.T) {
 			"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" + strings.Repeat("A: b\r\n", 5000) + "\r\n",
 			"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nProxy-Connection: x\r\nKeep-Alive: 3\r\nHttp2-Settings: x\r\n\r\n",
 			"GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, close, te\r\nTe: trailers\r\n:path: /x\r\n\r\n",
-			"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nGrpc-Timeout: 99999999999H\r\nX-Envoy-Expected-Rq-Timeout-Ms: 1\r\n\r\n",
+			"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nGrpc-Timeout: 99999999999H\r\nX-Envoy-Expected-Rq-Timeout-Ms: 20000\r\n\r\n",
 			"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" +
 				"Content-Type: application/grpc\r\nTransfer-Encoding: chunked\r\nTrailer: A\r\n\r\n3\r\nabc\r\n0\r\nA: \xff\r\n\r\n",
 			"GET /" + strings.Repeat("a", 30000) + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
