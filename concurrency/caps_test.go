@@ -16,7 +16,7 @@ func generation(g, n int) map[string]int {
 	return caps
 }
 
-// Keys that leave MaxByKey give up their places to those that come, unless they have requests in flight.
+// Keys that leave MaxByKey give up their places to new ones, unless they have requests in flight.
 func TestPlacesOfCapsThatLeft(t *testing.T) {
 	l := must(t, Config{Keys: 3, MaxByKey: generation(0, 10)})
 	held := l.Enter(at(0), call("0/7"))

@@ -7,7 +7,7 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// Each operation on a denormal number takes as long as many others, and a share that only falls would stay one.
+// Denormal numbers are slow to compute with, and a share that only falls would stay one.
 func TestSharesEndAtZero(t *testing.T) {
 	l, now := must(t, Config{}), t0
 	k := &l.keys[l.slot(now, "key")]

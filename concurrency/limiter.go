@@ -317,7 +317,7 @@ func (l *Limiter) decide(k *key) {
 	}
 }
 
-// pack keeps the place of a key, and what a request found in flight, in one word. A place beyond those of Keys and MaxByKey
+// pack keeps the place of a key, and what a request found in flight, in one word. A place beyond Keys and MaxByKey
 // is that of a key that left them with a request in flight, so that a million suffice.
 func pack(slot, own, all int) uint64 {
 	return uint64(slot)<<44 | uint64(min(own, most))<<22 | uint64(min(all, most))

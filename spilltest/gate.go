@@ -104,7 +104,7 @@ func testTickets(t *testing.T, open func(t *testing.T) spillway.Gate) {
 }
 
 // testOutcomes settles all calls of a full gate with one outcome, which makes space for one at least. A gate
-// that is not free again after served calls counts those that arrive, as a rate limit does, and one that is not
+// that is not free again after served calls counts arrivals, as a rate limit does, and one that is not
 // after calls that were not started decides by outcomes.
 func testOutcomes(t *testing.T, open func(t *testing.T) spillway.Gate) {
 	if !freed(t, open, spillway.OutcomeServed) || !freed(t, open, spillway.OutcomeNotStarted) {

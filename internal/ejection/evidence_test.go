@@ -6,7 +6,7 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// Each operation on a denormal number takes as long as many others, and a count that only fades would stay one.
+// Denormal numbers are slow to compute with, and a count that only fades would stay one.
 func TestEvidenceOfAQuietClassEnds(t *testing.T) {
 	var e Evidence
 	e.Rejected(0, spillway.Critical, 0)

@@ -33,8 +33,8 @@ func Weight(passed, tau time.Duration) float64 {
 	return -math.Expm1(-float64(passed) / float64(tau))
 }
 
-// Trim returns 0 for a tiny v. An average that only falls ends in denormal numbers, never reaches 0, and
-// each operation on it takes as long as many others.
+// Trim returns 0 for a tiny v. An average that only falls ends in denormal numbers and never reaches 0, and
+// these are slow to compute with.
 func Trim(v float64) float64 {
 	if v < 1e-9 {
 		return 0

@@ -76,8 +76,8 @@ func TestSharesAddUp(t *testing.T) {
 	}
 }
 
-// A board may lose its reports and nothing else, as a server does that evicts a key. Levels are those of all tasks all
-// the same: the tasks have not left. Those that do not report again count as silent, and then not at all.
+// A board may lose its reports and nothing else, as a server does that evicts a key. Levels are for all tasks all
+// the same: the tasks have not left. Tasks that do not report again count as silent, and then not at all.
 func TestReportsAreLost(t *testing.T) {
 	const I = 200 * ms
 	table := mustTable(t, mail(1000), nil)
