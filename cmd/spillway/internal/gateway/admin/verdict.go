@@ -80,8 +80,8 @@ func (f *Figures) matters(rate, share float64) bool {
 }
 
 // headline returns the severity, the kind and the cause: the largest part of the offered requests
-// that was not served in time, or its explanation. A cluster that has just gone down comes first: its requests fail from now on. Rejections because the upstream does not do its
-// part count with what it lost.
+// that was not served in time, or its explanation. A cluster that has just gone down comes first: its
+// requests fail from now on. Rejections because the upstream does not do its part count with what it lost.
 func headline(s *State) (level, kind, text string) {
 	f := &s.Mean
 	down := clustersDown(s)
