@@ -202,13 +202,17 @@ func (f *Flow) end(now time.Time, o spillway.Outcome, err error) {
 	f.settle(now, o, err)
 }
 
-// settle settles each gate that admitted the attempt with the outcome. The place in flight comes first: the throttle
-// may call the Router, which may panic, and so may the Observer.
+// settleGates gives back the place in flight also if the Router panics, which the throttle may call.
+func (f *Flow) settleGates(now time.Time, o spillway.Outcome) {
+	defer f.tickets[inflightGate].Settle(f.Start, o)
+	f.policies.Throttle.Settle(f.Start, now, &f.tickets[throttleGate], f.route, o)
+}
+
+// settle settles each gate that admitted the attempt with the outcome, before the Observer, which may panic, hears of any.
 func (f *Flow) settle(now time.Time, o spillway.Outcome, err error) {
 	p, admitted := f.policies, f.admitted
 	f.admitted = [gates]bool{}
-	f.tickets[inflightGate].Settle(f.Start, o)
-	p.Throttle.Settle(f.Start, now, &f.tickets[throttleGate], f.route, o)
+	f.settleGates(now, o)
 	if p.Observer != nil {
 		e := spillway.Event{Time: f.Start, Latency: now.Sub(f.Start), Context: f.ctx, Call: f.call, Outcome: o, Err: err}
 		if admitted[throttleGate] {
