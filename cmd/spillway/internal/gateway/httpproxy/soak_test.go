@@ -65,7 +65,7 @@ type soak struct {
 
 func newSoak(t *testing.T, length time.Duration) *soak {
 	t.Helper()
-	s := &soak{t: t, step: min(max(length/12, 250*time.Millisecond), 5*time.Second)}
+	s := &soak{t: t, step: min(max(length/12, 500*time.Millisecond), 5*time.Second)}
 	for i := range s.ups {
 		s.ups[i] = newRestartable(t, &service{book: &s.book})
 	}
