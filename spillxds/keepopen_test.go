@@ -24,7 +24,7 @@ func TestKeptOpenCalls(t *testing.T) {
 	played(t, spillxds.Config{}, func(t *testing.T, s *script, c *spillxds.Client) {
 		unary, empty := must(c.Cluster(key("unary"))), must(c.Cluster(key("empty")))
 		st := <-s.streams
-		<-st.requests
+		awaitNames(st, 2)
 		st.send(answer("1", "a", cluster("unary", 500), cluster("empty", 1000)))
 		<-st.requests
 		ctx, cancel := context.WithCancel(t.Context())

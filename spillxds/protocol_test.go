@@ -33,6 +33,15 @@ func answer(version, nonce string, clusters ...*clusterv3.Cluster) *discoveryv3.
 	return r
 }
 
+// awaitNames waits for a request for n resources: a stream may begin before all of them are asked for.
+func awaitNames(st *conversation, n int) {
+	for {
+		if r := <-st.requests; len(r.GetResourceNames()) == n {
+			return
+		}
+	}
+}
+
 // is fails if a request is not as described: version/nonce/names, with ! for a
 // NACK and @ for a node.
 func is(t *testing.T, r *discoveryv3.DiscoveryRequest, want string) {

@@ -48,7 +48,7 @@ func TestHeartbeats(t *testing.T) {
 	played(t, spillxds.Config{Deleted: spillxds.DefaultLimit}, func(t *testing.T, s *script, c *spillxds.Client) {
 		users, cart := must(c.Cluster(key("users"))), must(c.Cluster(key("cart")))
 		st := <-s.streams
-		<-st.requests
+		awaitNames(st, 2)
 		st.send(answer("1", "a", cluster("users", 10), cluster("cart", 20)))
 		is(t, <-st.requests, "1/a/cart,users")
 		st.send(beat("1", "b", "users")) // which says nothing of others
