@@ -64,7 +64,7 @@ func (o *output) try(others ...file) error {
 		}
 		_ = opened.Close() // nothing was written
 		if created {
-			_ = os.Remove(f.name)
+			_ = os.Remove(f.name) // empty, and made here; if it stays, write fills it
 		}
 	}
 	return nil

@@ -44,7 +44,7 @@ func parse(reply []any) (h fleet.Heard, err error) {
 		h.Task, _ = reply[5].(string)
 	}
 	if len(reply) > 6 {
-		h.Since, _ = micros(reply[6])
+		h.Since, _ = micros(reply[6]) // zero from the script of another version
 	}
 	return h, nil
 }

@@ -30,7 +30,7 @@ var soakFor = flag.Duration("soak", 10*time.Second, "how long TestSoak lasts")
 func TestSoak(t *testing.T) {
 	length := *soakFor
 	if testing.Short() {
-		length = min(length, 3*time.Second)
+		length = min(length, 6*time.Second) // as many changes as in longer ones, and streams that end between them
 	}
 	quiet(t)
 	s := newSoak(t, length)
@@ -65,7 +65,7 @@ type soak struct {
 
 func newSoak(t *testing.T, length time.Duration) *soak {
 	t.Helper()
-	s := &soak{t: t, step: min(max(length/12, 500*time.Millisecond), 5*time.Second)}
+	s := &soak{t: t, step: min(max(length/12, 250*time.Millisecond), 5*time.Second)}
 	for i := range s.ups {
 		s.ups[i] = newRestartable(t, &service{book: &s.book})
 	}
