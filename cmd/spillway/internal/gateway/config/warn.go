@@ -113,7 +113,7 @@ func (k *checker) warnRoute(at string, i int) {
 	}
 }
 
-// usualMethods are those of RFC 9110 and RFC 5789.
+// usualMethods are the methods of RFC 9110 and RFC 5789.
 var usualMethods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE"}
 
 // covers reports whether all requests that other matches match r. Exempt routes match plain
