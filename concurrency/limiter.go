@@ -88,7 +88,7 @@ func (l *Limiter) Update(c Config) error {
 // Admit implements [spillway.Gate]: it admits a call, or rejects it at once if the limit
 // of its Key, or that of all keys, is reached. Callers that can wait use
 // [Limiter.Ask] and [Limiter.Enter].
-func (l *Limiter) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
+func (l *Limiter) Admit(now time.Time, call spillway.Call) (t spillway.Ticket, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	slot := l.slot(now, call.Key)
@@ -97,7 +97,8 @@ func (l *Limiter) Admit(now time.Time, call spillway.Call) (spillway.Ticket, err
 		l.rule(&l.keys[slot]).turned++
 		return spillway.Ticket{}, rejections.At(l.reached(slot))
 	}
-	return l.enter(slot, call.Criticality, rest(now, call.Deadline)), nil
+	l.enter(&t, slot, call.Criticality, rest(now, call.Deadline))
+	return t, nil
 }
 
 // reached returns how many calls are in flight at the limit that rejects a call: that of all
@@ -165,16 +166,17 @@ func (l *Limiter) Rejected(key string) {
 
 // Enter admits a call without asking whether it may start. Its Ticket must be settled
 // exactly once.
-func (l *Limiter) Enter(now time.Time, call spillway.Call) spillway.Ticket {
+func (l *Limiter) Enter(now time.Time, call spillway.Call) (t spillway.Ticket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.enter(l.slot(now, call.Key), call.Criticality, rest(now, call.Deadline))
+	l.enter(&t, l.slot(now, call.Key), call.Criticality, rest(now, call.Deadline))
+	return t
 }
 
 // Take admits a call if no queue was found, for its key or for all, Max is not reached, and the
 // deadline is zero or farther away than the fastest recent response. It reports whether it
 // did: if not, ask again with Ask.
-func (l *Limiter) Take(now time.Time, key string, class spillway.Criticality, deadline time.Time) (spillway.Ticket, bool) {
+func (l *Limiter) Take(now time.Time, key string, class spillway.Criticality, deadline time.Time) (t spillway.Ticket, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	slot := l.slot(now, key)
@@ -185,7 +187,8 @@ func (l *Limiter) Take(now time.Time, key string, class spillway.Criticality, de
 	if l.rule(&l.keys[slot]).state != Open || !l.free(slot) {
 		return spillway.Ticket{}, false
 	}
-	return l.enter(slot, class, left), true
+	l.enter(&t, slot, class, left)
+	return t, true
 }
 
 // rule returns the limit that counts for a key: its own, or that of all keys while it is at work.
@@ -218,7 +221,9 @@ func rest(now, deadline time.Time) float64 {
 	return inSeconds(deadline.Sub(now))
 }
 
-func (l *Limiter) enter(slot int, class spillway.Criticality, left float64) spillway.Ticket {
+// enter admits a request, and writes t where it is: a processor that copies a Ticket waits for the fields that
+// were just written.
+func (l *Limiter) enter(t *spillway.Ticket, slot int, class spillway.Criticality, left float64) {
 	k := &l.keys[slot]
 	k.start(left)
 	if !k.apart {
@@ -226,10 +231,9 @@ func (l *Limiter) enter(slot int, class spillway.Criticality, left float64) spil
 	}
 	k.held++
 	k.used = l.at
-	t := spillway.Ticket{By: l, Criticality: class, Epoch: uint64(l.at), State: pack(slot, k.working, l.shared.working)}
+	t.By, t.Criticality, t.Epoch, t.State = l, class, uint64(l.at), pack(slot, k.working, l.shared.working)
 	k.flight.add(l.at, 1)
 	l.count(k)
-	return t
 }
 
 // count takes in how many requests of a key are at work now.
