@@ -325,8 +325,8 @@ func TestDrift(t *testing.T) {
 	}{
 		{600, 0, ""},
 		{600, 615, ""},
-		{600, 640, " (600/s before the runs, 640/s after them)"},
-		{640, 600, " (640/s before the runs, 600/s after them)"},
+		{600, 640, " (600/s before the run with Spillway, 640/s after it)"},
+		{640, 600, " (640/s before the run with Spillway, 600/s after it)"},
 	} {
 		r := Result{CapacityRPS: (row.before + row.after) / 2, CapacityBeforeRPS: row.before, CapacityAfterRPS: row.after}
 		if got := r.Drift(); got != row.want {

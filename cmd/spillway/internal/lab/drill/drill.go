@@ -9,7 +9,8 @@
 // open loop: calls are sent at the times of a Poisson process made from a seed, whether
 // or not earlier calls were answered, and latency counts from the intended send time.
 // Both runs get the same arrival times and classes, a new backend that does the same
-// work, and the same transport.
+// work, and the same transport. The speed of a machine changes, so goodput is compared with the
+// capacity as measured right before and right after the protected run.
 //
 // The protected part in the protected run can be selected. With the callers alone, their
 // in-flight limit bounds the queue at the backend. With the server alone, it rejects the
@@ -100,10 +101,20 @@ func (d *drill) run(ctx context.Context) error {
 	if r.Without, err = d.offerTo(ctx, side{"[1/2] without", ProtectNone}, calls); err != nil {
 		return err
 	}
+	if err = d.again(ctx, &r.CapacityBeforeRPS, "before the run with Spillway"); err != nil {
+		return err
+	}
 	if r.With, err = d.offerTo(ctx, side{"[2/2] with   ", d.config.Protect}, calls); err != nil {
 		return err
 	}
-	return d.again(ctx)
+	if err = d.again(ctx, &r.CapacityAfterRPS, "after it"); err != nil {
+		return err
+	}
+	r.CapacityRPS = (r.CapacityBeforeRPS + r.CapacityAfterRPS) / 2
+	for _, run := range []*Run{r.Without, r.With} {
+		run.GoodputRatio = run.GoodputRPS / r.CapacityRPS
+	}
+	return nil
 }
 
 // capacity measures the backend and derives the offered load from it.
@@ -123,17 +134,13 @@ func (d *drill) capacity(ctx context.Context) error {
 }
 
 // again measures the backend once more, because the speed of a machine changes.
-func (d *drill) again(ctx context.Context) error {
+func (d *drill) again(ctx context.Context, capacity *float64, when string) error {
 	c, err := d.measure(ctx)
 	if err != nil {
 		return err
 	}
-	r := d.result
-	fmt.Fprintf(d.progress, "capacity %.0f/s afterwards\n", c)
-	r.CapacityAfterRPS, r.CapacityRPS = c, (r.CapacityBeforeRPS+c)/2
-	for _, run := range []*Run{r.Without, r.With} {
-		run.GoodputRatio = run.GoodputRPS / r.CapacityRPS
-	}
+	*capacity = c
+	fmt.Fprintf(d.progress, "capacity %.0f/s %s\n", c, when)
 	return nil
 }
 

@@ -18,9 +18,9 @@ type Result struct {
 	Started  time.Time `json:"started"`
 	Machine  Machine   `json:"machine"`
 	Settings Settings  `json:"settings"`
-	// CapacityRPS is the capacity of the backend, measured in a closed loop: the mean of the
-	// value before the runs, which is the unit of the load, and the value after them. An
-	// interrupted drill has only the first. Zero: not measured.
+	// CapacityRPS is the capacity of the backend, measured in a closed loop: the mean of the values
+	// right before and right after the run with Spillway, because the speed of a machine changes. An interrupted drill
+	// has only the value before the first run, from which the load follows in any case. Zero: not measured.
 	CapacityRPS       float64 `json:"capacity_rps"`
 	CapacityBeforeRPS float64 `json:"capacity_before_rps"`
 	CapacityAfterRPS  float64 `json:"capacity_after_rps"`

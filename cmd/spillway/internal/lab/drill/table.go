@@ -60,7 +60,7 @@ func (r *Result) Drift() string {
 	if r.CapacityAfterRPS == 0 || math.Abs(r.CapacityAfterRPS-r.CapacityBeforeRPS) < 0.03*r.CapacityRPS {
 		return ""
 	}
-	return fmt.Sprintf(" (%.0f/s before the runs, %.0f/s after them)", r.CapacityBeforeRPS, r.CapacityAfterRPS)
+	return fmt.Sprintf(" (%.0f/s before the run with Spillway, %.0f/s after it)", r.CapacityBeforeRPS, r.CapacityAfterRPS)
 }
 
 // callers counts callers.

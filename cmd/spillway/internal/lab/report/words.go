@@ -42,7 +42,7 @@ var terms = []term{
 	{"Offered", "Calls that the arrival schedule asked for, with any outcome."},
 	{"Goodput", "Calls answered 2xx within the deadline, counted from the intended send."},
 	{"Share of capacity", "Goodput per second over the capacity of the backend."},
-	{"Capacity", "Answers per second that the backend gave in a closed loop: the mean of before the two runs and after them."},
+	{"Capacity", "Answers per second that the backend gave in a closed loop: the mean of right before the run with Spillway and right after it."},
 	{"Latency p50, p99", fmt.Sprintf("Quantiles over the answers within the deadline, n of them; p99 only where n is at least %s.", count(drill.MinSamplesP99))},
 	{"Attempts per call", "Attempts handed to the connection pool over calls that made at least one; calls rejected locally are not in it."},
 	{"Recovery", fmt.Sprintf("From the end of the step to the start of the first window of %v from which on, "+
