@@ -2,7 +2,10 @@ package httpproxy
 
 import (
 	"bufio"
+	"crypto/tls"
+	"crypto/x509"
 	"io"
+	"net"
 	"net/http"
 	"testing"
 
@@ -58,5 +61,46 @@ func TestConnectionsFromBeforeAreTrustedAsTheyWere(t *testing.T) {
 				break
 			}
 		}
+	}
+}
+
+// TestCertificatesAreAskedForAgain: a connection that was let in without a certificate ends when the listener begins to ask for one.
+func TestCertificatesAreAskedForAgain(t *testing.T) {
+	quiet(t)
+	a := newAuthority(t)
+	a.make(t, "proxy", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	address, _ := upstreamAt(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	roots := x509.NewCertPool()
+	roots.AddCert(a.cert)
+	of := func(ca string, optional bool) *config.Config {
+		c := config.ForUpstream("127.0.0.1:0", address)
+		c.Listeners[0].TLS = &config.ServerTLS{Certificate: a.file("proxy"), Key: a.file("proxy-key"), ClientCA: ca, Optional: optional}
+		return c
+	}
+	for name, before := range map[string]*config.Config{"client_ca": of("", false), "optional": of(a.file("ca"), true)} {
+		p := start(t, before)
+		tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
+		ask := func() error {
+			req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+p.Addr("").String(), nil)
+			resp, err := tr.RoundTrip(req)
+			if err == nil {
+				_, _ = io.Copy(io.Discard, resp.Body)
+				err = resp.Body.Close()
+			}
+			return err
+		}
+		if err := ask(); err != nil {
+			t.Fatalf("%s: without a certificate, where none is needed: %v", name, err)
+		}
+		if err := p.Update(of(a.file("ca"), false)); err != nil {
+			t.Fatal(err)
+		}
+		requests := 0
+		for ; requests < 100 && ask() == nil; requests++ { // the drain may begin after a few more
+		}
+		if requests == 100 {
+			t.Errorf("%s: a connection without a certificate goes on", name)
+		}
+		tr.CloseIdleConnections()
 	}
 }
