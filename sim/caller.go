@@ -21,17 +21,17 @@ type caller struct {
 
 // active is what there is of a caller only while it calls, and for some time after:
 // policies that know more than new ones. A throttle knows nothing once its window
-// has passed, and a limiter when nothing is in flight.
+// has passed, and a limiter a minute after the last call.
 type active struct {
-	limiter  *inflight.Limiter // nil while nothing is in flight
-	throttle *throttle.Routes  // nil while the past is short, and has no rejection
-	past     [short]int64      // when calls were accepted, and of which class
-	known    int               // of past
-	limited  time.Time         // when the in-flight limit was reached
-	flying   int32             // attempts under way
-	open     int32             // connections in use
-	queue    queue[ref]        // for one
-	used     int64             // when an attempt last ended
+	limiter  *inflight.Limiter
+	throttle *throttle.Routes // nil while the past is short, and has no rejection
+	past     [short]int64     // when calls were accepted, and of which class
+	known    int              // of past
+	limited  time.Time        // when the in-flight limit was reached
+	flying   int32            // attempts under way
+	open     int32            // connections in use
+	queue    queue[ref]       // for one
+	used     int64            // when an attempt last ended
 }
 
 // short is how many accepted calls a caller can have had without a throttle.
@@ -41,16 +41,10 @@ const short = 8
 func (e *edge) wake(of int32) {
 	c := &e.callers[of]
 	if c.active == nil {
-		c.active = new(active)
-	}
-	if c.active.flying++; c.active.limiter != nil {
-		return
-	}
-	if len(e.limiters) == 0 {
 		l, _ := inflight.New(inflight.Config{MaxRequests: e.config.Egress.MaxRequests}) // was tried once
-		e.limiters = append(e.limiters, l)
+		c.active = &active{limiter: l}
 	}
-	c.active.limiter = takeLast(&e.limiters)
+	c.active.flying++
 }
 
 // settled notes that an attempt has ended, and drops now and then what knows nothing any more.
@@ -59,10 +53,7 @@ func (e *edge) settled(c *call) {
 	c.trying = false
 	a := e.callers[c.client].active
 	a.used = e.now
-	if a.flying--; a.flying == 0 {
-		e.limiters = append(e.limiters, a.limiter)
-		a.limiter = nil
-	}
+	a.flying--
 	if e.now < e.swept+e.keep {
 		return
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/fault"
-	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/internal/ejection"
 	"github.com/seed90641741/spillway/shed"
 	"github.com/seed90641741/spillway/throttle"
@@ -29,8 +28,7 @@ type edge struct {
 	stack    egress.Policies
 	budget   budget.Config
 	throttle throttle.Config
-	limiters []*inflight.Limiter         // with nothing in flight
-	keep     int64                       // for how long a throttle remembers
+	keep     int64                       // for how long policies remember
 	swept    int64                       // when the callers were last looked through
 	network  *stream                     // latency, loss
 	choice   *stream                     // of tasks
