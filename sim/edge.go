@@ -24,8 +24,8 @@ type edge struct {
 	to       *service
 	group    *group // nil where the callers are tasks
 	callers  []caller
-	current  int32 // caller for whom the stack decides
-	stack    egress.Policies
+	current  int32           // caller for whom the stack decides
+	stack    egress.Policies // of the current caller
 	budget   budget.Config
 	throttle throttle.Config
 	keep     int64                       // for how long policies remember
@@ -70,12 +70,9 @@ func (s *Sim) newEdge(c *Edge, callers int, g *group) *edge {
 		budget: c.Retry.bucket(), throttle: c.Egress.Throttle, network: s.stream(), choice: s.stream(), ejected: make(map[pair]*ejection.Ejection),
 	}
 	window := cmp.Or(c.Egress.Throttle.Window, throttle.DefaultWindow)
-	e.keep = int64(max(window+window/10, throttle.AdviceLifetime)) // until the last bucket has left the window
-	e.stack = egress.Policies{
-		Throttle: (*callerThrottle)(e), ThrottleMode: c.Egress.ThrottleMode,
-		Inflight: (*callerInflight)(e), InflightMode: c.Egress.InflightMode,
-	}
-	e.stack.Retry, _ = c.Retry.strategy((*callerBudget)(e), s.stream().float) // was tried once
+	e.keep = int64(max(window+window/10, throttle.AdviceLifetime))        // until the last bucket has left the window
+	strategy, _ := c.Retry.strategy((*callerBudget)(e), s.stream().float) // was tried once
+	e.stack = egress.Policies{ThrottleMode: c.Egress.ThrottleMode, InflightMode: c.Egress.InflightMode, Retry: strategy}
 	e.throttle.Rand = s.stream().float
 	s.edges = append(s.edges, e)
 	return e
@@ -91,7 +88,7 @@ func (e *edge) begin(client int32, what spillway.Call, parent ref, again bool) {
 	if e.group != nil {
 		e.group.offer(c)
 	}
-	e.current = client
+	e.use(client)
 	e.later(c, c.flow.Begin(&e.stack, &what, nil).Wait)
 }
 
@@ -106,8 +103,7 @@ func (e *edge) later(c *call, d time.Duration) {
 
 // attempt makes an attempt, if all gates admit it.
 func (e *edge) attempt(c *call) {
-	e.wake(c.client)
-	e.current = c.client
+	e.use(c.client).flying++
 	step := c.flow.Resume(e.clock)
 	c.call.Attempt, c.at, c.trying = int32(c.flow.Number), notSent, true
 	if step.Action == egress.ActionReject {
@@ -216,7 +212,7 @@ func (e *edge) answered(c *call, a reply, hint time.Duration, ratio shed.Ratio) 
 		e.failed(c, replies[a].outcome, egress.Failure{Err: attemptError(f), Failure: f})
 		return
 	}
-	e.current = c.client
+	e.use(c.client)
 	c.flow.Succeed(e.clock)
 	e.settled(c)
 	e.end(c, good)
@@ -240,7 +236,7 @@ func (e *edge) expired(c *call) {
 
 // failed ends an attempt that has failed. There may be another one.
 func (e *edge) failed(c *call, o outcome, f egress.Failure) {
-	e.current = c.client
+	e.use(c.client)
 	step := c.flow.Fail(e.clock, f)
 	e.settled(c)
 	if step.Action == egress.ActionWait {
@@ -274,7 +270,7 @@ func (e *edge) end(c *call, o outcome) {
 
 // drop ends a call whose caller is dead.
 func (e *edge) drop(c *call) {
-	e.current = c.client
+	e.use(c.client)
 	if c.trying {
 		c.flow.Abort()
 		e.settled(c)
