@@ -107,9 +107,7 @@ func (e *edge) attempt(c *call) {
 	step := c.flow.Resume(e.clock)
 	c.call.Attempt, c.at, c.trying = int32(c.flow.Number), notSent, true
 	if step.Action == egress.ActionReject {
-		e.settled(c)
-		e.givenUp(c, step)
-		e.end(c, rejection(step.Err))
+		e.done(c, step, rejection(step.Err))
 		return
 	}
 	e.witness.attempt(c)
@@ -158,9 +156,7 @@ func (e *edge) disconnect(c *call) {
 	a.open--
 	for a.queue.n > 0 {
 		if next := e.callOf(a.queue.oldest()); next != nil {
-			a.open++
-			next.open = true
-			e.send(next)
+			e.connect(next)
 			return
 		}
 	}
@@ -208,14 +204,12 @@ func (e *edge) answered(c *call, a reply, hint time.Duration, ratio shed.Ratio) 
 	}
 	e.eject(c, f)
 	e.disconnect(c)
-	if a != served {
-		e.failed(c, replies[a].outcome, egress.Failure{Err: attemptError(f), Failure: f})
+	e.use(c.client)
+	if a == served {
+		e.done(c, c.flow.Succeed(e.clock), good)
 		return
 	}
-	e.use(c.client)
-	c.flow.Succeed(e.clock)
-	e.settled(c)
-	e.end(c, good)
+	e.done(c, c.flow.Fail(e.clock, egress.Failure{Err: attemptError(f), Failure: f}), replies[a].outcome)
 }
 
 // expired ends an attempt that has taken too long.
@@ -231,41 +225,32 @@ func (e *edge) expired(c *call) {
 	if d := c.call.Deadline; !d.IsZero() && !e.clock.Before(d) { // and not that of the attempt
 		f.Err, f.ContextErr = context.DeadlineExceeded, context.DeadlineExceeded
 	}
-	e.failed(c, timedOut, f)
+	e.use(c.client)
+	e.done(c, c.flow.Fail(e.clock, f), timedOut)
 }
 
-// failed ends an attempt that has failed. There may be another one.
-func (e *edge) failed(c *call, o outcome, f egress.Failure) {
-	e.use(c.client)
-	step := c.flow.Fail(e.clock, f)
+// done ends an attempt. As the stack says, another one follows or the call ends with an outcome:
+// then the request that it was made for goes on. If the call was given up, that request is marked,
+// as a server of this package's callers does.
+func (e *edge) done(c *call, step egress.Step, o outcome) {
 	e.settled(c)
 	if step.Action == egress.ActionWait {
 		e.later(c, step.Wait)
 		return
 	}
-	e.givenUp(c, step)
-	e.end(c, o)
-}
-
-// givenUp marks the request that a call was made for, as a server of this package's
-// callers does.
-func (e *edge) givenUp(c *call, step egress.Step) {
-	if r := e.requestOf(c.parent); r != nil && step.Final() {
-		r.final.Set()
-	}
-}
-
-// end ends a call.
-func (e *edge) end(c *call, o outcome) {
-	parent := c.parent
+	parent := e.requestOf(c.parent)
 	e.witness.ended(c, o)
 	if e.group != nil {
 		e.group.ended(c, o)
 	}
 	e.freeCall(c)
-	if r := e.requestOf(parent); r != nil {
-		r.task.resume(r, o)
+	if parent == nil {
+		return
 	}
+	if step.Final() {
+		parent.final.Set()
+	}
+	parent.task.resume(parent, o)
 }
 
 // drop ends a call whose caller is dead.

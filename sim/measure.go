@@ -193,10 +193,6 @@ func (v *service) count(f func(*Load)) {
 	}
 }
 
-func (v *service) countArrival(present int) {
-	v.count(func(l *Load) { l.Arrived++; l.Present = max(l.Present, present) })
-}
-
 // countWork counts the time of so many processors, when it passed.
 func (v *service) countWork(from, to, processors int64) {
 	for w := range v.sums {

@@ -103,7 +103,7 @@ func (t *task) reached(r *request) {
 	}
 	r.arrived = true
 	t.present++
-	t.countArrival(t.present)
+	t.count(func(l *Load) { l.Arrived++; l.Present = max(l.Present, t.present) })
 	if t.crashes() {
 		return
 	}
