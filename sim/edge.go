@@ -35,9 +35,6 @@ type edge struct {
 	ejected  map[pair]*ejection.Ejection // where a task has said when to come back
 }
 
-// notSent is in place of a task.
-const notSent = -1
-
 // A call is one that is under way.
 type call struct {
 	ref // of its attempt: the generation grows with each, and when the call ends
@@ -48,9 +45,9 @@ type call struct {
 	intended int64 // when the call was to begin
 	client   int32
 	attempts int32    // that were sent
-	at       int32    // task that the attempt was sent to, notSent if it waits for a connection
+	at       int32    // task that the attempt was sent to
 	parent   ref      // the request that waits for this call
-	request  *request // of the attempt; only for whoever leaves
+	request  *request // of the attempt, nil while it waits for a connection; may have ended
 	open     bool     // has a connection
 	trying   bool     // an attempt is under way, not the wait for one
 	again    bool     // its client makes another one after it
@@ -105,7 +102,7 @@ func (e *edge) later(c *call, d time.Duration) {
 func (e *edge) attempt(c *call) {
 	e.use(c.client).flying++
 	step := c.flow.Resume(e.clock)
-	c.call.Attempt, c.at, c.trying = int32(c.flow.Number), notSent, true
+	c.call.Attempt, c.request, c.trying = int32(c.flow.Number), nil, true
 	if step.Action == egress.ActionReject {
 		e.done(c, step, rejection(step.Err))
 		return
@@ -214,11 +211,11 @@ func (e *edge) answered(c *call, a reply, hint time.Duration, ratio shed.Ratio) 
 
 // expired ends an attempt that has taken too long.
 func (e *edge) expired(c *call) {
-	if c.at != notSent {
+	if r := c.request; r != nil {
 		e.callers[c.client].connected &^= e.bit(c.client, int(c.at))
-	}
-	if r := c.request; e.config.Leave && r != nil && e.callOf(r.caller) == c {
-		e.push(e.config.Latency.draw(e.network), leave, r.ref)
+		if e.config.Leave && e.callOf(r.caller) == c {
+			e.push(e.config.Latency.draw(e.network), leave, r.ref)
+		}
 	}
 	e.disconnect(c)
 	f := egress.Failure{Err: attemptError{Timeout: true}, Failure: fault.Failure{Timeout: true}}
