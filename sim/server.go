@@ -98,7 +98,8 @@ func (t *task) reached(r *request) {
 		t.freeRequest(r)
 		return
 	case t.down > 0:
-		t.respond(r, unreachable)
+		r.reply = unreachable
+		t.respond(r)
 		return
 	}
 	r.arrived = true
@@ -277,12 +278,12 @@ func (t *task) finish(r *request, a reply) {
 func (t *task) end(r *request) {
 	t.countReply(r.reply)
 	t.present--
-	t.respond(r, r.reply)
+	t.respond(r)
 }
 
 // respond sends the reply on its way.
-func (t *task) respond(r *request, a reply) {
-	r.reply, r.arrived = a, false
+func (t *task) respond(r *request) {
+	r.arrived = false
 	if t.config.AcceptRatio {
 		r.ratio = t.core.AcceptRatio(r.call.Criticality)
 	}
