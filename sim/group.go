@@ -17,13 +17,21 @@ type group struct {
 	arrivals *stream // times
 	choice   *stream // clients, classes, thinking
 	traced   int     // arrivals of the trace that were made
-	score    score
+	single   int     // the only class there is, or -1
+
+	sums   []windowScore // by window
+	series []Counts      // by the intended start of calls; attempts when they were sent
+	p50    []*float64    // of answers, by slot
+	p99    []*float64
+	answer histogram // of the slot
 }
 
 func (s *Sim) newGroup(c *Clients) *group {
-	g := &group{Sim: s, config: c, index: uint32(len(s.groups)), arrivals: s.stream(), choice: s.stream()}
+	g := &group{
+		Sim: s, config: c, index: uint32(len(s.groups)), arrivals: s.stream(), choice: s.stream(), single: only(c.Classes),
+		sums: make([]windowScore, len(s.config.Windows)), series: make([]Counts, s.slots),
+	}
 	g.edge = s.newEdge(&c.Call, c.Count, g)
-	g.score = score{windows: make([]windowScore, len(s.config.Windows)), slots: make([]Counts, s.slots), single: only(c.Classes)}
 	return g
 }
 
@@ -104,8 +112,8 @@ func (g *group) call(client int32, again bool) {
 
 // class returns the criticality of the next call.
 func (g *group) class() spillway.Criticality {
-	if g.score.single >= 0 {
-		return spillway.Criticality(g.score.single) + spillway.Sheddable
+	if g.single >= 0 {
+		return spillway.Criticality(g.single) + spillway.Sheddable
 	}
 	total := 0.0
 	for _, share := range g.config.Classes {

@@ -87,16 +87,6 @@ func (c *Counts) of(o outcome) *int {
 	}[o]
 }
 
-// A score is what a group has measured.
-type score struct {
-	windows []windowScore
-	slots   []Counts   // by the intended start of calls; attempts when they were sent
-	p50     []*float64 // of answers, by slot
-	p99     []*float64
-	answer  histogram // of the slot
-	single  int       // the only class there is, or -1
-}
-
 type windowScore struct {
 	Counts
 
@@ -116,11 +106,11 @@ func only(shares [spillway.Criticalities]float64) int {
 
 // count calls f with each Counts that a call is part of, at a time for those of slots.
 func (g *group) count(c *call, at int64, f func(*Counts)) {
-	f(&g.score.slots[g.slotOf(at)])
+	f(&g.series[g.slotOf(at)])
 	class := c.call.Criticality.Index()
 	for w := range g.windowsAt(c.intended) {
-		f(&g.score.windows[w].Counts)
-		f(&g.score.windows[w].classes[class])
+		f(&g.sums[w].Counts)
+		f(&g.sums[w].classes[class])
 	}
 }
 
@@ -146,7 +136,7 @@ const leastPause = int64(time.Millisecond)
 func (g *group) ended(c *call, o outcome) {
 	took := g.now - c.intended
 	if o == good {
-		g.score.answer.add(took)
+		g.answer.add(took)
 		if useful := int64(g.config.Useful); useful > 0 && took > useful {
 			o = late
 		}
@@ -154,7 +144,7 @@ func (g *group) ended(c *call, o outcome) {
 	g.count(c, c.intended, func(n *Counts) { *n.of(o)++; n.Unfinished-- })
 	if o == good {
 		for w := range g.windowsAt(c.intended) {
-			g.score.windows[w].latency.add(took)
+			g.sums[w].latency.add(took)
 		}
 		g.edge.callers[c.client].good++
 	}
@@ -169,8 +159,8 @@ func (g *group) ended(c *call, o outcome) {
 
 // sampled ends a slot.
 func (g *group) sampled() {
-	h := &g.score.answer
-	g.score.p50, g.score.p99 = append(g.score.p50, h.millis(0.5)), append(g.score.p99, h.millis(0.99))
+	h := &g.answer
+	g.p50, g.p99 = append(g.p50, h.millis(0.5)), append(g.p99, h.millis(0.99))
 	*h = histogram{}
 }
 
