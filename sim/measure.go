@@ -3,7 +3,6 @@ package sim
 import (
 	"math"
 	"math/bits"
-	"slices"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -92,16 +91,6 @@ type windowScore struct {
 
 	classes [spillway.Criticalities]Counts
 	latency histogram // of good calls
-}
-
-// only returns the class that all calls have, -1 if there are several.
-func only(shares [spillway.Criticalities]float64) int {
-	isSome := func(share float64) bool { return share > 0 }
-	first := slices.IndexFunc(shares[:], isSome)
-	if slices.ContainsFunc(shares[first+1:], isSome) {
-		return -1
-	}
-	return first
 }
 
 // count calls f with each Counts that a call is part of, at a time for those of slots.

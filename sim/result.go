@@ -170,7 +170,7 @@ func (g *group) summary(i int) CallsSummary {
 		Success: ratio(float64(c.Good), float64(c.Offered)), AttemptsPerCall: ratio(float64(c.Attempts), float64(c.Sent)),
 		P50MS: w.latency.millis(0.5), P90MS: w.latency.millis(0.9), P99MS: w.latency.millis(0.99),
 	}
-	if g.single >= 0 {
+	if len(g.classes) == 1 {
 		return r
 	}
 	for class := len(w.classes) - 1; class >= 0; class-- {
