@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -15,10 +14,10 @@ type checker struct {
 	callers, tasks int // so far
 }
 
-// ok reports the value of a field as wrong unless good.
-func (c *checker) ok(good bool, field string, value any, allowed string) {
+// ok reports the value of a field as wrong unless good. The format and args say what it must be.
+func (c *checker) ok(good bool, field string, value any, format string, args ...any) {
 	if !good && c.err == nil {
-		c.err = invalid.Field("sim", field, value, "%s", allowed)
+		c.err = invalid.Field("sim", field, value, format, args...)
 	}
 }
 
@@ -27,7 +26,7 @@ func (c *checker) time(field string, d time.Duration) {
 }
 
 func (c *checker) count(field string, n, most int) {
-	c.ok(n >= 0 && n <= most, field, n, fmt.Sprintf("0 to %d", most))
+	c.ok(n >= 0 && n <= most, field, n, "0 to %d", most)
 }
 
 func (c *checker) number(field string, v float64) {
@@ -36,7 +35,7 @@ func (c *checker) number(field string, v float64) {
 
 func (c *checker) dist(field string, d Dist) {
 	allowed := d.wrong()
-	c.ok(allowed == "", field, d, allowed)
+	c.ok(allowed == "", field, d, "%s", allowed)
 }
 
 // policy takes an error of the constructor of a policy or a stack, which has its
@@ -58,5 +57,5 @@ func (c *checker) enforces(field string, m spillway.Mode) {
 
 // word checks that a word is one of those allowed.
 func (c *checker) word(field string, word any, allowed ...any) {
-	c.ok(slices.Contains(allowed, word), field, word, fmt.Sprintf("one of %v", allowed))
+	c.ok(slices.Contains(allowed, word), field, word, "one of %v", allowed)
 }

@@ -33,7 +33,7 @@ func (c Config) withDefaults() (Config, error) {
 	var v checker
 	v.ok(c.Duration >= time.Millisecond && c.Duration <= maxTime, "Duration", c.Duration, "1ms to a year")
 	v.ok(c.Step >= time.Millisecond, "Step", c.Step, "1ms or more")
-	v.ok(c.Duration/c.Step < maxSlots, "Step", c.Step, fmt.Sprintf("so long that there are at most %d in Duration", maxSlots))
+	v.ok(c.Duration/c.Step < maxSlots, "Step", c.Step, "so long that there are at most %d in Duration", maxSlots)
 	v.ok(len(c.Clients) > 0 && len(c.Clients) <= maxEach, "Clients", len(c.Clients), "1 to 200")
 	v.ok(len(c.Services) > 0 && len(c.Services) <= maxEach, "Services", len(c.Services), "1 to 200")
 	v.count("Faults", len(c.Faults), maxEach)
@@ -48,14 +48,14 @@ func (c Config) withDefaults() (Config, error) {
 	for i := range c.Faults {
 		v.fault(&c, i)
 	}
-	v.ok(v.callers <= maxClients, "Clients", v.callers, fmt.Sprintf("at most %d together", maxClients))
-	v.ok(v.tasks <= maxTasks, "Services", v.tasks, fmt.Sprintf("at most %d tasks together", maxTasks))
+	v.ok(v.callers <= maxClients, "Clients", v.callers, "at most %d together", maxClients)
+	v.ok(v.tasks <= maxTasks, "Services", v.tasks, "at most %d tasks together", maxTasks)
 	if v.err != nil {
 		return c, v.err
 	}
 	v.circles(&c)
 	series := len(c.Clients) + len(c.Services)
-	v.ok(int(c.Duration/c.Step) < maxCells/series, "Step", c.Step, fmt.Sprintf("so long that %d series have at most %d slots together", series, maxCells))
+	v.ok(int(c.Duration/c.Step) < maxCells/series, "Step", c.Step, "so long that %d series have at most %d slots together", series, maxCells)
 	return c, v.err
 }
 
@@ -72,8 +72,8 @@ func (c *checker) windows(config *Config) {
 		w, at := &config.Windows[i], fmt.Sprintf("Windows[%d]", i)
 		w.To = cmp.Or(w.To, config.Duration)
 		c.ok(w.Name != "", at+".Name", w.Name, "a name")
-		c.ok(w.From >= 0 && w.From < w.To, at+".From", w.From, fmt.Sprintf("0 to before To (%v)", w.To))
-		c.ok(w.To <= config.Duration, at+".To", w.To, fmt.Sprintf("at most Duration (%v)", config.Duration))
+		c.ok(w.From >= 0 && w.From < w.To, at+".From", w.From, "0 to before To (%v)", w.To)
+		c.ok(w.To <= config.Duration, at+".To", w.To, "at most Duration (%v)", config.Duration)
 		same := slices.IndexFunc(config.Windows[:i], func(o Window) bool { return o.Name == w.Name })
 		c.ok(same < 0, at+".Name", w.Name, "different from the others")
 	}
@@ -247,14 +247,14 @@ func (c *checker) fault(config *Config, i int) {
 // foreign rejects fields that a fault of this kind does not have: they would be ignored.
 func (c *checker) foreign(f *Fault, at string) {
 	zero := func(field string, value any, is bool, kind FaultKind) {
-		c.ok(is || f.Kind == kind, at+"."+field, value, fmt.Sprintf("0 where Kind is %s: it is for %s", f.Kind, kind))
+		c.ok(is || f.Kind == kind, at+"."+field, value, "0 where Kind is %s: it is for %s", f.Kind, kind)
 	}
 	zero("Factor", f.Factor, f.Factor == 0, Slow)
 	zero("Cost", f.Cost, f.Cost == 0, Expensive)
 	zero("Calls", f.Calls, f.Calls == 0, Herd)
-	c.ok(f.Clients == "" || f.Kind == Herd, at+".Clients", f.Clients, fmt.Sprintf("empty where Kind is %s: it is for %s", f.Kind, Herd))
-	c.ok(f.Service == "" || f.Kind != Herd, at+".Service", f.Service, fmt.Sprintf("empty where Kind is %s, which has Clients", Herd))
-	c.ok(f.Tasks == 0 || f.Kind != Herd, at+".Tasks", f.Tasks, fmt.Sprintf("0 where Kind is %s, which has Clients", Herd))
+	c.ok(f.Clients == "" || f.Kind == Herd, at+".Clients", f.Clients, "empty where Kind is %s: it is for %s", f.Kind, Herd)
+	c.ok(f.Service == "" || f.Kind != Herd, at+".Service", f.Service, "empty where Kind is %s, which has Clients", Herd)
+	c.ok(f.Tasks == 0 || f.Kind != Herd, at+".Tasks", f.Tasks, "0 where Kind is %s, which has Clients", Herd)
 }
 
 // circles rejects services whose calls form a cycle.
@@ -267,7 +267,7 @@ func (c *checker) circles(config *Config) {
 		for j := range s.Calls {
 			to := s.Calls[j].To
 			c.ok(!slices.Contains(way, to), fmt.Sprintf("Services[%d].Calls[%d].To", i, j), to,
-				"a service that does not call this one: "+strings.Join(append(way, to), " → "))
+				"a service that does not call this one: %s", strings.Join(append(way, to), " → "))
 			if next := config.service(to); c.err == nil && !done[next] {
 				visit(next, way)
 			}
