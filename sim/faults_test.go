@@ -143,6 +143,18 @@ func TestHangingTasksSayNothing(t *testing.T) {
 	}
 }
 
+// A request that fails because a call for it has failed was not rejected.
+func TestFailuresAreNoRejections(t *testing.T) {
+	c := server(10)
+	c.Services[0].Calls = []Edge{{To: "disk", Retry: Retry{Budgeted: retry.BudgetedConfig{Attempts: 1}}}}
+	c.Services = append(c.Services, Service{Name: "disk"})
+	c.Faults = []Fault{{Kind: Outage, Service: "disk"}}
+	c.Clients[0].Call.Egress.ThrottleMode, c.Services[0].Calls[0].Egress.ThrottleMode = spillway.ModeOff, spillway.ModeOff
+	if l := run(t, c).Services[0].Windows[0].Load; l.Rejected > 0 || l.Arrived == 0 || l.Failed != l.Arrived {
+		t.Errorf("%+v, want each to fail, and none rejected", l)
+	}
+}
+
 // A process that dies makes no further attempts, and loses its state about the services that
 // it calls.
 func TestTheDeadDoNotRetry(t *testing.T) {

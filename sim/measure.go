@@ -159,6 +159,7 @@ type Load struct {
 	Served   int   `json:"served"`
 	Rejected int   `json:"rejected"` // overloaded, or over quota
 	NoRetry  int   `json:"no_retry"` // of these, with "don't retry"
+	Failed   int   `json:"failed"`   // a call to another service failed
 	Lost     int   `json:"lost"`     // the task died over them
 	BusyNS   int64 `json:"busy_ns"`  // processor time
 	Present  int   `json:"present"`  // the most requests at one task at once
@@ -197,6 +198,8 @@ func (v *service) countReply(a reply) {
 		case hopeless, overQuota:
 			l.Rejected++
 			l.NoRetry++
+		case failing:
+			l.Failed++
 		default:
 			l.Rejected++
 		}
