@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/retry"
 )
 
@@ -219,7 +221,13 @@ func (c *checker) edge(config *Config, e *Edge, at string) {
 	c.unset(e.Egress.Inflight == nil, at+".Egress.Inflight")
 	c.unset(e.Egress.Observer == nil, at+".Egress.Observer")
 	c.unset(e.Egress.Throttle.Rand == nil, at+".Egress.Throttle.Rand")
-	c.policy(at, e.check())
+	_, err := egress.New(e.Egress)
+	c.policy(at+".Egress", err)
+	_, err = e.Retry.strategy(retry.Unlimited{}, nil)
+	c.policy(at+".Retry", err)
+	_, err = budget.New(e.Retry.bucket())
+	c.ok(err == nil || e.Retry.Budget != nil, at+".Retry.Budgeted.Ratio", e.Retry.Budgeted.Ratio, "at most 1e6")
+	c.policy(at+".Retry.Budget", err)
 }
 
 func (c *checker) fault(config *Config, i int) {
