@@ -6,6 +6,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/internal/ejection"
 	"github.com/seed90641741/spillway/throttle"
 )
 
@@ -21,15 +22,17 @@ type caller struct {
 
 // active is what there is of a caller only while it calls, and for some time after:
 // policies that know more than new ones. A throttle knows nothing once its window
-// has passed, and a limiter a minute after the last call.
+// has passed, a limiter a minute after the last call, and an ejection two minutes after it
+// began.
 type active struct {
 	lateThrottle
 
 	limiter *inflight.Limiter
-	flying  int32      // attempts under way
-	open    int32      // connections in use
-	queue   queue[ref] // for one
-	used    int64      // when an attempt last ended
+	ejected map[int32]*ejection.Ejection // tasks that have said when to come back
+	flying  int32                        // attempts under way
+	open    int32                        // connections in use
+	queue   queue[ref]                   // for one
+	used    int64                        // when an attempt last ended
 }
 
 // use makes the policies of a caller those of the stack. So all callers share one stack, and

@@ -28,11 +28,10 @@ type edge struct {
 	stack    egress.Policies // of the current caller
 	budget   budget.Config
 	throttle throttle.Config
-	keep     int64                       // for how long policies remember
-	swept    int64                       // when the callers were last looked through
-	network  *stream                     // latency, loss
-	choice   *stream                     // of tasks
-	ejected  map[pair]*ejection.Ejection // where a task has said when to come back
+	keep     int64   // for how long policies remember
+	swept    int64   // when the callers were last looked through
+	network  *stream // latency, loss
+	choice   *stream // of tasks
 }
 
 // A call is one that is under way.
@@ -64,10 +63,11 @@ func (c *call) task() *task {
 func (s *Sim) newEdge(c *Edge, callers int, g *group) *edge {
 	e := &edge{
 		Sim: s, config: c, group: g, to: s.services[s.config.service(c.To)], callers: make([]caller, callers),
-		budget: c.Retry.bucket(), throttle: c.Egress.Throttle, network: s.stream(), choice: s.stream(), ejected: make(map[pair]*ejection.Ejection),
+		budget: c.Retry.bucket(), throttle: c.Egress.Throttle, network: s.stream(), choice: s.stream(),
 	}
 	window := cmp.Or(c.Egress.Throttle.Window, throttle.DefaultWindow)
-	e.keep = int64(max(window+window/10, throttle.AdviceLifetime))        // until the last bucket has left the window
+	// Until the last bucket has left the window, and no limit or ejection remembers anything either.
+	e.keep = int64(max(window+window/10, throttle.AdviceLifetime, 2*ejection.Max))
 	strategy, _ := c.Retry.strategy((*callerBudget)(e), s.stream().float) // was tried once
 	e.stack = egress.Policies{ThrottleMode: c.Egress.ThrottleMode, InflightMode: c.Egress.InflightMode, Retry: strategy}
 	e.throttle.Rand = s.stream().float

@@ -2,11 +2,13 @@ package sim
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/retry"
 )
 
@@ -180,6 +182,31 @@ func TestTheDeadDoNotRetry(t *testing.T) {
 	}
 	if a := s.edges[0].callers[0]; a.bucket != nil || a.active != nil && (a.active.throttle != nil || a.active.flying > 0) {
 		t.Errorf("it remembers %+v", a)
+	}
+}
+
+// A new process knows of no task that has asked the old one to stay away.
+func TestTheDeadForgetWhoAskedThemToStayAway(t *testing.T) {
+	c := server(0)
+	c.Services[0].Calls = []Edge{{To: "disk"}}
+	c.Services = append(c.Services, Service{Name: "disk", Tasks: 2})
+	s, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, away := s.edges[0], &call{at: 1}
+	chosen := func() bool {
+		e.use(0)
+		return slices.ContainsFunc(make([]int, 100), func(int) bool { return e.pick(away) == 1 })
+	}
+	e.use(0)
+	e.eject(away, fault.Failure{Overload: true, Scope: fault.ScopeTask, RetryAfter: time.Second, HasRetryAfter: true})
+	if chosen() {
+		t.Error("a task that has asked to stay away was chosen")
+	}
+	s.tasks[0].kill()
+	if !chosen() {
+		t.Error("a new process does not choose it either")
 	}
 }
 
