@@ -6,6 +6,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/internal/ejection"
 	"github.com/seed90641741/spillway/throttle"
 )
 
@@ -21,36 +22,30 @@ type caller struct {
 
 // active is what there is of a caller only while it calls, and for some time after:
 // policies that know more than new ones. A throttle knows nothing once its window
-// has passed, and a limiter when nothing is in flight.
+// has passed, a limiter a minute after the last call, and an ejection two minutes after it
+// began.
 type active struct {
-	limiter  *inflight.Limiter // nil while nothing is in flight
-	throttle *throttle.Routes  // nil while the past is short, and has no rejection
-	past     [short]int64      // when calls were accepted, and of which class
-	known    int               // of past
-	limited  time.Time         // when the in-flight limit was reached
-	flying   int32             // attempts under way
-	open     int32             // connections in use
-	queue    queue[ref]        // for one
-	used     int64             // when an attempt last ended
+	lateThrottle
+
+	limiter *inflight.Limiter
+	ejected map[int32]*ejection.Ejection // tasks that have said when to come back
+	flying  int32                        // attempts under way
+	open    int32                        // connections in use
+	queue   queue[ref]                   // for one
+	used    int64                        // when an attempt last ended
 }
 
-// short is how many accepted calls a caller can have had without a throttle.
-const short = 8
-
-// wake makes what is active of a caller that makes an attempt.
-func (e *edge) wake(of int32) {
+// use makes the policies of a caller those of the stack. So all callers share one stack, and
+// have policies of their own.
+func (e *edge) use(of int32) *active {
+	e.current = of
 	c := &e.callers[of]
 	if c.active == nil {
-		c.active = new(active)
-	}
-	if c.active.flying++; c.active.limiter != nil {
-		return
-	}
-	if len(e.limiters) == 0 {
 		l, _ := inflight.New(inflight.Config{MaxRequests: e.config.Egress.MaxRequests}) // was tried once
-		e.limiters = append(e.limiters, l)
+		c.active = &active{lateThrottle: lateThrottle{config: &e.throttle}, limiter: l}
 	}
-	c.active.limiter = takeLast(&e.limiters)
+	e.stack.Throttle, e.stack.Inflight = &c.active.lateThrottle, c.active.limiter
+	return c.active
 }
 
 // settled notes that an attempt has ended, and drops now and then what knows nothing any more.
@@ -59,10 +54,7 @@ func (e *edge) settled(c *call) {
 	c.trying = false
 	a := e.callers[c.client].active
 	a.used = e.now
-	if a.flying--; a.flying == 0 {
-		e.limiters = append(e.limiters, a.limiter)
-		a.limiter = nil
-	}
+	a.flying--
 	if e.now < e.swept+e.keep {
 		return
 	}
@@ -74,13 +66,8 @@ func (e *edge) settled(c *call) {
 	}
 }
 
-// The policies of an edge are those of its current caller: so all callers share one stack, and
-// have policies of their own.
-type (
-	callerBudget   edge
-	callerThrottle edge
-	callerInflight edge
-)
+// callerBudget is the budget of the current caller of an edge: all share the strategy.
+type callerBudget edge
 
 // bucket returns the bucket of the caller, which is made when it is first needed.
 func (b *callerBudget) bucket() *budget.Bucket {
@@ -104,85 +91,84 @@ func (b *callerBudget) Deposit(key string, tokens float64) {
 	}
 }
 
-// Admit implements [spillway.Gate].
-func (l *callerInflight) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
-	return l.callers[l.current].active.limiter.Admit(now, call)
+// A lateThrottle is an [egress.Throttle] that is made when there is something to know. While
+// all calls were accepted, it is enough to know when: a throttle that receives them later is
+// what it would be.
+type lateThrottle struct {
+	config   *throttle.Config
+	throttle *throttle.Routes // nil while the past is short, and has no rejection
+	past     []int64          // when calls were accepted, and of which class
+	limited  time.Time        // when the in-flight limit was reached
 }
 
-func (t *callerThrottle) active() *active { return t.callers[t.current].active }
+// short is how many accepted calls a caller can have had without a throttle.
+const short = 8
+
+// unseen is in the tickets of calls that were admitted when there was no throttle.
+type unseen struct{}
+
+// Settle implements [spillway.Settler].
+func (unseen) Settle(time.Time, spillway.Ticket, spillway.Outcome) {}
 
 // Admit implements [egress.Throttle]. A throttle that knows of no rejection admits.
-func (t *callerThrottle) Admit(now time.Time, call spillway.Call, of throttle.Route) (spillway.Ticket, error) {
-	a := t.active()
-	if a.throttle == nil {
-		return spillway.Ticket{By: a, Criticality: call.Criticality}, nil
+func (t *lateThrottle) Admit(now time.Time, call spillway.Call, of throttle.Route) (spillway.Ticket, error) {
+	if t.throttle == nil {
+		return spillway.Ticket{By: unseen{}, Criticality: call.Criticality}, nil
 	}
-	return a.throttle.Admit(now, call, of)
+	return t.throttle.Admit(now, call, of)
 }
 
-// Timed implements [egress.Throttle].
-func (t *callerThrottle) Timed(o spillway.Outcome) bool {
-	if a := t.active(); a.throttle != nil {
-		return a.throttle.Timed(o)
-	}
-	return o == spillway.OutcomeTimedOut
-}
+// Timed implements [egress.Throttle]. Reading the simulated time costs nothing.
+func (t *lateThrottle) Timed(spillway.Outcome) bool { return true }
 
 // Limited implements [egress.Throttle].
-func (t *callerThrottle) Limited(now time.Time) {
-	if a := t.active(); a.throttle == nil {
-		a.limited = now
+func (t *lateThrottle) Limited(now time.Time) {
+	if t.throttle == nil {
+		t.limited = now
 	} else {
-		a.throttle.Limited(now)
+		t.throttle.Limited(now)
 	}
 }
 
-// Settle implements [egress.Throttle]. While all calls were accepted, it is enough to know
-// when: a throttle that receives them later is what it would be.
-func (t *callerThrottle) Settle(sent, now time.Time, ticket *spillway.Ticket, of throttle.Route, o spillway.Outcome) {
-	a := t.active()
-	unseen := ticket.By == spillway.Settler(a)
-	if unseen && a.throttle == nil && (!o.Informs() || o.Accepted() && a.known < short) {
-		if o.Informs() {
-			a.past[a.known] = int64(sent.Sub(epoch))<<2 | int64(ticket.Criticality.Index())
-			a.known++
+// Settle implements [egress.Throttle].
+func (t *lateThrottle) Settle(sent, now time.Time, ticket *spillway.Ticket, of throttle.Route, o spillway.Outcome) {
+	if ticket.By == (unseen{}) {
+		switch {
+		case t.throttle == nil && !o.Informs():
+			*ticket = spillway.Ticket{}
+		case t.throttle == nil && o.Accepted() && len(t.past) < short:
+			t.past = append(t.past, int64(sent.Sub(epoch))<<2|int64(ticket.Criticality.Index()))
+			*ticket = spillway.Ticket{}
+		default:
+			*ticket = t.remember().Unseen(sent, ticket.Criticality)
 		}
-		*ticket = spillway.Ticket{}
-		return
 	}
-	if unseen {
-		*ticket = t.remember(a).Unseen(sent, ticket.Criticality)
-	}
-	if a.throttle != nil {
-		a.throttle.Settle(sent, now, ticket, of, o)
+	if t.throttle != nil {
+		t.throttle.Settle(sent, now, ticket, of, o)
 	}
 }
 
 // Advise implements [egress.Throttle].
-func (t *callerThrottle) Advise(now time.Time, class spillway.Criticality, ratio float64) {
-	if a := t.active(); a.throttle != nil || ratio != 1 {
-		t.remember(a).Advise(now, class, ratio)
+func (t *lateThrottle) Advise(now time.Time, class spillway.Criticality, ratio float64) {
+	if t.throttle != nil || ratio != 1 {
+		t.remember().Advise(now, class, ratio)
 	}
 }
 
-// Settle implements [spillway.Settler], by which a ticket shows that it was given out when
-// there was no throttle.
-func (a *active) Settle(time.Time, spillway.Ticket, spillway.Outcome) {}
-
-// remember returns the throttle of a caller. If there is none, it makes one, and tells it of the
-// past.
-func (t *callerThrottle) remember(a *active) *throttle.Routes {
-	if a.throttle != nil {
-		return a.throttle
+// remember returns the throttle. If there is none, it makes one, and tells it of the past.
+func (t *lateThrottle) remember() *throttle.Routes {
+	if t.throttle != nil {
+		return t.throttle
 	}
-	a.throttle, _ = throttle.NewRoutes(t.throttle) // was tried once
-	for _, p := range a.past[:a.known] {
+	t.throttle, _ = throttle.NewRoutes(*t.config) // was tried once
+	for _, p := range t.past {
 		at := epoch.Add(time.Duration(p >> 2))
-		ticket := a.throttle.Unseen(at, spillway.Criticality(p&3)+spillway.Sheddable)
-		a.throttle.Settle(at, at, &ticket, throttle.Route{}, spillway.OutcomeServed)
+		ticket := t.throttle.Unseen(at, spillway.Criticality(p&3)+spillway.Sheddable)
+		t.throttle.Settle(at, at, &ticket, throttle.Route{}, spillway.OutcomeServed)
 	}
-	if !a.limited.IsZero() {
-		a.throttle.Limited(a.limited)
+	t.past = nil
+	if !t.limited.IsZero() {
+		t.throttle.Limited(t.limited)
 	}
-	return a.throttle
+	return t.throttle
 }

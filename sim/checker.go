@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -15,28 +14,28 @@ type checker struct {
 	callers, tasks int // so far
 }
 
-// ok reports the value of a field as wrong unless good.
-func (c *checker) ok(good bool, field string, value any, allowed string) {
+// mustf reports the value of a field as wrong unless good. The format and args say what it must be.
+func (c *checker) mustf(good bool, field string, value any, format string, args ...any) {
 	if !good && c.err == nil {
-		c.err = invalid.Field("sim", field, value, "%s", allowed)
+		c.err = invalid.Field("sim", field, value, format, args...)
 	}
 }
 
 func (c *checker) time(field string, d time.Duration) {
-	c.ok(d >= 0 && d <= maxTime, field, d, "0 to a year")
+	c.mustf(d >= 0 && d <= maxTime, field, d, "0 to a year")
 }
 
 func (c *checker) count(field string, n, most int) {
-	c.ok(n >= 0 && n <= most, field, n, fmt.Sprintf("0 to %d", most))
+	c.mustf(n >= 0 && n <= most, field, n, "0 to %d", most)
 }
 
 func (c *checker) number(field string, v float64) {
-	c.ok(v >= 0 && v <= 1e9, field, v, "0 to 1e9")
+	c.mustf(v >= 0 && v <= 1e9, field, v, "0 to 1e9")
 }
 
 func (c *checker) dist(field string, d Dist) {
 	allowed := d.wrong()
-	c.ok(allowed == "", field, d, allowed)
+	c.mustf(allowed == "", field, d, "%s", allowed)
 }
 
 // policy takes an error of the constructor of a policy or a stack, which has its
@@ -49,14 +48,14 @@ func (c *checker) policy(field string, err error) {
 
 // unset checks that a field is nil for which the simulator has its own value.
 func (c *checker) unset(isNil bool, field string) {
-	c.ok(isNil, field, struct{}{}, "nil: the simulator sets it")
+	c.mustf(isNil, field, struct{}{}, "nil: the simulator sets it")
 }
 
 func (c *checker) enforces(field string, m spillway.Mode) {
-	c.ok(m != spillway.ModeObserve, field, m, "enforce or off: results have what gates do, not what they would do")
+	c.mustf(m != spillway.ModeObserve, field, m, "enforce or off: results have what gates do, not what they would do")
 }
 
 // word checks that a word is one of those allowed.
 func (c *checker) word(field string, word any, allowed ...any) {
-	c.ok(slices.Contains(allowed, word), field, word, fmt.Sprintf("one of %v", allowed))
+	c.mustf(slices.Contains(allowed, word), field, word, "one of %v", allowed)
 }

@@ -20,32 +20,28 @@ func (e *edge) choose(c *call) (task int) {
 	return e.pick(c)
 }
 
-// A pair is a caller and a task.
-type pair struct{ caller, task int32 }
-
 // eject leaves out a task that has rejected a call with a retry delay.
 func (e *edge) eject(c *call, f fault.Failure) {
 	if f.Scope != fault.ScopeTask || !f.HasRetryAfter {
 		return
 	}
-	p := pair{c.client, c.at}
-	if e.ejected[p] == nil {
-		e.ejected[p] = new(ejection.Ejection)
+	a := e.callers[c.client].active
+	if a.ejected == nil {
+		a.ejected = make(map[int32]*ejection.Ejection)
 	}
-	e.ejected[p].Failed(e.clock, f)
-}
-
-// out reports whether a task is left out by a caller.
-func (e *edge) out(p pair) bool {
-	x := e.ejected[p]
-	return x != nil && x.Active(e.clock)
+	if a.ejected[c.at] == nil {
+		a.ejected[c.at] = new(ejection.Ejection)
+	}
+	a.ejected[c.at].Failed(e.clock, f)
 }
 
 // pick chooses no task that is known to be gone, or has asked to be left out, unless all
 // have.
 func (e *edge) pick(c *call) (task int) {
+	out := e.callers[c.client].active.ejected
 	for range 16 {
-		if task = e.draw(c); e.to.tasks[task].gone == 0 && !e.out(pair{c.client, int32(task)}) {
+		task = e.draw(c)
+		if x := out[int32(task)]; e.to.tasks[task].gone == 0 && (x == nil || !x.Active(e.clock)) {
 			return task
 		}
 	}

@@ -48,9 +48,9 @@
 // # Size
 //
 // A caller takes 32 bytes until it calls, and 96 once it has a retry budget. Its other
-// policies exist only while they have state: the in-flight limit while a call is in flight,
-// the throttle from the first rejection, or the ninth call, until one to two of its windows have
-// passed without a call. An event costs a few hundred nanoseconds, more with more callers as
+// policies exist only while they have state: the in-flight limit from a call on, and the
+// throttle from the first rejection, or the ninth call, until one to two windows of the
+// throttle have passed without a call. An event costs a few hundred nanoseconds, more with more callers as
 // they no longer fit into the caches. The cost grows in proportion to the number of calls and
 // their attempts, not with the simulated time.
 package sim

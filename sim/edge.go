@@ -9,7 +9,6 @@ import (
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/fault"
-	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/internal/ejection"
 	"github.com/seed90641741/spillway/shed"
 	"github.com/seed90641741/spillway/throttle"
@@ -25,20 +24,15 @@ type edge struct {
 	to       *service
 	group    *group // nil where the callers are tasks
 	callers  []caller
-	current  int32 // caller for whom the stack decides
-	stack    egress.Policies
+	current  int32           // caller for whom the stack decides
+	stack    egress.Policies // of the current caller
 	budget   budget.Config
 	throttle throttle.Config
-	limiters []*inflight.Limiter         // with nothing in flight
-	keep     int64                       // for how long a throttle remembers
-	swept    int64                       // when the callers were last looked through
-	network  *stream                     // latency, loss
-	choice   *stream                     // of tasks
-	ejected  map[pair]*ejection.Ejection // where a task has said when to come back
+	keep     int64   // for how long policies remember
+	swept    int64   // when the callers were last looked through
+	network  *stream // latency, loss
+	choice   *stream // of tasks
 }
-
-// notSent is in place of a task.
-const notSent = -1
 
 // A call is one that is under way.
 type call struct {
@@ -50,9 +44,9 @@ type call struct {
 	intended int64 // when the call was to begin
 	client   int32
 	attempts int32    // that were sent
-	at       int32    // task that the attempt was sent to, notSent if it waits for a connection
+	at       int32    // task that the attempt was sent to
 	parent   ref      // the request that waits for this call
-	request  *request // of the attempt; only for whoever leaves
+	request  *request // of the attempt, nil while it waits for a connection; may have ended
 	open     bool     // has a connection
 	trying   bool     // an attempt is under way, not the wait for one
 	again    bool     // its client makes another one after it
@@ -69,15 +63,13 @@ func (c *call) task() *task {
 func (s *Sim) newEdge(c *Edge, callers int, g *group) *edge {
 	e := &edge{
 		Sim: s, config: c, group: g, to: s.services[s.config.service(c.To)], callers: make([]caller, callers),
-		budget: c.Retry.bucket(), throttle: c.Egress.Throttle, network: s.stream(), choice: s.stream(), ejected: make(map[pair]*ejection.Ejection),
+		budget: c.Retry.bucket(), throttle: c.Egress.Throttle, network: s.stream(), choice: s.stream(),
 	}
 	window := cmp.Or(c.Egress.Throttle.Window, throttle.DefaultWindow)
-	e.keep = int64(max(window+window/10, throttle.AdviceLifetime)) // until the last bucket has left the window
-	e.stack = egress.Policies{
-		Throttle: (*callerThrottle)(e), ThrottleMode: c.Egress.ThrottleMode,
-		Inflight: (*callerInflight)(e), InflightMode: c.Egress.InflightMode,
-	}
-	e.stack.Retry, _ = c.Retry.strategy((*callerBudget)(e), s.stream().float) // was tried once
+	// Until the last bucket has left the window, and no limit or ejection remembers anything either.
+	e.keep = int64(max(window+window/10, throttle.AdviceLifetime, 2*ejection.Max))
+	strategy, _ := c.Retry.strategy((*callerBudget)(e), s.stream().float) // was tried once
+	e.stack = egress.Policies{ThrottleMode: c.Egress.ThrottleMode, InflightMode: c.Egress.InflightMode, Retry: strategy}
 	e.throttle.Rand = s.stream().float
 	s.edges = append(s.edges, e)
 	return e
@@ -93,7 +85,7 @@ func (e *edge) begin(client int32, what spillway.Call, parent ref, again bool) {
 	if e.group != nil {
 		e.group.offer(c)
 	}
-	e.current = client
+	e.use(client)
 	e.later(c, c.flow.Begin(&e.stack, &what, nil).Wait)
 }
 
@@ -108,14 +100,11 @@ func (e *edge) later(c *call, d time.Duration) {
 
 // attempt makes an attempt, if all gates admit it.
 func (e *edge) attempt(c *call) {
-	e.wake(c.client)
-	e.current = c.client
+	e.use(c.client).flying++
 	step := c.flow.Resume(e.clock)
-	c.call.Attempt, c.at, c.trying = int32(c.flow.Number), notSent, true
+	c.call.Attempt, c.request, c.trying = int32(c.flow.Number), nil, true
 	if step.Action == egress.ActionReject {
-		e.settled(c)
-		e.givenUp(c, step)
-		e.end(c, rejection(step.Err))
+		e.done(c, step, rejection(step.Err))
 		return
 	}
 	e.witness.attempt(c)
@@ -164,9 +153,7 @@ func (e *edge) disconnect(c *call) {
 	a.open--
 	for a.queue.n > 0 {
 		if next := e.callOf(a.queue.oldest()); next != nil {
-			a.open++
-			next.open = true
-			e.send(next)
+			e.connect(next)
 			return
 		}
 	}
@@ -214,69 +201,58 @@ func (e *edge) answered(c *call, a reply, hint time.Duration, ratio shed.Ratio) 
 	}
 	e.eject(c, f)
 	e.disconnect(c)
-	if a != served {
-		e.failed(c, replies[a].outcome, egress.Failure{Err: attemptError(f), Failure: f})
+	e.use(c.client)
+	if a == served {
+		e.done(c, c.flow.Succeed(e.clock), good)
 		return
 	}
-	e.current = c.client
-	c.flow.Succeed(e.clock)
-	e.settled(c)
-	e.end(c, good)
+	e.done(c, c.flow.Fail(e.clock, egress.Failure{Err: attemptError(f), Failure: f}), replies[a].outcome)
 }
 
 // expired ends an attempt that has taken too long.
 func (e *edge) expired(c *call) {
-	if c.at != notSent {
+	if r := c.request; r != nil {
 		e.callers[c.client].connected &^= e.bit(c.client, int(c.at))
-	}
-	if r := c.request; e.config.Leave && r != nil && e.callOf(r.caller) == c {
-		e.push(e.config.Latency.draw(e.network), leave, r.ref)
+		if e.config.Leave && e.callOf(r.caller) == c {
+			e.push(e.config.Latency.draw(e.network), leave, r.ref)
+		}
 	}
 	e.disconnect(c)
 	f := egress.Failure{Err: attemptError{Timeout: true}, Failure: fault.Failure{Timeout: true}}
 	if d := c.call.Deadline; !d.IsZero() && !e.clock.Before(d) { // and not that of the attempt
 		f.Err, f.ContextErr = context.DeadlineExceeded, context.DeadlineExceeded
 	}
-	e.failed(c, timedOut, f)
+	e.use(c.client)
+	e.done(c, c.flow.Fail(e.clock, f), timedOut)
 }
 
-// failed ends an attempt that has failed. There may be another one.
-func (e *edge) failed(c *call, o outcome, f egress.Failure) {
-	e.current = c.client
-	step := c.flow.Fail(e.clock, f)
+// done ends an attempt. As the stack says, another one follows or the call ends with an outcome:
+// then the request that it was made for goes on. If the call was given up, that request is marked,
+// as a server of this package's callers does.
+func (e *edge) done(c *call, step egress.Step, o outcome) {
 	e.settled(c)
 	if step.Action == egress.ActionWait {
 		e.later(c, step.Wait)
 		return
 	}
-	e.givenUp(c, step)
-	e.end(c, o)
-}
-
-// givenUp marks the request that a call was made for, as a server of this package's
-// callers does.
-func (e *edge) givenUp(c *call, step egress.Step) {
-	if r := e.requestOf(c.parent); r != nil && step.Final() {
-		r.final.Set()
-	}
-}
-
-// end ends a call.
-func (e *edge) end(c *call, o outcome) {
-	parent := c.parent
+	parent := e.requestOf(c.parent)
 	e.witness.ended(c, o)
 	if e.group != nil {
 		e.group.ended(c, o)
 	}
 	e.freeCall(c)
-	if r := e.requestOf(parent); r != nil {
-		r.task.resume(r, o)
+	if parent == nil {
+		return
 	}
+	if step.Final() {
+		parent.final.Set()
+	}
+	parent.task.resume(parent, o)
 }
 
 // drop ends a call whose caller is dead.
 func (e *edge) drop(c *call) {
-	e.current = c.client
+	e.use(c.client)
 	if c.trying {
 		c.flow.Abort()
 		e.settled(c)

@@ -121,13 +121,8 @@ func (t *task) kill() {
 		r.queues, r.admission, r.reply = false, ingress.Admission{}, broken
 		t.end(r)
 	}
-	t.ready = runQueue{discipline: t.config.Discipline}
-	t.rejected, t.slots = queue[*request]{}, queue[ref]{}
 	t.account()
-	t.working, t.holding, t.present = 0, 0, 0
-	t.meter = meter{sampled: t.now}
-	t.core, _ = newCore(t.config, t.policy, t) // was tried once
-	t.wakes = false
+	t.renew()
 	for _, e := range t.edges {
 		if e.to != t.service || t.config.Connect == 0 {
 			continue

@@ -2,11 +2,13 @@ package sim
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/retry"
 )
 
@@ -143,6 +145,18 @@ func TestHangingTasksSayNothing(t *testing.T) {
 	}
 }
 
+// A request that fails because a call for it has failed was not rejected.
+func TestFailuresAreNoRejections(t *testing.T) {
+	c := server(10)
+	c.Services[0].Calls = []Edge{{To: "disk", Retry: Retry{Budgeted: retry.BudgetedConfig{Attempts: 1}}}}
+	c.Services = append(c.Services, Service{Name: "disk"})
+	c.Faults = []Fault{{Kind: Outage, Service: "disk"}}
+	c.Clients[0].Call.Egress.ThrottleMode, c.Services[0].Calls[0].Egress.ThrottleMode = spillway.ModeOff, spillway.ModeOff
+	if l := run(t, c).Services[0].Windows[0].Load; l.Rejected > 0 || l.Arrived == 0 || l.Failed != l.Arrived {
+		t.Errorf("%+v, want each to fail, and none rejected", l)
+	}
+}
+
 // A process that dies makes no further attempts, and loses its state about the services that
 // it calls.
 func TestTheDeadDoNotRetry(t *testing.T) {
@@ -168,6 +182,31 @@ func TestTheDeadDoNotRetry(t *testing.T) {
 	}
 	if a := s.edges[0].callers[0]; a.bucket != nil || a.active != nil && (a.active.throttle != nil || a.active.flying > 0) {
 		t.Errorf("it remembers %+v", a)
+	}
+}
+
+// A new process knows of no task that has asked the old one to stay away.
+func TestTheDeadForgetWhoAskedThemToStayAway(t *testing.T) {
+	c := server(0)
+	c.Services[0].Calls = []Edge{{To: "disk"}}
+	c.Services = append(c.Services, Service{Name: "disk", Tasks: 2})
+	s, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, away := s.edges[0], &call{at: 1}
+	chosen := func() bool {
+		e.use(0)
+		return slices.ContainsFunc(make([]int, 100), func(int) bool { return e.pick(away) == 1 })
+	}
+	e.use(0)
+	e.eject(away, fault.Failure{Overload: true, Scope: fault.ScopeTask, RetryAfter: time.Second, HasRetryAfter: true})
+	if chosen() {
+		t.Error("a task that has asked to stay away was chosen")
+	}
+	s.tasks[0].kill()
+	if !chosen() {
+		t.Error("a new process does not choose it either")
 	}
 }
 

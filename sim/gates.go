@@ -135,17 +135,10 @@ func (t *task) abandoned(r *request) {
 // rejectFor answers a request that the server policies have rejected.
 func (t *task) rejectFor(r *request, why ingress.Rejection) {
 	t.witness.rejected(r, why)
-	a := overloaded
-	switch {
-	case why.Outcome == spillway.OutcomeOverQuota:
-		a = overQuota
-	case why.DontRetry:
-		a = hopeless
-	}
-	if t.config.Hints && a != hopeless {
+	r.reply = rejections[why.Scope()]
+	if t.config.Hints && r.reply != hopeless {
 		r.hint = why.RetryAfter
 	}
-	r.reply = a
 	t.end(r)
 }
 

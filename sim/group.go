@@ -14,16 +14,30 @@ type group struct {
 	config   *Clients
 	index    uint32
 	edge     *edge
-	arrivals *stream // times
-	choice   *stream // clients, classes, thinking
-	traced   int     // arrivals of the trace that were made
-	score    score
+	arrivals *stream                // times
+	choice   *stream                // clients, classes, thinking
+	traced   int                    // arrivals of the trace that were made
+	classes  []spillway.Criticality // that have a share
+	shares   float64                // of all of them
+
+	sums   []windowScore // by window
+	series []Counts      // by the intended start of calls; attempts when they were sent
+	p50    []*float64    // of answers, by slot
+	p99    []*float64
+	answer histogram // of the slot
 }
 
 func (s *Sim) newGroup(c *Clients) *group {
-	g := &group{Sim: s, config: c, index: uint32(len(s.groups)), arrivals: s.stream(), choice: s.stream()}
+	g := &group{
+		Sim: s, config: c, index: uint32(len(s.groups)), arrivals: s.stream(), choice: s.stream(),
+		sums: make([]windowScore, len(s.config.Windows)), series: make([]Counts, s.slots),
+	}
+	for i, share := range c.Classes {
+		if g.shares += share; share > 0 {
+			g.classes = append(g.classes, spillway.Criticality(i)+spillway.Sheddable)
+		}
+	}
 	g.edge = s.newEdge(&c.Call, c.Count, g)
-	g.score = score{windows: make([]windowScore, len(s.config.Windows)), slots: make([]Counts, s.slots), single: only(c.Classes)}
 	return g
 }
 
@@ -102,24 +116,19 @@ func (g *group) call(client int32, again bool) {
 	g.edge.begin(client, what, ref{}, again)
 }
 
-// class returns the criticality of the next call.
+// class returns the criticality of the next call. It draws only where there are several.
 func (g *group) class() spillway.Criticality {
-	if g.score.single >= 0 {
-		return spillway.Criticality(g.score.single) + spillway.Sheddable
+	last := len(g.classes) - 1
+	if last == 0 {
+		return g.classes[0]
 	}
-	total := 0.0
-	for _, share := range g.config.Classes {
-		total += share
-	}
-	x, last := float64(g.choice.float()*total), 0
-	for i, share := range g.config.Classes {
-		if share > 0 {
-			last = i
-		}
+	x := float64(g.choice.float() * g.shares)
+	for _, c := range g.classes[:last] {
+		share := g.config.Classes[c.Index()]
 		if x < share {
-			break
+			return c
 		}
 		x -= share
 	}
-	return spillway.Criticality(last) + spillway.Sheddable
+	return g.classes[last]
 }

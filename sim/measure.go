@@ -3,7 +3,6 @@ package sim
 import (
 	"math"
 	"math/bits"
-	"slices"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -87,16 +86,6 @@ func (c *Counts) of(o outcome) *int {
 	}[o]
 }
 
-// A score is what a group has measured.
-type score struct {
-	windows []windowScore
-	slots   []Counts   // by the intended start of calls; attempts when they were sent
-	p50     []*float64 // of answers, by slot
-	p99     []*float64
-	answer  histogram // of the slot
-	single  int       // the only class there is, or -1
-}
-
 type windowScore struct {
 	Counts
 
@@ -104,23 +93,13 @@ type windowScore struct {
 	latency histogram // of good calls
 }
 
-// only returns the class that all calls have, -1 if there are several.
-func only(shares [spillway.Criticalities]float64) int {
-	isSome := func(share float64) bool { return share > 0 }
-	first := slices.IndexFunc(shares[:], isSome)
-	if slices.ContainsFunc(shares[first+1:], isSome) {
-		return -1
-	}
-	return first
-}
-
 // count calls f with each Counts that a call is part of, at a time for those of slots.
 func (g *group) count(c *call, at int64, f func(*Counts)) {
-	f(&g.score.slots[g.slotOf(at)])
+	f(&g.series[g.slotOf(at)])
 	class := c.call.Criticality.Index()
 	for w := range g.windowsAt(c.intended) {
-		f(&g.score.windows[w].Counts)
-		f(&g.score.windows[w].classes[class])
+		f(&g.sums[w].Counts)
+		f(&g.sums[w].classes[class])
 	}
 }
 
@@ -146,7 +125,7 @@ const leastPause = int64(time.Millisecond)
 func (g *group) ended(c *call, o outcome) {
 	took := g.now - c.intended
 	if o == good {
-		g.score.answer.add(took)
+		g.answer.add(took)
 		if useful := int64(g.config.Useful); useful > 0 && took > useful {
 			o = late
 		}
@@ -154,7 +133,7 @@ func (g *group) ended(c *call, o outcome) {
 	g.count(c, c.intended, func(n *Counts) { *n.of(o)++; n.Unfinished-- })
 	if o == good {
 		for w := range g.windowsAt(c.intended) {
-			g.score.windows[w].latency.add(took)
+			g.sums[w].latency.add(took)
 		}
 		g.edge.callers[c.client].good++
 	}
@@ -169,8 +148,8 @@ func (g *group) ended(c *call, o outcome) {
 
 // sampled ends a slot.
 func (g *group) sampled() {
-	h := &g.score.answer
-	g.score.p50, g.score.p99 = append(g.score.p50, h.millis(0.5)), append(g.score.p99, h.millis(0.99))
+	h := &g.answer
+	g.p50, g.p99 = append(g.p50, h.millis(0.5)), append(g.p99, h.millis(0.99))
 	*h = histogram{}
 }
 
@@ -180,6 +159,7 @@ type Load struct {
 	Served   int   `json:"served"`
 	Rejected int   `json:"rejected"` // overloaded, or over quota
 	NoRetry  int   `json:"no_retry"` // of these, with "don't retry"
+	Failed   int   `json:"failed"`   // a call to another service failed
 	Lost     int   `json:"lost"`     // the task died over them
 	BusyNS   int64 `json:"busy_ns"`  // processor time
 	Present  int   `json:"present"`  // the most requests at one task at once
@@ -191,10 +171,6 @@ func (v *service) count(f func(*Load)) {
 	for w := range v.windowsAt(v.now) {
 		f(&v.sums[w])
 	}
-}
-
-func (v *service) countArrival(present int) {
-	v.count(func(l *Load) { l.Arrived++; l.Present = max(l.Present, present) })
 }
 
 // countWork counts the time of so many processors, when it passed.
@@ -222,6 +198,8 @@ func (v *service) countReply(a reply) {
 		case hopeless, overQuota:
 			l.Rejected++
 			l.NoRetry++
+		case failing:
+			l.Failed++
 		default:
 			l.Rejected++
 		}

@@ -25,11 +25,7 @@ func (s *Sim) requestOf(r ref) *request {
 
 // takeCall returns a call that is not in use.
 func (s *Sim) takeCall() *call {
-	if len(s.freeCalls) == 0 {
-		c := &call{ref: ref{uint32(len(s.calls)), 1}}
-		s.calls, s.freeCalls = append(s.calls, c), append(s.freeCalls, c)
-	}
-	return takeLast(&s.freeCalls)
+	return take(&s.calls, &s.freeCalls, func(r ref) *call { return &call{ref: r} })
 }
 
 // freeCall ends a call: what was still to happen to it does not.
@@ -41,11 +37,7 @@ func (s *Sim) freeCall(c *call) {
 
 // takeRequest returns a request that is not in use.
 func (s *Sim) takeRequest() *request {
-	if len(s.freeRequests) == 0 {
-		r := &request{ref: ref{uint32(len(s.requests)), 1}}
-		s.requests, s.freeRequests = append(s.requests, r), append(s.freeRequests, r)
-	}
-	return takeLast(&s.freeRequests)
+	return take(&s.requests, &s.freeRequests, func(r ref) *request { return &request{ref: r} })
 }
 
 // freeRequest ends a request: what was still to happen to it does not, and its caller, who may
@@ -55,10 +47,15 @@ func (s *Sim) freeRequest(r *request) {
 	s.freeRequests = append(s.freeRequests, r)
 }
 
-// takeLast takes out the last one.
-func takeLast[T any](all *[]*T) *T {
-	n := len(*all) - 1
-	v := (*all)[n]
-	*all = (*all)[:n]
+// take takes out the last one that is free. If there is none, it makes one.
+func take[T any](all, free *[]*T, fresh func(ref) *T) *T {
+	n := len(*free) - 1
+	if n < 0 {
+		v := fresh(ref{uint32(len(*all)), 1})
+		*all = append(*all, v)
+		return v
+	}
+	v := (*free)[n]
+	*free = (*free)[:n]
 	return v
 }

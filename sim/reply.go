@@ -66,6 +66,11 @@ var replies = [...]struct {
 	failing:     {failed, fault.Failure{Party: fault.Server}},
 }
 
+// rejections are the replies of the server policies, by how far a rejection reaches.
+var rejections = [...]reply{
+	fault.ScopeUnknown: overloaded, fault.ScopeTask: overloaded, fault.ScopeService: hopeless, fault.ScopeCustomer: overQuota,
+}
+
 // rejection is the result of a call that a policy of its caller has rejected.
 func rejection(err error) outcome {
 	if e, ok := errors.AsType[*spillway.RejectedError](err); ok && e.Reason == spillway.ReasonThrottle {

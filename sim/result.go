@@ -143,12 +143,11 @@ func (s *Sim) result() *Result {
 
 func (g *group) result() ClientsResult {
 	r := ClientsResult{Name: g.config.Name, Count: g.config.Count, Fairness: g.fairness()}
-	for i := range g.score.windows {
+	for i := range g.sums {
 		r.Windows = append(r.Windows, g.summary(i))
 	}
 	s := &r.Series
-	for i := range g.score.slots {
-		c := &g.score.slots[i]
+	for _, c := range g.series {
 		s.Offered = append(s.Offered, c.Offered)
 		s.Good = append(s.Good, c.Good)
 		s.Late = append(s.Late, c.Late)
@@ -159,19 +158,19 @@ func (g *group) result() ClientsResult {
 		s.Failed = append(s.Failed, c.Failed)
 		s.Attempts = append(s.Attempts, c.Attempts)
 	}
-	s.P50MS, s.P99MS = g.score.p50[:len(s.Good)], g.score.p99[:len(s.Good)]
+	s.P50MS, s.P99MS = g.p50[:len(s.Good)], g.p99[:len(s.Good)]
 	return r
 }
 
 func (g *group) summary(i int) CallsSummary {
-	w, span := &g.score.windows[i], g.Sim.config.Windows[i]
+	w, span := &g.sums[i], g.Sim.config.Windows[i]
 	c := w.Counts
 	r := CallsSummary{
 		Counts: c, GoodputRPS: ratio(float64(c.Good), (span.To - span.From).Seconds()),
 		Success: ratio(float64(c.Good), float64(c.Offered)), AttemptsPerCall: ratio(float64(c.Attempts), float64(c.Sent)),
 		P50MS: w.latency.millis(0.5), P90MS: w.latency.millis(0.9), P99MS: w.latency.millis(0.99),
 	}
-	if g.score.single >= 0 {
+	if len(g.classes) == 1 {
 		return r
 	}
 	for class := len(w.classes) - 1; class >= 0; class-- {

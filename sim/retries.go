@@ -4,7 +4,6 @@ import (
 	"cmp"
 
 	"github.com/seed90641741/spillway/budget"
-	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/internal/tokens"
 	"github.com/seed90641741/spillway/retry"
@@ -49,19 +48,4 @@ func (r *Retry) bucket() budget.Config {
 	}
 	ratio := max(cmp.Or(r.Budgeted.Ratio, tokens.DefaultRatio), 1e-3) // without any, a bucket that stays empty
 	return budget.Config{Capacity: tokens.EarningCalls * ratio, Empty: true, Credit: tokens.CreditCalls * ratio}
-}
-
-// check returns the field that is wrong, in front of the one that err names.
-func (e *Edge) check() error {
-	if _, err := egress.New(e.Egress); err != nil {
-		return invalid.In("sim", "Egress", err)
-	}
-	if _, err := e.Retry.strategy(retry.Unlimited{}, nil); err != nil {
-		return invalid.In("sim", "Retry", err)
-	}
-	_, err := budget.New(e.Retry.bucket())
-	if err != nil && e.Retry.Budget == nil {
-		return invalid.Field("sim", "Retry.Budgeted.Ratio", e.Retry.Budgeted.Ratio, "at most 1e6")
-	}
-	return invalid.In("sim", "Retry.Budget", err)
 }

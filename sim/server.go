@@ -31,24 +31,27 @@ type task struct {
 	index  int // among the tasks of the service
 	number int // among all tasks
 	name   string
-	core   *ingress.Core // the server policies; nil: none
-	policy *stream       // their randomness
-	wakes  bool          // requests may leave their queues
-
-	ready    runQueue        // requests that wait for a processor
-	rejected queue[*request] // those that a processor has to reject, which goes first
-	slots    queue[ref]      // those that wait for a slot
-	holding  int             // slots in use
-	working  int             // processors in use
-	present  int             // requests that have arrived and not ended
+	policy *stream // randomness of the server policies
+	process
 
 	down, frozen, rejects, drops, gone int // faults that say so
 	slow                               float64
 	held                               queue[event] // what is to happen when it goes on
 	stood                              int64        // for how long it has stood still, ever
 	since                              int64        // up to when processor time was counted
+}
 
-	meter meter
+// A process is what a task loses when it dies.
+type process struct {
+	core     *ingress.Core   // the server policies; nil: none
+	wakes    bool            // requests may leave their queues
+	ready    runQueue        // requests that wait for a processor
+	rejected queue[*request] // those that a processor has to reject, which goes first
+	slots    queue[ref]      // those that wait for a slot
+	holding  int             // slots in use
+	working  int             // processors in use
+	present  int             // requests that have arrived and not ended
+	meter    meter
 }
 
 // A request is what one attempt of a call is to the task.
@@ -84,11 +87,16 @@ func (s *Sim) newService(c *Service) *service {
 	for i := range c.Tasks {
 		t := &task{service: v, index: i, number: len(s.tasks), name: c.Name + "-" + strconv.Itoa(i), slow: 1, policy: policy}
 		s.tasks = append(s.tasks, t)
-		t.ready.discipline = c.Discipline
-		t.core, _ = newCore(c, policy, t) // was tried once
+		t.renew()
 		v.tasks = append(v.tasks, t)
 	}
 	return v
+}
+
+// renew makes a new process.
+func (t *task) renew() {
+	core, _ := newCore(t.config, t.policy, t) // was tried once
+	t.process = process{core: core, ready: runQueue{discipline: t.config.Discipline}, meter: meter{sampled: t.now}}
 }
 
 // reached is when a request arrives.
@@ -98,12 +106,13 @@ func (t *task) reached(r *request) {
 		t.freeRequest(r)
 		return
 	case t.down > 0:
-		t.respond(r, unreachable)
+		r.reply = unreachable
+		t.respond(r)
 		return
 	}
 	r.arrived = true
 	t.present++
-	t.countArrival(t.present)
+	t.count(func(l *Load) { l.Arrived++; l.Present = max(l.Present, t.present) })
 	if t.crashes() {
 		return
 	}
@@ -277,12 +286,12 @@ func (t *task) finish(r *request, a reply) {
 func (t *task) end(r *request) {
 	t.countReply(r.reply)
 	t.present--
-	t.respond(r, r.reply)
+	t.respond(r)
 }
 
 // respond sends the reply on its way.
-func (t *task) respond(r *request, a reply) {
-	r.reply, r.arrived = a, false
+func (t *task) respond(r *request) {
+	r.arrived = false
 	if t.config.AcceptRatio {
 		r.ratio = t.core.AcceptRatio(r.call.Criticality)
 	}

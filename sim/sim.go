@@ -101,7 +101,13 @@ func (s *Sim) slotOf(ns int64) int { return min(int(ns/int64(s.config.Step)), s.
 // Run lets all the time pass, and returns what was measured. If ctx ends first, it
 // returns its error.
 func (s *Sim) Run(ctx context.Context) (*Result, error) {
-	s.start()
+	for i := range s.config.Faults {
+		s.push(int64(s.config.Faults[i].At), fail, ref{id: uint32(i)})
+	}
+	s.push(int64(s.config.Step), sample, ref{})
+	for _, g := range s.groups {
+		g.start()
+	}
 	end := int64(s.config.Duration)
 	for e := s.agenda.pop(); e.at <= end; e = s.agenda.pop() { // there is always a sample to come
 		s.pass(e.at)
@@ -112,16 +118,6 @@ func (s *Sim) Run(ctx context.Context) (*Result, error) {
 	}
 	s.pass(end)
 	return s.result(), nil
-}
-
-func (s *Sim) start() {
-	for i := range s.config.Faults {
-		s.push(int64(s.config.Faults[i].At), fail, ref{id: uint32(i)})
-	}
-	s.push(int64(s.config.Step), sample, ref{})
-	for _, g := range s.groups {
-		g.start()
-	}
 }
 
 // happen does what an event is about, if that is still to happen.

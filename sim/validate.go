@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/retry"
 )
 
@@ -31,11 +33,11 @@ func (c Config) withDefaults() (Config, error) {
 	c.Windows, c.Clients = slices.Clone(c.Windows), slices.Clone(c.Clients)
 	c.Services, c.Faults = slices.Clone(c.Services), slices.Clone(c.Faults)
 	var v checker
-	v.ok(c.Duration >= time.Millisecond && c.Duration <= maxTime, "Duration", c.Duration, "1ms to a year")
-	v.ok(c.Step >= time.Millisecond, "Step", c.Step, "1ms or more")
-	v.ok(c.Duration/c.Step < maxSlots, "Step", c.Step, fmt.Sprintf("so long that there are at most %d in Duration", maxSlots))
-	v.ok(len(c.Clients) > 0 && len(c.Clients) <= maxEach, "Clients", len(c.Clients), "1 to 200")
-	v.ok(len(c.Services) > 0 && len(c.Services) <= maxEach, "Services", len(c.Services), "1 to 200")
+	v.mustf(c.Duration >= time.Millisecond && c.Duration <= maxTime, "Duration", c.Duration, "1ms to a year")
+	v.mustf(c.Step >= time.Millisecond, "Step", c.Step, "1ms or more")
+	v.mustf(c.Duration/c.Step < maxSlots, "Step", c.Step, "so long that there are at most %d in Duration", maxSlots)
+	v.mustf(len(c.Clients) > 0 && len(c.Clients) <= maxEach, "Clients", len(c.Clients), "1 to 200")
+	v.mustf(len(c.Services) > 0 && len(c.Services) <= maxEach, "Services", len(c.Services), "1 to 200")
 	v.count("Faults", len(c.Faults), maxEach)
 	v.windows(&c)
 	v.names(&c)
@@ -48,14 +50,14 @@ func (c Config) withDefaults() (Config, error) {
 	for i := range c.Faults {
 		v.fault(&c, i)
 	}
-	v.ok(v.callers <= maxClients, "Clients", v.callers, fmt.Sprintf("at most %d together", maxClients))
-	v.ok(v.tasks <= maxTasks, "Services", v.tasks, fmt.Sprintf("at most %d tasks together", maxTasks))
+	v.mustf(v.callers <= maxClients, "Clients", v.callers, "at most %d together", maxClients)
+	v.mustf(v.tasks <= maxTasks, "Services", v.tasks, "at most %d tasks together", maxTasks)
 	if v.err != nil {
 		return c, v.err
 	}
 	v.circles(&c)
 	series := len(c.Clients) + len(c.Services)
-	v.ok(int(c.Duration/c.Step) < maxCells/series, "Step", c.Step, fmt.Sprintf("so long that %d series have at most %d slots together", series, maxCells))
+	v.mustf(int(c.Duration/c.Step) < maxCells/series, "Step", c.Step, "so long that %d series have at most %d slots together", series, maxCells)
 	return c, v.err
 }
 
@@ -71,11 +73,11 @@ func (c *checker) windows(config *Config) {
 	for i := range config.Windows {
 		w, at := &config.Windows[i], fmt.Sprintf("Windows[%d]", i)
 		w.To = cmp.Or(w.To, config.Duration)
-		c.ok(w.Name != "", at+".Name", w.Name, "a name")
-		c.ok(w.From >= 0 && w.From < w.To, at+".From", w.From, fmt.Sprintf("0 to before To (%v)", w.To))
-		c.ok(w.To <= config.Duration, at+".To", w.To, fmt.Sprintf("at most Duration (%v)", config.Duration))
+		c.mustf(w.Name != "", at+".Name", w.Name, "a name")
+		c.mustf(w.From >= 0 && w.From < w.To, at+".From", w.From, "0 to before To (%v)", w.To)
+		c.mustf(w.To <= config.Duration, at+".To", w.To, "at most Duration (%v)", config.Duration)
 		same := slices.IndexFunc(config.Windows[:i], func(o Window) bool { return o.Name == w.Name })
-		c.ok(same < 0, at+".Name", w.Name, "different from the others")
+		c.mustf(same < 0, at+".Name", w.Name, "different from the others")
 	}
 }
 
@@ -83,8 +85,8 @@ func (c *checker) windows(config *Config) {
 func (c *checker) names(config *Config) {
 	seen := map[string]bool{}
 	check := func(field, name string) {
-		c.ok(name != "" && !strings.ContainsAny(name, ". \t\n@"), field, name, "a name without dots and blanks")
-		c.ok(!seen[name], field, name, "different from the others")
+		c.mustf(name != "" && !strings.ContainsAny(name, ". \t\n@"), field, name, "a name without dots and blanks")
+		c.mustf(!seen[name], field, name, "different from the others")
 		seen[name] = true
 	}
 	for i := range config.Services {
@@ -136,20 +138,20 @@ func (c *checker) service(config *Config, i int) {
 
 func (c *checker) ingress(s *Service, at string) {
 	if s.Ingress == nil {
-		c.ok(!s.LearnCosts, at+".LearnCosts", s.LearnCosts, "false where there is no Ingress")
-		c.ok(s.Customers == nil, at+".Customers", s.Customers, "nil where there is no Ingress")
-		c.ok(!s.AcceptRatio, at+".AcceptRatio", s.AcceptRatio, "false where there is no Ingress")
+		c.mustf(!s.LearnCosts, at+".LearnCosts", s.LearnCosts, "false where there is no Ingress")
+		c.mustf(s.Customers == nil, at+".Customers", s.Customers, "nil where there is no Ingress")
+		c.mustf(!s.AcceptRatio, at+".AcceptRatio", s.AcceptRatio, "false where there is no Ingress")
 		return
 	}
-	c.ok(s.Queue == 0, at+".Queue", s.Queue, "0 where there is an Ingress")
+	c.mustf(s.Queue == 0, at+".Queue", s.Queue, "0 where there is an Ingress")
 	targets := s.Ingress.Load.Targets
-	c.ok(targets.CPU >= 0 && targets.CPU <= 1, at+".Ingress.Load.Targets.CPU", targets.CPU, "0 to 1")
-	c.ok(targets.Memory <= 1, at+".Ingress.Load.Targets.Memory", targets.Memory, "at most 1")
+	c.mustf(targets.CPU >= 0 && targets.CPU <= 1, at+".Ingress.Load.Targets.CPU", targets.CPU, "0 to 1")
+	c.mustf(targets.Memory <= 1, at+".Ingress.Load.Targets.Memory", targets.Memory, "at most 1")
 	c.enforces(at+".Ingress.RateLimitMode", s.Ingress.RateLimitMode)
 	c.enforces(at+".Ingress.QuotaMode", s.Ingress.QuotaMode)
 	c.enforces(at+".Ingress.InFlightMode", s.Ingress.InFlightMode)
 	c.enforces(at+".Ingress.ShedMode", s.Ingress.ShedMode)
-	c.ok(!s.LearnCosts || s.Customers != nil, at+".LearnCosts", s.LearnCosts, "false where there are no Customers")
+	c.mustf(!s.LearnCosts || s.Customers != nil, at+".LearnCosts", s.LearnCosts, "false where there are no Customers")
 	at += ".Ingress"
 	c.unset(s.Ingress.Quota.Allocator == nil, at+".Quota.Allocator")
 	c.unset(s.Ingress.Costs == nil, at+".Costs")
@@ -174,13 +176,13 @@ func (c *checker) clients(config *Config, i int) {
 	c.dist(at+".Think", g.Think)
 	for j, r := range g.Rates {
 		c.rate(fmt.Sprintf("%s.Rates[%d].Rate", at, j), r.Rate)
-		c.ok(r.At >= 0 && (j == 0 || r.At > g.Rates[j-1].At), fmt.Sprintf("%s.Rates[%d].At", at, j), r.At, "after the one before")
+		c.mustf(r.At >= 0 && (j == 0 || r.At > g.Rates[j-1].At), fmt.Sprintf("%s.Rates[%d].At", at, j), r.At, "after the one before")
 	}
 	for j, t := range g.Trace {
-		c.ok(t >= 0 && (j == 0 || t >= g.Trace[j-1]), fmt.Sprintf("%s.Trace[%d]", at, j), t, "not before the one before")
+		c.mustf(t >= 0 && (j == 0 || t >= g.Trace[j-1]), fmt.Sprintf("%s.Trace[%d]", at, j), t, "not before the one before")
 	}
-	c.ok(!g.Loop || g.Rate == 0 && g.Rates == nil && g.Trace == nil, at+".Loop", g.Loop, "false where there is a Rate or a Trace")
-	c.ok(g.Trace == nil || g.Rate == 0 && g.Rates == nil, at+".Trace", g.Trace, "nil where there is a Rate")
+	c.mustf(!g.Loop || g.Rate == 0 && g.Rates == nil && g.Trace == nil, at+".Loop", g.Loop, "false where there is a Rate or a Trace")
+	c.mustf(g.Trace == nil || g.Rate == 0 && g.Rates == nil, at+".Trace", g.Trace, "nil where there is a Rate")
 	total := 0.0
 	for j, share := range g.Classes {
 		c.number(fmt.Sprintf("%s.Classes[%d]", at, j), share)
@@ -193,7 +195,7 @@ func (c *checker) clients(config *Config, i int) {
 }
 
 // rate checks a rate of calls. Times are whole nanoseconds, to which those of faster calls cannot be rounded.
-func (c *checker) rate(field string, v float64) { c.ok(v >= 0 && v <= 1e7, field, v, "0 to 1e7") }
+func (c *checker) rate(field string, v float64) { c.mustf(v >= 0 && v <= 1e7, field, v, "0 to 1e7") }
 
 func (c *checker) edge(config *Config, e *Edge, at string) {
 	e.Balance = cmp.Or(e.Balance, Random)
@@ -201,25 +203,31 @@ func (c *checker) edge(config *Config, e *Edge, at string) {
 	e.Retry.Strategy = cmp.Or(e.Retry.Strategy, Budgeted)
 	to := config.service(e.To)
 	if to < 0 {
-		c.ok(false, at+".To", e.To, "the name of a service")
+		c.mustf(false, at+".To", e.To, "the name of a service")
 		return
 	}
 	tasks := max(config.Services[to].Tasks, 1)
 	c.time(at+".Timeout", e.Timeout)
 	c.count(at+".Connections", e.Connections, 1e9)
 	c.dist(at+".Latency", e.Latency)
-	c.ok(e.Loss >= 0 && e.Loss <= 1, at+".Loss", e.Loss, "0 to 1")
+	c.mustf(e.Loss >= 0 && e.Loss <= 1, at+".Loss", e.Loss, "0 to 1")
 	c.word(at+".Balance", e.Balance, Random, RoundRobin, LeastBusy)
 	c.count(at+".Subset", e.Subset, tasks)
 	e.Subset = cmp.Or(e.Subset, tasks)
-	c.ok(e.Subset <= 64 || config.Services[to].Connect == 0, at+".Subset", e.Subset, "at most 64 where there is a Connect")
-	c.ok(len(e.Egress.MaxRequestsByKey) == 0, at+".Egress.MaxRequestsByKey", e.Egress.MaxRequestsByKey, "nil: all calls of an edge have one key")
-	c.ok(e.Egress.Hedge == (retry.HedgeConfig{}), at+".Egress.Hedge", e.Egress.Hedge, "zero: the simulator does not hedge")
+	c.mustf(e.Subset <= 64 || config.Services[to].Connect == 0, at+".Subset", e.Subset, "at most 64 where there is a Connect")
+	c.mustf(len(e.Egress.MaxRequestsByKey) == 0, at+".Egress.MaxRequestsByKey", e.Egress.MaxRequestsByKey, "nil: all calls of an edge have one key")
+	c.mustf(e.Egress.Hedge == (retry.HedgeConfig{}), at+".Egress.Hedge", e.Egress.Hedge, "zero: the simulator does not hedge")
 	c.unset(e.Egress.Retry == nil, at+".Egress.Retry")
 	c.unset(e.Egress.Inflight == nil, at+".Egress.Inflight")
 	c.unset(e.Egress.Observer == nil, at+".Egress.Observer")
 	c.unset(e.Egress.Throttle.Rand == nil, at+".Egress.Throttle.Rand")
-	c.policy(at, e.check())
+	_, err := egress.New(e.Egress)
+	c.policy(at+".Egress", err)
+	_, err = e.Retry.strategy(retry.Unlimited{}, nil)
+	c.policy(at+".Retry", err)
+	_, err = budget.New(e.Retry.bucket())
+	c.mustf(err == nil || e.Retry.Budget != nil, at+".Retry.Budgeted.Ratio", e.Retry.Budgeted.Ratio, "at most 1e6")
+	c.policy(at+".Retry.Budget", err)
 }
 
 func (c *checker) fault(config *Config, i int) {
@@ -230,31 +238,31 @@ func (c *checker) fault(config *Config, i int) {
 	c.foreign(f, at)
 	if f.Kind == Herd {
 		known := slices.ContainsFunc(config.Clients, func(g Clients) bool { return g.Name == f.Clients })
-		c.ok(known, at+".Clients", f.Clients, "the name of clients")
+		c.mustf(known, at+".Clients", f.Clients, "the name of clients")
 		c.count(at+".Calls", f.Calls, maxClients)
 		return
 	}
 	to := config.service(f.Service)
-	c.ok(to >= 0, at+".Service", f.Service, "the name of a service")
+	c.mustf(to >= 0, at+".Service", f.Service, "the name of a service")
 	if to >= 0 {
 		c.count(at+".Tasks", f.Tasks, config.Services[to].Tasks)
 		f.Tasks = cmp.Or(f.Tasks, config.Services[to].Tasks)
 	}
-	c.ok(f.Kind != Slow || f.Factor > 0 && f.Factor <= 1e6, at+".Factor", f.Factor, "above 0 and at most 1e6")
-	c.ok(f.Kind != Expensive || f.Cost > 0 && f.Cost <= maxTime, at+".Cost", f.Cost, "above 0 and at most a year")
+	c.mustf(f.Kind != Slow || f.Factor > 0 && f.Factor <= 1e6, at+".Factor", f.Factor, "above 0 and at most 1e6")
+	c.mustf(f.Kind != Expensive || f.Cost > 0 && f.Cost <= maxTime, at+".Cost", f.Cost, "above 0 and at most a year")
 }
 
 // foreign rejects fields that a fault of this kind does not have: they would be ignored.
 func (c *checker) foreign(f *Fault, at string) {
 	zero := func(field string, value any, is bool, kind FaultKind) {
-		c.ok(is || f.Kind == kind, at+"."+field, value, fmt.Sprintf("0 where Kind is %s: it is for %s", f.Kind, kind))
+		c.mustf(is || f.Kind == kind, at+"."+field, value, "0 where Kind is %s: it is for %s", f.Kind, kind)
 	}
 	zero("Factor", f.Factor, f.Factor == 0, Slow)
 	zero("Cost", f.Cost, f.Cost == 0, Expensive)
 	zero("Calls", f.Calls, f.Calls == 0, Herd)
-	c.ok(f.Clients == "" || f.Kind == Herd, at+".Clients", f.Clients, fmt.Sprintf("empty where Kind is %s: it is for %s", f.Kind, Herd))
-	c.ok(f.Service == "" || f.Kind != Herd, at+".Service", f.Service, fmt.Sprintf("empty where Kind is %s, which has Clients", Herd))
-	c.ok(f.Tasks == 0 || f.Kind != Herd, at+".Tasks", f.Tasks, fmt.Sprintf("0 where Kind is %s, which has Clients", Herd))
+	c.mustf(f.Clients == "" || f.Kind == Herd, at+".Clients", f.Clients, "empty where Kind is %s: it is for %s", f.Kind, Herd)
+	c.mustf(f.Service == "" || f.Kind != Herd, at+".Service", f.Service, "empty where Kind is %s, which has Clients", Herd)
+	c.mustf(f.Tasks == 0 || f.Kind != Herd, at+".Tasks", f.Tasks, "0 where Kind is %s, which has Clients", Herd)
 }
 
 // circles rejects services whose calls form a cycle.
@@ -266,8 +274,8 @@ func (c *checker) circles(config *Config) {
 		way = append(way, s.Name)
 		for j := range s.Calls {
 			to := s.Calls[j].To
-			c.ok(!slices.Contains(way, to), fmt.Sprintf("Services[%d].Calls[%d].To", i, j), to,
-				"a service that does not call this one: "+strings.Join(append(way, to), " → "))
+			c.mustf(!slices.Contains(way, to), fmt.Sprintf("Services[%d].Calls[%d].To", i, j), to,
+				"a service that does not call this one: %s", strings.Join(append(way, to), " → "))
 			if next := config.service(to); c.err == nil && !done[next] {
 				visit(next, way)
 			}

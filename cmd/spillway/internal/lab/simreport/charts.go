@@ -275,7 +275,7 @@ func (f *frame) stack(layers [][]float64) {
 		if peak(l) == 0 {
 			continue
 		}
-		spans := f.shown(len(l))
+		spans := shown(len(l))
 		fmt.Fprintf(&f.b, `<polygon class="%s" points="`, fates[k].Class)
 		for _, i := range spans {
 			f.edge(i.from, i.to, i.mean(below)+i.mean(l))
@@ -304,7 +304,7 @@ func (f *frame) line(class string, values []float64) {
 		}
 		points = nil
 	}
-	for _, i := range f.shown(len(values)) {
+	for _, i := range shown(len(values)) {
 		v := i.mean(values)
 		if math.IsNaN(v) {
 			flush()
@@ -325,10 +325,10 @@ func (f *frame) plot(name, summary string) plot {
 type span struct{ from, to int }
 
 // shown divides n slots into at most as many spans as the chart can resolve.
-func (f *frame) shown(n int) (all []span) {
+func shown(n int) (all []span) {
 	const most = 240
 	each := (n + most - 1) / most
-	for i := 0; i < n; i += max(each, 1) {
+	for i := 0; i < n; i += each {
 		all = append(all, span{i, min(i+each, n)})
 	}
 	return all
