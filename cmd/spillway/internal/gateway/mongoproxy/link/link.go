@@ -256,13 +256,17 @@ func (l *Link) Forward(f message.Frame, to *Link) error {
 	return l.Stream(f.Rest, to)
 }
 
-// Stream forwards the next n bytes.
+// Stream forwards the next n bytes; without a side to forward them to, it discards them.
 func (l *Link) Stream(n int, to *Link) error {
+	sink := io.Discard
+	if to != nil {
+		sink = to.Conn
+	}
 	for n > 0 {
 		if err := l.extend(time.Now(), to); err != nil {
 			return err
 		}
-		m, err := io.CopyN(to.sink(), l.Conn, int64(min(n, Piece)))
+		m, err := io.CopyN(sink, l.Conn, int64(min(n, Piece)))
 		n -= int(m)
 		if errors.Is(err, io.EOF) {
 			return l.blame(io.ErrUnexpectedEOF)
@@ -295,12 +299,4 @@ func (l *Link) extend(now time.Time, to *Link) error {
 		}
 	}
 	return nil
-}
-
-// sink returns the writer for the bytes of the link; a nil link discards them.
-func (l *Link) sink() io.Writer {
-	if l == nil {
-		return io.Discard
-	}
-	return l.Conn
 }
