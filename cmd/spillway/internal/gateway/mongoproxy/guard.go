@@ -101,8 +101,8 @@ func (c *conn) ownsProof() bool {
 // borrows reports whether a command, or the authentication in a hello, would authenticate by
 // X.509. Both values of a duplicate field are checked, as it is unknown which one a server
 // reads.
-func borrows(name string, doc []byte) bool {
-	if name == "authenticate" && mongowire.Lookup(doc, "mechanism").Kind == 0 {
+func borrows(doc []byte) bool {
+	if name, _ := message.First(doc); string(name) == "authenticate" && mongowire.Lookup(doc, "mechanism").Kind == 0 {
 		return true // the mechanism that it is for
 	}
 	for key, v := range mongowire.Elements(doc) {
@@ -119,21 +119,12 @@ func (c *conn) borrowsProof(cmd *message.Command) bool {
 	if !c.ownsProof() {
 		return false
 	}
-	name := string(cmd.Name)
 	if cmd.Kind == message.Proving {
-		return (name == "authenticate" || name == "saslStart") && borrows(name, cmd.Doc)
+		name := string(cmd.Name)
+		return (name == "authenticate" || name == "saslStart") && borrows(cmd.Doc)
 	}
 	for key, v := range mongowire.Elements(cmd.Doc) {
-		if string(key) != "speculativeAuthenticate" {
-			continue
-		}
-		inner := v.Document()
-		first := ""
-		for key := range mongowire.Elements(inner) {
-			first = string(key)
-			break
-		}
-		if inner == nil || borrows(first, inner) {
+		if inner := v.Document(); string(key) == "speculativeAuthenticate" && (inner == nil || borrows(inner)) {
 			return true
 		}
 	}
