@@ -152,7 +152,7 @@ func (c *conn) open() error {
 		return endAs(NotTLS, "the client uses TLS, and the listener has none")
 	}
 	if !through {
-		if err := c.first(); err != nil {
+		if _, err := c.next(); err != nil { // with all of it
 			return err
 		}
 	}

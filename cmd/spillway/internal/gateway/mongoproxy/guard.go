@@ -14,7 +14,9 @@ import (
 // shell before it need.
 const (
 	// Also of the first message of every connection, which is a hello: the length of a
-	// page. Commands that authenticate are shorter.
+	// page. Commands that authenticate are shorter. Until the first message is complete, the
+	// connection costs the server nothing, and the proxy a buffer of 1 KiB that grows with the
+	// data that arrives.
 	maxUnprovenMessage = link.PageSize
 	// Other than hello, which monitors repeat for ever.
 	maxUnprovenCommands = 32
@@ -41,7 +43,7 @@ func (c *conn) mustProve() bool { return c.settings.config.Authentication && !c.
 
 // longest returns the maximum length of the next message; 0 is the maximum of the protocol.
 func (c *conn) longest() int {
-	if c.mustProve() {
+	if c.mustProve() || !c.whole.Load() {
 		return maxUnprovenMessage
 	}
 	return 0
@@ -147,21 +149,4 @@ var borrowed = func() []byte {
 func (c *conn) rejectProof(f message.Frame, cmd *message.Command) error {
 	c.down.Pass(f)
 	return c.reply(cmd.Legacy, 0, f.RequestID, 0, borrowed)
-}
-
-// first reads the complete first message within the handshake timeout. Until then the
-// connection costs the server nothing, and the proxy a buffer of 1 KiB that grows with the
-// data that arrives.
-func (c *conn) first() error {
-	if err := c.down.More(mongowire.HeaderSize); err != nil {
-		return err
-	}
-	h := mongowire.ParseHeader(c.down.Peek())
-	if !h.Fits() {
-		return because(Malformed, link.ErrLength)
-	}
-	if int(h.Length) > maxUnprovenMessage {
-		return because(Unauthenticated, errUnprovenLength)
-	}
-	return c.down.More(int(h.Length))
 }
