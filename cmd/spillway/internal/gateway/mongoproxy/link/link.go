@@ -3,6 +3,7 @@
 package link
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net"
@@ -117,21 +118,19 @@ func (l *Link) Wait() error {
 		return nil
 	}
 	l.Give()
+	l.n, l.err = 0, nil
 	var err error
 	if l.raw == nil {
 		l.take()
 		l.n, err = l.Conn.Read(l.buf)
-	} else if err = l.raw.Read(l.try); err == nil {
-		err = l.err
+	} else {
+		err = l.raw.Read(l.try)
 	}
-	if l.n <= 0 && err == nil {
-		err = io.EOF
+	if l.n > 0 { // an error that comes with the last bytes, as io.EOF from crypto/tls, comes again
+		l.w += l.n
+		return nil
 	}
-	if err != nil {
-		l.n = 0
-	}
-	l.w += l.n
-	return err
+	return cmp.Or(err, l.err, io.EOF)
 }
 
 var errMemory = errors.New("the process keeps as many bytes for clients as it may")
