@@ -63,7 +63,7 @@ func (s *sampler) watchClock(x *sample) {
 // changes returns the latest changes of the proxy and of the clock, the oldest first.
 func (s *sampler) changes(l *Levels) []Change {
 	all := append(slices.Clone(l.Changes), s.steps...)
-	slices.SortStableFunc(all, func(a, b Change) int { return int(a.At.Sub(b.At)) })
+	slices.SortStableFunc(all, func(a, b Change) int { return a.At.Compare(b.At) })
 	all = all[max(0, len(all)-maxChanges):]
 	for i := range all {
 		all[i].T = s.axis(all[i].At)
