@@ -36,7 +36,6 @@ var reasonWords = map[string]string{
 	"":                    "admitted, and answered",
 }
 
-// wordsOf returns the description of a kind.
 func wordsOf(k telemetry.Kind) string {
 	if k.Reason() == "deadline" && k.Code() > telemetry.Rejected {
 		return "the deadline was closer than the fastest recent response"

@@ -147,10 +147,8 @@ func reason(err error) string {
 	return fmt.Sprint(err)
 }
 
-// given lists the settings of a gate.
 func given(settings any) string { return listed(config.Given("", settings)) }
 
-// listed lists settings with their values.
 func listed(settings []string) string { return cmp.Or(strings.Join(settings, ", "), "the defaults") }
 
 // caps returns the caps of the listener, and of the cluster of the request, that are lower than configured.

@@ -36,7 +36,6 @@ func newRehearsal(c *config.Config, l *config.Listener) (*rehearsal, error) {
 	return x, nil
 }
 
-// play serves a request.
 func (x *rehearsal) play(r *http.Request) (answer answered) {
 	defer func() {
 		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // as net/http compares it

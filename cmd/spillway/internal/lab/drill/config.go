@@ -219,7 +219,6 @@ var protections = map[string]string{
 	ProtectNone:    "the same once more",
 }
 
-// phases returns the three phases, one after the other.
 func (c Config) phases(capacity float64) []Phase {
 	t1 := c.Calm.Seconds()
 	t2 := t1 + c.Step.Seconds()

@@ -89,7 +89,6 @@ func CursorOf(f Frame, scratch []byte) (id int64, ok bool) {
 	return int64Of(mongowire.Lookup(mongowire.Lookup(doc, "cursor").Document(), "id"))
 }
 
-// read reads the document of an answer.
 func (v *Verdict) read(doc []byte) {
 	if ok := mongowire.Lookup(doc, "ok"); ok.Kind == 0 || ok.True() {
 		return
