@@ -6,7 +6,6 @@
 package lines
 
 import (
-	"io"
 	"sync"
 	"time"
 )
@@ -117,8 +116,6 @@ func (q *Queue) Close() {
 
 // A Writer is an [io.Writer] for one line per call.
 type Writer struct{ Queue *Queue }
-
-var _ io.Writer = Writer{}
 
 // Write queues a copy of the line. It never fails: [Queue.Stats] says which lines are lost.
 func (w Writer) Write(line []byte) (int, error) {
