@@ -120,7 +120,7 @@ func (e *explaining) before() string {
 // gate describes the gate of a policy, with the event that it reported.
 func (e *explaining) gate(policy string, exempt bool, mode spillway.Mode, configured bool, limits, rejects string) GateFacts {
 	f := GateFacts{Gate: policy, Mode: mode.String(), Limits: limits, Rejects: rejects}
-	event, asked := e.rehearsal.witness.of(policy)
+	event, asked := e.rehearsal.event(policy)
 	switch {
 	case !configured:
 		f.Does, f.Mode = "not used: none is configured", spillway.ModeOff.String()
