@@ -322,7 +322,8 @@ func (c *conn) introduce(f message.Frame, cmd *message.Command) error {
 	c.listener.counts.commands.Add(1)
 	c.listener.counts.exempt.Add(1)
 	if c.borrowsProof(cmd) {
-		return c.rejectProof(f, cmd)
+		c.down.Pass(f)
+		return c.reply(cmd.Legacy, 0, f.RequestID, 0, borrowed)
 	}
 	if err := c.reach(); err != nil {
 		return err

@@ -143,10 +143,3 @@ var borrowed = func() []byte {
 	b.Text("codeName", "AuthenticationFailed")
 	return b.Document()
 }()
-
-// rejectProof answers a command that would authenticate with the certificate of the
-// proxy.
-func (c *conn) rejectProof(f message.Frame, cmd *message.Command) error {
-	c.down.Pass(f)
-	return c.reply(cmd.Legacy, 0, f.RequestID, 0, borrowed)
-}
