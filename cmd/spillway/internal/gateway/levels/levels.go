@@ -101,10 +101,13 @@ func tunedLevel(name string, s *tune.Stats) admin.Tuned {
 }
 
 // mongoGate returns the state of a MongoDB listener's gates. An HTTP listener may have the
-// same name.
+// same name. The servers behind it have the name of the listener, unless a cluster has it.
 func mongoGate(c *config.Config, x *mongoproxy.Stats) admin.Gate {
 	g := httpproxy.GateStats{
-		Listener: x.Listener, Cluster: mongoName(c, x.Listener), Admitted: x.Admitted, InFlight: x.InFlight, Peak: x.Peak, Stats: x.Gate,
+		Listener: x.Listener, Cluster: x.Listener, Admitted: x.Admitted, InFlight: x.InFlight, Peak: x.Peak, Stats: x.Gate,
+	}
+	if slices.ContainsFunc(c.Clusters, func(x config.Cluster) bool { return x.Name == g.Listener }) {
+		g.Cluster += admin.MongoSuffix
 	}
 	for i := range c.Mongo {
 		if m := &c.Mongo[i]; m.Name == x.Listener {
@@ -112,15 +115,6 @@ func mongoGate(c *config.Config, x *mongoproxy.Stats) admin.Gate {
 		}
 	}
 	return gateLevel(&g, ingress.Config{ShedMode: spillway.ModeOff, RateLimitMode: spillway.ModeOff})
-}
-
-// mongoName returns the name of the servers behind a MongoDB listener: that of the listener,
-// unless a cluster has it.
-func mongoName(c *config.Config, listener string) string {
-	if slices.ContainsFunc(c.Clusters, func(x config.Cluster) bool { return x.Name == listener }) {
-		return listener + admin.MongoSuffix
-	}
-	return listener
 }
 
 func mongoCluster(x *mongoproxy.Stats, gate *admin.Gate) admin.Cluster {
