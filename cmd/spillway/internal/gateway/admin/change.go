@@ -29,7 +29,6 @@ func (s *Server) changed(change func(body string) (string, error)) http.HandlerF
 	})
 }
 
-// setMode sets the mode that is in the body.
 func (s *Server) setMode(body string) (string, error) {
 	var mode spillway.Mode
 	if err := mode.UnmarshalText([]byte(body)); err != nil {

@@ -3,7 +3,6 @@ package admin
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 )
@@ -42,19 +41,21 @@ func measured(r *Reason, st *State, last *decisions.Decision) *Measured {
 	case r.Outcome == "late" && f.P99 != nil && f.Deadline != nil:
 		return &Measured{st.Time, *f.P99, *f.Deadline, "ms (p99 and deadline)"}
 	case r.Reason == "budget":
-		return emptiest(st.Clusters, st.Time)
+		if b := emptiest(st.Clusters); b != nil {
+			return &Measured{st.Time, b.Left, b.Capacity, "tokens of the retry budget"}
+		}
 	}
 	return nil
 }
 
-// emptiest returns the tokens of the emptiest retry budget.
-func emptiest(clusters []Cluster, now time.Time) (m *Measured) {
+// emptiest returns the emptiest retry budget, nil if there is none.
+func emptiest(clusters []Cluster) (least *Budget) {
 	for _, x := range clusters {
-		if b := x.Budget; b != nil && b.Capacity > 0 && (m == nil || b.Left/b.Capacity < m.Value/m.Limit) {
-			m = &Measured{now, b.Left, b.Capacity, "tokens of the retry budget"}
+		if b := x.Budget; b != nil && b.Capacity > 0 && (least == nil || b.Left/b.Capacity < least.Left/least.Capacity) {
+			least = b
 		}
 	}
-	return m
+	return least
 }
 
 // MongoSuffix follows the name of a MongoDB listener where a cluster has the same name.

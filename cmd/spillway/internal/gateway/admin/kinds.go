@@ -36,7 +36,6 @@ var reasonWords = map[string]string{
 	"":                    "admitted, and answered",
 }
 
-// wordsOf returns the description of a kind.
 func wordsOf(k telemetry.Kind) string {
 	if k.Reason() == "deadline" && k.Code() > telemetry.Rejected {
 		return "the deadline was closer than the fastest recent response"
@@ -50,8 +49,8 @@ func wordsOf(k telemetry.Kind) string {
 // shown reports whether the page lists a kind among the reasons: the end of a request that
 // all gates admitted is reported by the retry policy, or by the queue of a batch cluster.
 func shown(k telemetry.Kind) bool {
-	switch c := k.Code(); {
-	case c == telemetry.Admitted, c == telemetry.Gone, c == telemetry.Elsewhere:
+	switch c := k.Code(); c {
+	case telemetry.Admitted, telemetry.Gone, telemetry.Elsewhere:
 		return false
 	default:
 		return c >= telemetry.Rejected || k.Policy() == "retry" || k.Policy() == "batch"

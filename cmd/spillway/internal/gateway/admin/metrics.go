@@ -67,7 +67,6 @@ func (x exporter) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// each calls send for each element.
 func each[T any](all []T, send func(*T)) {
 	for i := range all {
 		send(&all[i])
@@ -85,7 +84,6 @@ func (m metrics) count(x telemetry.Metric, n uint64, labels ...string) {
 	m.to <- prometheus.MustNewConstMetric(descriptions[x.Name], prometheus.CounterValue, float64(n), labels...)
 }
 
-// mongo sends a count of a MongoDB listener.
 func (m metrics) mongo(x *Count) {
 	if x.Level {
 		m.level(telemetry.Mongo, x.Value, x.Listener, x.Name)

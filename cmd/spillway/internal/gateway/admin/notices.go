@@ -63,7 +63,7 @@ func (s *sampler) watchClock(x *sample) {
 // changes returns the latest changes of the proxy and of the clock, the oldest first.
 func (s *sampler) changes(l *Levels) []Change {
 	all := append(slices.Clone(l.Changes), s.steps...)
-	slices.SortStableFunc(all, func(a, b Change) int { return int(a.At.Sub(b.At)) })
+	slices.SortStableFunc(all, func(a, b Change) int { return a.At.Compare(b.At) })
 	all = all[max(0, len(all)-maxChanges):]
 	for i := range all {
 		all[i].T = s.axis(all[i].At)
@@ -80,9 +80,7 @@ func (s *sampler) notices(st *State, l *Levels, now time.Time) []Notice {
 			human.Percent(st.Mean.Stalled), st.Mean.Seconds)})
 	}
 	for i := range st.Clusters {
-		if n, ok := endpointsDown(&st.Clusters[i]); ok {
-			all = append(all, n)
-		}
+		all = append(all, endpointsDown(&st.Clusters[i])...)
 	}
 	for i := range st.Details.Places {
 		p := &st.Details.Places[i]
@@ -133,23 +131,23 @@ func resetNotices(then, now *Levels, seconds float64) (all []Notice) {
 }
 
 // endpointsDown returns a notice for a cluster with some, but not all, endpoints down.
-func endpointsDown(x *Cluster) (n Notice, some bool) {
+func endpointsDown(x *Cluster) []Notice {
 	var down []string
 	for _, e := range x.down() {
 		down = append(down, e.Address+" ("+e.Down+")")
 	}
 	if len(down) == 0 || len(down) == len(x.Endpoints) {
-		return n, false
+		return nil
 	}
 	verb := "are"
 	if len(down) == 1 {
 		verb = "is"
 	}
-	return Notice{
+	return []Notice{{
 		telemetry.NoticeEndpoints, x.Name,
 		fmt.Sprintf("%d of %d endpoints of %s %s down.", len(down), len(x.Endpoints), x.Name, verb),
 		strings.Join(down[:min(3, len(down))], ", ") + ". The others serve.",
-	}, true
+	}}
 }
 
 // mongoAway returns the MongoDB listeners whose servers were unreachable, or closed

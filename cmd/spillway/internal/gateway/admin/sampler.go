@@ -175,7 +175,6 @@ func (s *sampler) leave(ticks chan []byte) {
 	delete(s.streams, ticks)
 }
 
-// message returns an event of a stream.
 func message(event string, data any) []byte {
 	text, err := json.Marshal(data)
 	if err != nil { // a number is none

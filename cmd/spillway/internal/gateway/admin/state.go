@@ -196,15 +196,12 @@ func (f *Figures) levels(now *sample) {
 			f.InFlight = max(0, f.InFlight-x.Queue.Waiting)
 			limit += float64(x.Queue.Places)
 		}
-		if b := x.Budget; b != nil && b.Capacity > 0 {
-			left := b.Left / b.Capacity
-			if f.Budget == nil || left < *f.Budget {
-				f.Budget = &left
-			}
-		}
 		for class, p := range x.Throttle {
 			f.Throttle[class] = max(f.Throttle[class], p)
 		}
+	}
+	if least := emptiest(now.levels.Clusters); least != nil {
+		f.Budget = new(least.Left / least.Capacity)
 	}
 	f.Peak = max(now.peak, f.InFlight+f.Waiting)
 	if limit > 0 {

@@ -18,7 +18,6 @@ type Tile struct {
 // unknown represents a figure that is not known.
 const unknown = "–"
 
-// tiles returns the most important figures.
 func tiles(s *State) []Tile {
 	f := &s.Mean
 	return []Tile{

@@ -64,14 +64,6 @@ type Source interface {
 // SourceKey is the key of the [Source] in a context.
 type SourceKey struct{}
 
-func sourceOf(e *spillway.Event) Source {
-	if e.Context == nil {
-		return nil
-	}
-	s, _ := e.Context.Value(SourceKey{}).(Source)
-	return s
-}
-
 // of returns the decision that an event reports. The source may be nil.
 func of(e *spillway.Event, s Source) Decision {
 	d := Decision{

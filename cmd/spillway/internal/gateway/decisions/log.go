@@ -88,7 +88,10 @@ func (l *Log) Observe(e spillway.Event) {
 	if !e.Rejected {
 		return
 	}
-	s := sourceOf(&e)
+	var s Source
+	if e.Context != nil {
+		s, _ = e.Context.Value(SourceKey{}).(Source)
+	}
 	if s != nil {
 		limitKey, customer := s.Place()
 		e.Call.Key, e.Call.Customer = cmp.Or(limitKey, e.Call.Key), cmp.Or(e.Call.Customer, customer)

@@ -39,12 +39,9 @@ type whatNow struct {
 
 // ServeSamples writes samples of rejections that match, the latest first.
 func (l *Log) ServeSamples(w http.ResponseWriter, r *http.Request) {
-	n, asJSON, err := shape(r, usualShown, mostShown)
-	var f *Filter
-	if err == nil {
-		f, err = newFilter(r.URL.Query(), "n", "format")
-	}
-	if err != nil {
+	n, asJSON, wrongShape := shape(r, usualShown, mostShown)
+	f, wrongFilter := newFilter(r.URL.Query(), "n", "format")
+	if err := cmp.Or(wrongShape, wrongFilter); err != nil {
 		textpage.Serve(w, http.StatusBadRequest, err.Error()+"\n")
 		return
 	}

@@ -172,7 +172,6 @@ func (e *explaining) explain() (*Explanation, error) {
 	return all, err
 }
 
-// cluster returns the cluster of the request.
 func (e *explaining) cluster() *config.Cluster {
 	i := slices.IndexFunc(e.config.Clusters, func(x config.Cluster) bool { return x.Name == e.route.Config.Cluster })
 	return &e.config.Clusters[i] // it is there: routes were checked
@@ -250,7 +249,6 @@ func (e *explaining) highest() spillway.Criticality {
 	return trust.Judge(time.Time{}, spillway.Call{}, claims).Criticality
 }
 
-// who describes the client.
 func (e *explaining) who() string {
 	if _, ok := e.listener.Callers[e.question.Client]; ok {
 		return e.question.Client
@@ -258,7 +256,6 @@ func (e *explaining) who() string {
 	return "a client without an entry in callers"
 }
 
-// target says where the request goes.
 func (e *explaining) target() *TargetFacts {
 	c := e.cluster()
 	f := &TargetFacts{Cluster: c.Name, Endpoints: c.Endpoints, TLS: c.TLS != nil, Sent: []string{}}

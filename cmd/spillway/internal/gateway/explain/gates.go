@@ -120,7 +120,7 @@ func (e *explaining) before() string {
 // gate describes the gate of a policy, with the event that it reported.
 func (e *explaining) gate(policy string, exempt bool, mode spillway.Mode, configured bool, limits, rejects string) GateFacts {
 	f := GateFacts{Gate: policy, Mode: mode.String(), Limits: limits, Rejects: rejects}
-	event, asked := e.rehearsal.witness.of(policy)
+	event, asked := e.rehearsal.event(policy)
 	switch {
 	case !configured:
 		f.Does, f.Mode = "not used: none is configured", spillway.ModeOff.String()
@@ -147,10 +147,8 @@ func reason(err error) string {
 	return fmt.Sprint(err)
 }
 
-// given lists the settings of a gate.
 func given(settings any) string { return listed(config.Given("", settings)) }
 
-// listed lists settings with their values.
 func listed(settings []string) string { return cmp.Or(strings.Join(settings, ", "), "the defaults") }
 
 // caps returns the caps of the listener, and of the cluster of the request, that are lower than configured.

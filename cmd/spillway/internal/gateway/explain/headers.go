@@ -202,7 +202,6 @@ func (e *explaining) forwarded() (all []HeaderFacts) {
 	return all
 }
 
-// sortedKeys returns the keys of m, sorted.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // zeros reads zero bytes without end.

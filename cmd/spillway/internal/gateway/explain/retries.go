@@ -65,7 +65,6 @@ func grpcFailure(code, pushback string) failure {
 	return f
 }
 
-// retries tries each failure.
 func (e *explaining) retries() (*RetryFacts, error) {
 	x := e.cluster()
 	f := &RetryFacts{

@@ -21,22 +21,22 @@ import (
 type rehearsal struct {
 	*httpproxy.Rehearsal
 
-	stage   *stage
-	witness witness
+	stage  *stage
+	events sync.Map // the first event of each policy's gate, by policy
 }
 
 // newRehearsal returns a rehearsal of a configuration with its defaults. It must be closed.
 func newRehearsal(c *config.Config, l *config.Listener) (*rehearsal, error) {
 	x := &rehearsal{stage: newStage()}
 	var err error
-	if x.Rehearsal, err = httpproxy.Rehearse(c, l, x.stage.dial, &x.witness); err != nil {
+	observer := spillway.ObserverFunc(func(e spillway.Event) { x.events.LoadOrStore(e.Policy, e) })
+	if x.Rehearsal, err = httpproxy.Rehearse(c, l, x.stage.dial, observer); err != nil {
 		x.stage.close()
 		return nil, err
 	}
 	return x, nil
 }
 
-// play serves a request.
 func (x *rehearsal) play(r *http.Request) (answer answered) {
 	defer func() {
 		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
@@ -55,15 +55,9 @@ func (x *rehearsal) close() error {
 	return x.Close()
 }
 
-// witness keeps the first event of each policy's gate, by policy.
-type witness struct{ events sync.Map }
-
-// Observe implements [spillway.Observer].
-func (w *witness) Observe(e spillway.Event) { w.events.LoadOrStore(e.Policy, e) }
-
-// of returns the event of a policy's gate.
-func (w *witness) of(policy string) (e spillway.Event, ok bool) {
-	v, _ := w.events.Load(policy)
+// event returns the first event of a policy's gate.
+func (x *rehearsal) event(policy string) (e spillway.Event, ok bool) {
+	v, _ := x.events.Load(policy)
 	e, ok = v.(spillway.Event)
 	return e, ok
 }

@@ -59,7 +59,6 @@ func Of(p *gateway.Proxy, c *config.Config, now time.Time) (l admin.Levels, acce
 	return l, s.AccessLog
 }
 
-// mongo adds the levels of the MongoDB listeners.
 func mongo(l *admin.Levels, p *gateway.Proxy, c *config.Config, all []mongoproxy.Stats) {
 	for i := range all {
 		x := &all[i]
@@ -79,7 +78,6 @@ func mongo(l *admin.Levels, p *gateway.Proxy, c *config.Config, all []mongoproxy
 	}
 }
 
-// tunedName returns the name of a cluster's tuned limit.
 func tunedName(x *config.Cluster) string {
 	if x.Tune != nil && x.Tune.Limit == config.TuneInFlight {
 		return x.Name + " inflight.max_requests"
@@ -87,7 +85,6 @@ func tunedName(x *config.Cluster) string {
 	return x.Name + " rate_limit.rate"
 }
 
-// tunedLevel returns the state of a tuned limit.
 func tunedLevel(name string, s *tune.Stats) admin.Tuned {
 	t := admin.Tuned{Name: name, Value: finite.Number(s.Limit), Least: finite.Number(s.Min), Most: finite.Number(s.Max), Moves: []admin.Move{}}
 	if !s.Enforce {
@@ -104,10 +101,13 @@ func tunedLevel(name string, s *tune.Stats) admin.Tuned {
 }
 
 // mongoGate returns the state of a MongoDB listener's gates. An HTTP listener may have the
-// same name.
+// same name. The servers behind it have the name of the listener, unless a cluster has it.
 func mongoGate(c *config.Config, x *mongoproxy.Stats) admin.Gate {
 	g := httpproxy.GateStats{
-		Listener: x.Listener, Cluster: mongoName(c, x.Listener), Admitted: x.Admitted, InFlight: x.InFlight, Peak: x.Peak, Stats: x.Gate,
+		Listener: x.Listener, Cluster: x.Listener, Admitted: x.Admitted, InFlight: x.InFlight, Peak: x.Peak, Stats: x.Gate,
+	}
+	if slices.ContainsFunc(c.Clusters, func(x config.Cluster) bool { return x.Name == g.Listener }) {
+		g.Cluster += admin.MongoSuffix
 	}
 	for i := range c.Mongo {
 		if m := &c.Mongo[i]; m.Name == x.Listener {
@@ -117,16 +117,6 @@ func mongoGate(c *config.Config, x *mongoproxy.Stats) admin.Gate {
 	return gateLevel(&g, ingress.Config{ShedMode: spillway.ModeOff, RateLimitMode: spillway.ModeOff})
 }
 
-// mongoName returns the name of the servers behind a MongoDB listener: that of the listener,
-// unless a cluster has it.
-func mongoName(c *config.Config, listener string) string {
-	if slices.ContainsFunc(c.Clusters, func(x config.Cluster) bool { return x.Name == listener }) {
-		return listener + admin.MongoSuffix
-	}
-	return listener
-}
-
-// mongoCluster returns the state of the servers behind a MongoDB listener.
 func mongoCluster(x *mongoproxy.Stats, gate *admin.Gate) admin.Cluster {
 	l := admin.Cluster{Name: gate.Cluster, InFlight: gate.InFlight, MaxInFlight: int(gate.Limit), Retries: x.Retries}
 	if x.Budget.Capacity > 0 {
@@ -165,8 +155,8 @@ func gateLevel(g *httpproxy.GateStats, c ingress.Config) admin.Gate {
 	}
 	l.Adaptive, l.Least, l.Most = true, max(1, float64(c.Concurrency.Min)), max(0, float64(c.Concurrency.Max))
 	l.Keys = limits.Keys(g.Cluster, &g.Concurrency)
-	l.Limit, l.Bound = finite.Number(g.Concurrency.Tightest().Limit), g.Concurrency.Tightest().Limiting()
-	l.Baseline = time.Duration(finite.Number(g.Concurrency.Tightest().BaseLatency.Seconds()) * float64(time.Second))
+	tightest := g.Concurrency.Tightest()
+	l.Limit, l.Bound, l.Baseline = finite.Number(tightest.Limit), tightest.Limiting(), tightest.BaseLatency
 	for class := range l.RejectedRatio {
 		l.RejectedRatio[class] = g.Shed.Classes[class].RejectedRatio
 	}

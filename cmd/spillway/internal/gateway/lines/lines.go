@@ -6,9 +6,7 @@
 package lines
 
 import (
-	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -21,14 +19,13 @@ const (
 // A Queue has the lines that are not written yet; make one with [New]. It is safe for concurrent
 // use.
 type Queue struct {
-	mu     sync.RWMutex // of closed
-	closed bool
-	lines  chan []byte
-	bytes  atomic.Int64
-	done   chan struct{} // closed when all is written
+	lines chan []byte
+	done  chan struct{} // closed when all is written
 
-	state sync.Mutex // of what follows
-	stats Stats
+	mu     sync.Mutex // of what follows, and of sending to lines
+	closed bool
+	bytes  int // of lines that wait, or are being written
+	stats  Stats
 }
 
 // New returns a Queue whose lines are written by write, in the order of Add and by one goroutine,
@@ -42,58 +39,40 @@ func New(write func(line []byte) error, end func()) *Queue {
 // Add queues a line and reports whether it did; otherwise the line is lost. It does not wait. The
 // Queue owns line from then on.
 func (q *Queue) Add(line []byte) bool {
-	queued := q.enqueue(line)
-	if !queued {
-		q.lose()
-	}
-	return queued
-}
-
-func (q *Queue) enqueue(line []byte) bool {
-	q.mu.RLock()
-	defer q.mu.RUnlock()
-	if q.closed {
-		return false
-	}
-	if q.bytes.Add(int64(len(line))) <= maxBytes {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed && q.bytes+len(line) <= maxBytes {
 		select {
 		case q.lines <- line:
+			q.bytes += len(line)
 			return true
 		default:
 		}
 	}
-	q.bytes.Add(-int64(len(line)))
+	q.stats.lose()
 	return false
-}
-
-func (q *Queue) lose() {
-	q.state.Lock()
-	defer q.state.Unlock()
-	q.stats.LostTotal++
-	q.stats.LostNow++
 }
 
 func (q *Queue) run(write func([]byte) error, end func()) {
 	defer close(q.done)
 	for line := range q.lines {
-		err := write(line)
-		q.bytes.Add(-int64(len(line)))
-		q.wrote(err)
+		q.wrote(line, write(line))
 	}
 	if end != nil {
 		end()
 	}
 }
 
-func (q *Queue) wrote(err error) {
+func (q *Queue) wrote(line []byte, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.bytes -= len(line)
+	q.stats.Err = err
 	if err != nil {
-		q.lose()
+		q.stats.lose()
+		return
 	}
-	q.state.Lock()
-	defer q.state.Unlock()
-	if q.stats.Err = err; err == nil {
-		q.stats.LostNow = 0
-	}
+	q.stats.LostNow = 0
 }
 
 // Stats says whether lines are being lost.
@@ -107,13 +86,18 @@ type Stats struct {
 	Err error
 }
 
+func (s *Stats) lose() {
+	s.LostTotal++
+	s.LostNow++
+}
+
 // Stats returns the statistics. A nil Queue loses nothing.
 func (q *Queue) Stats() Stats {
 	if q == nil {
 		return Stats{}
 	}
-	q.state.Lock()
-	defer q.state.Unlock()
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	return q.stats
 }
 
@@ -132,8 +116,6 @@ func (q *Queue) Close() {
 
 // A Writer is an [io.Writer] for one line per call.
 type Writer struct{ Queue *Queue }
-
-var _ io.Writer = Writer{}
 
 // Write queues a copy of the line. It never fails: [Queue.Stats] says which lines are lost.
 func (w Writer) Write(line []byte) (int, error) {

@@ -83,8 +83,8 @@ func TestStuck(t *testing.T) {
 		close(release)
 		q.Close()
 		<-q.done
-		if s := q.Stats(); written != kept || s.LostTotal != uint64(n-kept) || s.LostNow != 0 || q.bytes.Load() != 0 {
-			t.Errorf("%d written, %d kept, %d bytes left, %+v", written, kept, q.bytes.Load(), s)
+		if s := q.Stats(); written != kept || s.LostTotal != uint64(n-kept) || s.LostNow != 0 || q.bytes != 0 {
+			t.Errorf("%d written, %d kept, %d bytes left, %+v", written, kept, q.bytes, s)
 		}
 	}
 }
@@ -166,7 +166,12 @@ func TestPipeWithoutReader(t *testing.T) {
 			}
 		}
 	}()
-	for q.bytes.Load() > 0 { // it is being written
+	left := func() int {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return q.bytes
+	}
+	for left() > 0 { // it is being written
 		runtime.Gosched()
 	}
 	q.Close()

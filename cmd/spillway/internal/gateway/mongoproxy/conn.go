@@ -52,7 +52,7 @@ type conn struct {
 	database string        // of the latest command that named one
 	command  message.Command
 	source   source
-	scratch  *link.Page // for what is compressed
+	scratch  *link.Page // for the command in flight, if it is compressed
 }
 
 func (l *listener) newConn(nc net.Conn) *conn {
@@ -89,7 +89,6 @@ func (c *conn) serve() *end {
 			l.Discard()
 		}
 	}
-	c.unscratch()
 	return c.killed.Load()
 }
 
@@ -152,7 +151,7 @@ func (c *conn) open() error {
 		return endAs(NotTLS, "the client uses TLS, and the listener has none")
 	}
 	if !through {
-		if err := c.first(); err != nil {
+		if _, err := c.next(); err != nil { // with all of it
 			return err
 		}
 	}
@@ -195,7 +194,6 @@ func (c *conn) connect(secure *tls.Config) error {
 // await waits for the next message. Meanwhile the connection may be closed.
 func (c *conn) await() error {
 	c.down.Give()
-	c.unscratch()
 	if t := c.idle(); t > 0 && len(c.down.Peek()) == 0 {
 		if err := c.down.Conn.SetReadDeadline(time.Now().Add(t)); err != nil {
 			return clientError(err)
@@ -259,6 +257,7 @@ func (c *conn) one() error {
 			return because(Cut, err)
 		}
 	}
+	defer c.unscratch()
 	cmd := &c.command
 	f, err := c.read(cmd)
 	if err != nil {
@@ -323,7 +322,8 @@ func (c *conn) introduce(f message.Frame, cmd *message.Command) error {
 	c.listener.counts.commands.Add(1)
 	c.listener.counts.exempt.Add(1)
 	if c.borrowsProof(cmd) {
-		return c.rejectProof(f, cmd)
+		c.down.Pass(f)
+		return c.reply(cmd.Legacy, 0, f.RequestID, 0, borrowed)
 	}
 	if err := c.reach(); err != nil {
 		return err

@@ -33,11 +33,8 @@ func (s *cursors) add(at *servers.Server, id int64) {
 
 // put makes x the youngest. The lock is held.
 func (s *cursors) put(x cursor) {
-	if len(s.young) >= maxCursors {
-		s.old, s.young = s.young, nil
-	}
-	if s.young == nil {
-		s.young = make(map[cursor]struct{})
+	if s.young == nil || len(s.young) >= maxCursors {
+		s.old, s.young = s.young, make(map[cursor]struct{})
 	}
 	s.young[x] = struct{}{}
 }

@@ -14,7 +14,9 @@ import (
 // shell before it need.
 const (
 	// Also of the first message of every connection, which is a hello: the length of a
-	// page. Commands that authenticate are shorter.
+	// page. Commands that authenticate are shorter. Until the first message is complete, the
+	// connection costs the server nothing, and the proxy a buffer of 1 KiB that grows with the
+	// data that arrives.
 	maxUnprovenMessage = link.PageSize
 	// Other than hello, which monitors repeat for ever.
 	maxUnprovenCommands = 32
@@ -41,7 +43,7 @@ func (c *conn) mustProve() bool { return c.settings.config.Authentication && !c.
 
 // longest returns the maximum length of the next message; 0 is the maximum of the protocol.
 func (c *conn) longest() int {
-	if c.mustProve() {
+	if c.mustProve() || !c.whole.Load() {
 		return maxUnprovenMessage
 	}
 	return 0
@@ -101,8 +103,8 @@ func (c *conn) ownsProof() bool {
 // borrows reports whether a command, or the authentication in a hello, would authenticate by
 // X.509. Both values of a duplicate field are checked, as it is unknown which one a server
 // reads.
-func borrows(name string, doc []byte) bool {
-	if name == "authenticate" && mongowire.Lookup(doc, "mechanism").Kind == 0 {
+func borrows(doc []byte) bool {
+	if name, _ := message.First(doc); string(name) == "authenticate" && mongowire.Lookup(doc, "mechanism").Kind == 0 {
 		return true // the mechanism that it is for
 	}
 	for key, v := range mongowire.Elements(doc) {
@@ -119,21 +121,12 @@ func (c *conn) borrowsProof(cmd *message.Command) bool {
 	if !c.ownsProof() {
 		return false
 	}
-	name := string(cmd.Name)
 	if cmd.Kind == message.Proving {
-		return (name == "authenticate" || name == "saslStart") && borrows(name, cmd.Doc)
+		name := string(cmd.Name)
+		return (name == "authenticate" || name == "saslStart") && borrows(cmd.Doc)
 	}
 	for key, v := range mongowire.Elements(cmd.Doc) {
-		if string(key) != "speculativeAuthenticate" {
-			continue
-		}
-		inner := v.Document()
-		first := ""
-		for key := range mongowire.Elements(inner) {
-			first = string(key)
-			break
-		}
-		if inner == nil || borrows(first, inner) {
+		if inner := v.Document(); string(key) == "speculativeAuthenticate" && (inner == nil || borrows(inner)) {
 			return true
 		}
 	}
@@ -150,27 +143,3 @@ var borrowed = func() []byte {
 	b.Text("codeName", "AuthenticationFailed")
 	return b.Document()
 }()
-
-// rejectProof answers a command that would authenticate with the certificate of the
-// proxy.
-func (c *conn) rejectProof(f message.Frame, cmd *message.Command) error {
-	c.down.Pass(f)
-	return c.reply(cmd.Legacy, 0, f.RequestID, 0, borrowed)
-}
-
-// first reads the complete first message within the handshake timeout. Until then the
-// connection costs the server nothing, and the proxy a buffer of 1 KiB that grows with the
-// data that arrives.
-func (c *conn) first() error {
-	if err := c.down.More(mongowire.HeaderSize); err != nil {
-		return err
-	}
-	h := mongowire.ParseHeader(c.down.Peek())
-	if !h.Fits() {
-		return because(Malformed, link.ErrLength)
-	}
-	if int(h.Length) > maxUnprovenMessage {
-		return because(Unauthenticated, errUnprovenLength)
-	}
-	return c.down.More(int(h.Length))
-}

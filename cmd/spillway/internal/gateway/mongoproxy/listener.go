@@ -135,7 +135,6 @@ func (l *listener) discard() {
 	_ = l.gate.Close()   // as above
 }
 
-// serve begins to serve.
 func (l *listener) serve() error {
 	var err error
 	l.accept, err = connlimit.NewListener(l.socket, l.connections(l.settings.Load()))
@@ -150,7 +149,6 @@ func (l *listener) serve() error {
 	return nil
 }
 
-// connections returns what of a listener concerns connections.
 func (l *listener) connections(s *settings) connlimit.Config {
 	all := s.config.Connections()
 	all.Rejected = l.resets.Rejected
@@ -177,7 +175,6 @@ func (l *listener) loop() {
 	}
 }
 
-// over is called when a connection has ended.
 func (l *listener) over(c *conn, why *end) {
 	l.mu.Lock()
 	delete(l.conns, c)
@@ -189,7 +186,6 @@ func (l *listener) over(c *conn, why *end) {
 	}
 }
 
-// each calls f for each connection.
 func (l *listener) each(f func(*conn)) {
 	l.mu.Lock()
 	all := slices.Collect(maps.Keys(l.conns))

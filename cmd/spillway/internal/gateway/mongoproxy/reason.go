@@ -60,7 +60,6 @@ func because(r Reason, err error) error {
 	return &end{r, err}
 }
 
-// reasonOf returns why a connection ended with err.
 func reasonOf(err error) Reason {
 	if e, ok := errors.AsType[*end](err); ok {
 		return e.reason

@@ -45,7 +45,6 @@ func refusal(text string, base int32, retry bool) []byte {
 	return b.Document()
 }
 
-// of returns the document to answer.
 func (r *refusals) of(x ingress.Rejection) []byte {
 	switch {
 	case x.DontRetry:

@@ -25,9 +25,6 @@ type source struct {
 // command.
 const maxSourceText = 63
 
-var _ decisions.Source = (*source)(nil)
-
-// set sets the command.
 func (s *source) set(cmd *message.Command, user string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -45,9 +45,10 @@ func closedLoop(ctx context.Context, p *process.Process, w wire, d time.Duration
 	var (
 		wg       sync.WaitGroup
 		answered atomic.Int64
-		failure  atomic.Value
 		start    = time.Now()
 	)
+	loop, fail := context.WithCancelCause(ctx) // ends with the first failure of a worker
+	defer fail(nil)
 	for range closedWorkers {
 		wg.Go(func() {
 			// With its own connection, each worker gets its answer once
@@ -55,19 +56,16 @@ func closedLoop(ctx context.Context, p *process.Process, w wire, d time.Duration
 			transport := w.transport(1)
 			defer transport.CloseIdleConnections()
 			client := &http.Client{Transport: transport}
-			for ctx.Err() == nil && time.Since(start) < d {
-				status, err := w.send(ctx, client, p.URL)
+			for loop.Err() == nil && time.Since(start) < d {
+				status, err := w.send(loop, client, p.URL)
 				switch {
-				case err == nil && status == http.StatusOK:
+				case err != nil:
+					fail(err)
+				case status == http.StatusOK:
 					answered.Add(1)
-					continue
-				case err == nil && status == http.StatusServiceUnavailable && p.Sheds:
-					continue
-				case err == nil:
-					err = fmt.Errorf("status %d", status)
+				case status != http.StatusServiceUnavailable || !p.Sheds:
+					fail(fmt.Errorf("status %d", status))
 				}
-				failure.Store(err)
-				return
 			}
 		})
 	}
@@ -76,7 +74,7 @@ func closedLoop(ctx context.Context, p *process.Process, w wire, d time.Duration
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
-	if err, _ := failure.Load().(error); err != nil {
+	if err := context.Cause(loop); err != nil {
 		return 0, fmt.Errorf("measuring the capacity: %w", err)
 	}
 	if answered.Load() == 0 {

@@ -1,8 +1,13 @@
 package drill
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 )
@@ -30,5 +35,21 @@ func TestCapacityIsBoundedByTheService(t *testing.T) {
 	}
 	if rate > 220 { // a busy machine makes it slower, nothing makes it faster
 		t.Errorf("%.0f/s from a backend that burns 5 ms for each call", rate)
+	}
+}
+
+// TestCapacityOfABackendThatFails: its workers may fail in different ways.
+func TestCapacityOfABackendThatFails(t *testing.T) {
+	var calls atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if calls.Add(1)%2 == 0 {
+			panic(http.ErrAbortHandler)
+		}
+		w.WriteHeader(http.StatusInternalServerError)
+	}))
+	defer server.Close()
+	_, err := closedLoop(t.Context(), &process.Process{URL: server.URL}, wire{}, time.Minute)
+	if err == nil || !strings.HasPrefix(err.Error(), "measuring the capacity: ") {
+		t.Errorf("the error is %v", err)
 	}
 }

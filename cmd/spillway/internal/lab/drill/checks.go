@@ -184,7 +184,6 @@ func (r *Result) recoveryPhase() string {
 	return number(p.End-p.Start) + " s"
 }
 
-// percent writes a share.
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
 func number(v float64) string { return fmt.Sprintf("%.4g", v) }

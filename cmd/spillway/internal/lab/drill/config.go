@@ -43,40 +43,27 @@ func (c Config) Validate() error {
 		return outOfRange("overload", c.Overload, "above 0 and at most 100")
 	}
 	unloaded, _, _ := c.work()
-	for _, d := range []struct {
-		flag     string
-		is       time.Duration
-		min, max time.Duration
-	}{
-		{"calm", c.Calm, RecoveryWindow, 10 * time.Minute},
-		{"step", c.Step, RecoveryWindow, 10 * time.Minute},
-		{"recovery", c.Recovery, RecoveryHold, 10 * time.Minute},
-		{"service", c.Service, 100 * time.Microsecond, 50 * time.Millisecond},
-		{"deadline", c.Deadline, 2 * unloaded, time.Minute},
-	} {
-		if d.is < d.min || d.is > d.max {
-			return outOfRange(d.flag, d.is, fmt.Sprintf("from %v to %v", d.min, d.max))
-		}
+	return cmp.Or(
+		within("calm", c.Calm, RecoveryWindow, 10*time.Minute, ""),
+		within("step", c.Step, RecoveryWindow, 10*time.Minute, ""),
+		within("recovery", c.Recovery, RecoveryHold, 10*time.Minute, ""),
+		within("service", c.Service, 100*time.Microsecond, 50*time.Millisecond, ""),
+		within("deadline", c.Deadline, 2*unloaded, time.Minute, ""),
+		c.validateMix(),
+		within("max-in-flight", c.MaxInFlight, 0, 1<<20, " (0: derive it)"),
+		within("clients", c.Clients, 1, 1000, ""),
+		within("retries", c.Retries, 0, 10, fmt.Sprintf(", or %d (they follow from --protect)", derivedRetries)),
+		within("body", c.Body, 0, 1<<20, ""),
+		within("port", c.Port, 0, math.MaxUint16, " (0: any free one)"),
+		c.validateSize(),
+	)
+}
+
+func within[T int | time.Duration](flag string, is, least, most T, note string) error {
+	if is < least || is > most {
+		return outOfRange(flag, is, fmt.Sprintf("from %v to %v%s", least, most, note))
 	}
-	if err := c.validateMix(); err != nil {
-		return err
-	}
-	for _, n := range []struct {
-		flag            string
-		is, least, most int
-		note            string
-	}{
-		{"max-in-flight", c.MaxInFlight, 0, 1 << 20, " (0: derive it)"},
-		{"clients", c.Clients, 1, 1000, ""},
-		{"retries", c.Retries, 0, 10, fmt.Sprintf(", or %d (they follow from --protect)", derivedRetries)},
-		{"body", c.Body, 0, 1 << 20, ""},
-		{"port", c.Port, 0, math.MaxUint16, " (0: any free one)"},
-	} {
-		if n.is < n.least || n.is > n.most {
-			return outOfRange(n.flag, n.is, fmt.Sprintf("from %d to %d%s", n.least, n.most, n.note))
-		}
-	}
-	return c.validateSize()
+	return nil
 }
 
 func (c Config) validateMix() error {
@@ -219,7 +206,6 @@ var protections = map[string]string{
 	ProtectNone:    "the same once more",
 }
 
-// phases returns the three phases, one after the other.
 func (c Config) phases(capacity float64) []Phase {
 	t1 := c.Calm.Seconds()
 	t2 := t1 + c.Step.Seconds()

@@ -240,7 +240,6 @@ func (d *drill) callers(s side, url string, p *probe) ([]caller, error) {
 	return all, nil
 }
 
-// offer runs g and returns the results.
 func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe, b *process.Process) (*Run, error) {
 	start := time.Now()
 	p.start = start

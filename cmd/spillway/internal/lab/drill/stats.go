@@ -59,7 +59,6 @@ func Recovery(windows int, calls func(window int) (offered, answered int)) (time
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// add counts one call.
 func (c *Counts) add(r *record) {
 	c.Offered++
 	c.Attempts += int(r.attempts)

@@ -63,7 +63,6 @@ func (r *Result) Drift() string {
 	return fmt.Sprintf(" (%.0f/s before the run with Spillway, %.0f/s after it)", r.CapacityBeforeRPS, r.CapacityAfterRPS)
 }
 
-// callers counts callers.
 func callers(n int) string {
 	if n == 1 {
 		return "1 caller"
@@ -123,13 +122,12 @@ func (r *Result) rows() []row {
 		{"whole run: send lateness p99, ms", func(run *Run) string { return fmt.Sprintf("%.2f", run.LatenessP99MS) }},
 	}
 	for i, class := range r.Without.Classes {
-		rows = append(rows, row{class.Name + ": offered/in time/rejected", func(run *Run) string { return run.Classes[i].cell() }})
+		rows = append(rows, row{class.Name + ": offered/in time/rejected", func(run *Run) string {
+			c := &run.Classes[i]
+			return fmt.Sprintf("%d/%d/%d", c.Offered, c.Goodput, c.Rejected())
+		}})
 	}
 	return rows
-}
-
-func (c *NamedCounts) cell() string {
-	return fmt.Sprintf("%d/%d/%d", c.Offered, c.Goodput, c.Rejected())
 }
 
 func (r *Result) recoveryCell(run *Run) string {
@@ -167,7 +165,6 @@ func (r *Result) secondsCell(run *Run) string {
 	return strings.Join(shares, " ") + " %"
 }
 
-// optional writes a number if it exists.
 func optional(v *float64, write func(float64) string) string {
 	if v == nil {
 		return nothing

@@ -107,7 +107,6 @@ func Of(ctx context.Context, text []byte, seed uint64) (Agreements, error) {
 	return all, nil
 }
 
-// whole reports whether r is of a complete drill.
 func whole(r *drill.Result) bool {
 	set := &r.Settings
 	return !r.Interrupted && r.CapacityRPS > 0 && len(set.Phases) == 3 && len(set.Mix) == spillway.Criticalities && set.Clients > 0 &&
@@ -120,7 +119,6 @@ const (
 	shedding = 13 * time.Microsecond
 )
 
-// model is the set-up of a drill.
 func model(r *drill.Result, callers, server bool, seed uint64) sim.Config {
 	set := &r.Settings
 	c := sim.Config{
@@ -182,7 +180,6 @@ func callersOf(set *drill.Settings, protected bool) sim.Clients {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// compare pairs measured and predicted figures.
 func compare(r *drill.Result, name string, run *drill.Run, predicted *sim.Result) []Agreement {
 	const step = 1
 	w := predicted.Clients[0].Windows

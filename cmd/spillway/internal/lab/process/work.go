@@ -54,7 +54,6 @@ func (b Backend) cheaper(ctx context.Context) int {
 	return 1
 }
 
-// rounds is the work of a call.
 func (b Backend) rounds(ctx context.Context) int { return b.Rounds / b.cheaper(ctx) }
 
 // pool returns the work of a call that needs one of few slots, such as the

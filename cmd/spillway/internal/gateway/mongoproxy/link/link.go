@@ -3,6 +3,7 @@
 package link
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net"
@@ -117,21 +118,19 @@ func (l *Link) Wait() error {
 		return nil
 	}
 	l.Give()
+	l.n, l.err = 0, nil
 	var err error
 	if l.raw == nil {
 		l.take()
 		l.n, err = l.Conn.Read(l.buf)
-	} else if err = l.raw.Read(l.try); err == nil {
-		err = l.err
+	} else {
+		err = l.raw.Read(l.try)
 	}
-	if l.n <= 0 && err == nil {
-		err = io.EOF
+	if l.n > 0 { // an error that comes with the last bytes, as io.EOF from crypto/tls, comes again
+		l.w += l.n
+		return nil
 	}
-	if err != nil {
-		l.n = 0
-	}
-	l.w += l.n
-	return err
+	return cmp.Or(err, l.err, io.EOF)
 }
 
 var errMemory = errors.New("the process keeps as many bytes for clients as it may")
@@ -256,13 +255,17 @@ func (l *Link) Forward(f message.Frame, to *Link) error {
 	return l.Stream(f.Rest, to)
 }
 
-// Stream forwards the next n bytes.
+// Stream forwards the next n bytes; without a side to forward them to, it discards them.
 func (l *Link) Stream(n int, to *Link) error {
+	sink := io.Discard
+	if to != nil {
+		sink = to.Conn
+	}
 	for n > 0 {
 		if err := l.extend(time.Now(), to); err != nil {
 			return err
 		}
-		m, err := io.CopyN(to.sink(), l.Conn, int64(min(n, Piece)))
+		m, err := io.CopyN(sink, l.Conn, int64(min(n, Piece)))
 		n -= int(m)
 		if errors.Is(err, io.EOF) {
 			return l.blame(io.ErrUnexpectedEOF)
@@ -295,12 +298,4 @@ func (l *Link) extend(now time.Time, to *Link) error {
 		}
 	}
 	return nil
-}
-
-// sink returns the writer for the bytes of the link; a nil link discards them.
-func (l *Link) sink() io.Writer {
-	if l == nil {
-		return io.Discard
-	}
-	return l.Conn
 }

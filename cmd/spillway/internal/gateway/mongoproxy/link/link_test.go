@@ -1,6 +1,8 @@
 package link
 
 import (
+	"errors"
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -43,5 +45,29 @@ func TestIdleLinkHasNoBuffer(t *testing.T) {
 	}
 	if err := x.Wait(); err != nil || x.page == nil {
 		t.Errorf("error %v, a buffer of %d bytes", err, len(x.buf))
+	}
+}
+
+// lastBytes is a connection that returns its last bytes together with io.EOF, as crypto/tls does.
+type lastBytes struct {
+	net.Conn
+
+	text string
+}
+
+func (c *lastBytes) Read(p []byte) (int, error) {
+	n := copy(p, c.text)
+	c.text = c.text[n:]
+	return n, io.EOF
+}
+
+func TestLastBytesCountBeforeTheEnd(t *testing.T) {
+	x := New(&lastBytes{text: "insert"}, 0, func(err error) error { return err })
+	if err := x.Wait(); err != nil || string(x.Peek()) != "insert" {
+		t.Errorf("%q and error %v", x.Peek(), err)
+	}
+	x.Discard()
+	if err := x.Wait(); !errors.Is(err, io.EOF) || len(x.Peek()) > 0 {
+		t.Errorf("%q and error %v at the end", x.Peek(), err)
 	}
 }

@@ -169,13 +169,17 @@ func (c *Command) field(key []byte, v mongowire.Value) {
 
 // watches reports whether a pipeline is that of a change stream, whose first stage says so.
 func watches(pipeline mongowire.Value) bool {
-	for _, stage := range mongowire.Elements(pipeline.Array()) {
-		for name := range mongowire.Elements(stage.Document()) {
-			return string(name) == "$changeStream"
-		}
-		break
+	_, stage := First(pipeline.Array())
+	name, _ := First(stage.Document())
+	return string(name) == "$changeStream"
+}
+
+// First returns the first element of a document or an array. Without one both are zero.
+func First(doc []byte) (key []byte, v mongowire.Value) {
+	for key, v := range mongowire.Elements(doc) {
+		return key, v
 	}
-	return false
+	return nil, v
 }
 
 // Cursor returns the cursor of a getMore.
@@ -220,11 +224,9 @@ func (c *Command) query(data []byte) error {
 		return errMessage
 	}
 	doc = doc[:min(size, len(doc))]
-	for key, v := range mongowire.Elements(doc) {
-		if inner := v.Document(); inner != nil && (string(key) == "$query" || string(key) == "query") {
-			doc, size = inner, len(inner)
-		}
-		break
+	key, v := First(doc)
+	if inner := v.Document(); inner != nil && (string(key) == "$query" || string(key) == "query") {
+		doc, size = inner, len(inner)
 	}
 	err := c.body(doc, size)
 	c.Database = database

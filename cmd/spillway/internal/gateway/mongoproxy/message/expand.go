@@ -73,23 +73,19 @@ func expandZlib(dst, data []byte) (int, error) {
 const zstdMemory = 8 << 20
 
 var (
-	zstds    sync.Pool // of *zstd.Decoder
+	zstds = sync.Pool{New: func() any {
+		z, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(zstdMemory), zstd.IgnoreChecksum(true)) // options in range
+		return z
+	}}
 	zstdTurn = make(chan struct{}, runtime.GOMAXPROCS(0))
 )
 
 func expandZstd(dst, data []byte) (int, error) {
 	zstdTurn <- struct{}{} // as many as run anyway, so that memory is bounded
 	defer func() { <-zstdTurn }()
-	src := bytes.NewReader(data)
-	z, ok := zstds.Get().(*zstd.Decoder)
-	var err error
-	if ok {
-		err = z.Reset(src)
-	} else {
-		z, err = zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxWindow(zstdMemory), zstd.IgnoreChecksum(true))
-	}
-	if err != nil {
+	z := zstds.Get().(*zstd.Decoder)
+	if err := z.Reset(bytes.NewReader(data)); err != nil {
 		return 0, err
 	}
 	n, err := io.ReadFull(z, dst)

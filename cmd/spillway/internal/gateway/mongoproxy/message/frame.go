@@ -31,27 +31,30 @@ func (f Frame) open(scratch []byte) (code int32, payload []byte, total int, err 
 	return z.OpCode, payload, z.Size, err
 }
 
-// answer returns the flags of an answer and the beginning of its document, if it is long enough
-// to have one.
-func answer(code int32, payload []byte) (flags uint32, doc []byte, ok bool) {
+// answer returns the flags of an answer and the beginning of its document, and whether the whole message
+// is there.
+func (f Frame) answer(scratch []byte) (flags uint32, doc []byte, whole bool, err error) {
+	code, payload, total, err := f.open(scratch)
+	whole = len(payload) == total
 	switch {
+	case err != nil:
+		return 0, nil, false, err
 	case code == mongowire.OpMsg && len(payload) > 9:
-		return binary.LittleEndian.Uint32(payload), payload[5:], true
+		return binary.LittleEndian.Uint32(payload), payload[5:], whole, nil
 	case code == mongowire.OpReply && len(payload) > 24:
-		return 0, payload[20:], true
+		return 0, payload[20:], whole, nil
 	default:
-		return 0, nil, false
+		return 0, nil, false, errMessage // too short to have a document
 	}
 }
 
 // Document returns the document of an answer that is complete, not compressed, and has a
 // single document.
 func Document(r Frame) (doc []byte, flags uint32, ok bool) {
-	payload := r.Head[mongowire.HeaderSize:]
-	flags, doc, ok = answer(r.OpCode, payload)
-	if !ok || r.Rest > 0 || r.OpCode == mongowire.OpMsg && payload[4] != 0 {
+	flags, doc, whole, err := r.answer(nil)
+	if err != nil || !whole || r.OpCode == mongowire.OpMsg && r.Head[mongowire.HeaderSize+4] != 0 {
 		return nil, 0, false
 	}
-	doc, _, err := mongowire.Document(doc)
+	doc, _, err = mongowire.Document(doc)
 	return doc, flags, err == nil
 }

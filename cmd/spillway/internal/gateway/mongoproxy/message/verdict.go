@@ -69,15 +69,11 @@ func Judge(f Frame, scratch []byte, stream bool) (v Verdict, err error) {
 			return v, nil
 		}
 	}
-	code, payload, total, err := f.open(scratch)
+	flags, doc, whole, err := f.answer(scratch)
 	if err != nil {
 		return v, err
 	}
-	flags, doc, ok := answer(code, payload)
-	if !ok {
-		return v, errMessage
-	}
-	if len(payload) == total {
+	if whole {
 		v.read(doc)
 	}
 	v.More = flags&mongowire.MoreToCome != 0
@@ -86,18 +82,13 @@ func Judge(f Frame, scratch []byte, stream bool) (v Verdict, err error) {
 
 // CursorOf returns the number of the cursor in an answer, 0 at its end. An answer that is too long has none.
 func CursorOf(f Frame, scratch []byte) (id int64, ok bool) {
-	code, payload, _, err := f.open(scratch)
+	_, doc, _, err := f.answer(scratch)
 	if err != nil {
-		return 0, false
-	}
-	_, doc, ok := answer(code, payload)
-	if !ok {
 		return 0, false
 	}
 	return int64Of(mongowire.Lookup(mongowire.Lookup(doc, "cursor").Document(), "id"))
 }
 
-// read reads the document of an answer.
 func (v *Verdict) read(doc []byte) {
 	if ok := mongowire.Lookup(doc, "ok"); ok.Kind == 0 || ok.True() {
 		return

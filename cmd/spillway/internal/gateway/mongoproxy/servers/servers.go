@@ -209,18 +209,8 @@ func (e *Set) Connect(ctx context.Context, client netip.Addr, timeout time.Durat
 func dial(ctx context.Context, address string, timeout time.Duration, secure *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-	if err != nil || secure == nil {
-		return c, err
+	if secure == nil {
+		return new(net.Dialer).DialContext(ctx, "tcp", address)
 	}
-	if secure.ServerName == "" {
-		secure = secure.Clone()
-		secure.ServerName, _, _ = net.SplitHostPort(address) // it was dialled
-	}
-	t := tls.Client(c, secure)
-	if err := t.HandshakeContext(ctx); err != nil {
-		_ = c.Close() // the error that matters is the other one
-		return nil, err
-	}
-	return t, nil
+	return (&tls.Dialer{Config: secure}).DialContext(ctx, "tcp", address) // its ServerName defaults to the host
 }
