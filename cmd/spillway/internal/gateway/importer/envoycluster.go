@@ -118,10 +118,7 @@ func (e *envoyImport) thresholds(x *config.Cluster, c document.Part) {
 	c.Get("max_pending_requests").Leave("requests that wait for a connection count as in flight", "inflight.max_requests; batch.queue bounds a queue")
 	c.Get("max_retries").Leave("retries are bound to a share of the requests, not to so many at once", "retry.ratio")
 	budget := c.At("retry_budget", "budget_percent")
-	percent := budget.Get("value")
-	if !percent.There() {
-		percent = budget
-	}
+	percent := budget.Get("value").Or(budget)
 	if f, ok := percent.Number(); ok && f > 0 && f <= 100 {
 		assign(e.builder, x, percent, "retry.ratio", "it is a share of arriving requests, not of requests in flight", f/100)
 	}

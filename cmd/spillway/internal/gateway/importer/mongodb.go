@@ -72,20 +72,15 @@ func uriOrTree(d Document) (any, error) {
 // uri imports a connection string.
 func (m *mongoImport) uri(root document.Part) {
 	options := root.Get("options")
-	tls := options.Get("tls")
-	if !tls.There() {
-		tls = options.Get("ssl")
-	}
-	srv := root.Get("scheme").Text() == "mongodb+srv"
-	switch {
-	case srv:
+	tls, scheme := options.Get("tls").Or(options.Get("ssl")), root.Get("scheme")
+	if scheme.Text() == "mongodb+srv" {
 		root.Get("hosts").LeaveAs(Traffic, "names of DNS seed lists are not looked up", "endpoints: host and port of each mongos")
 		if tls.Text() != "false" {
 			m.x.UpstreamTLS = new(config.ClientTLS)
 		}
-		root.Get("scheme").Change("mongo[].upstream_tls", "the servers are connected to by TLS, as mongodb+srv implies")
-	default:
-		root.Get("scheme").Carry("mongo[]")
+		scheme.Change("mongo[].upstream_tls", "the servers are connected to by TLS, as mongodb+srv implies")
+	} else {
+		scheme.Carry("mongo[]")
 		m.hosts(root.Get("hosts"), options.Get("replicaset"))
 	}
 	if tls.Text() == "false" {

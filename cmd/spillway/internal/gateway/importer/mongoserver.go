@@ -13,11 +13,7 @@ import (
 
 // server imports the file of a mongod or mongos, or an answer to getParameter.
 func (m *mongoImport) server(root document.Part) {
-	parameters := root.Get("setParameter")
-	if !parameters.There() {
-		parameters = root
-	}
-	m.parameters(parameters)
+	m.parameters(root.Get("setParameter").Or(root))
 	m.address(root.Get("net"))
 	m.serverTLS(root.At("net", "tls"))
 	most := root.At("net", "maxIncomingConnections")
@@ -67,12 +63,8 @@ func (m *mongoImport) address(c document.Part) {
 	if len(m.x.Endpoints) > 0 || !port.There() && !bind.There() {
 		return
 	}
-	number := cmp.Or(port.Text(), "27017")
-	at := port
-	if !at.There() {
-		at = bind
-	}
-	assign(m.builder, &m.x, at, "endpoints", "the proxy connects to it, and listens at another address", []string{net.JoinHostPort(host, number)})
+	address := net.JoinHostPort(host, cmp.Or(port.Text(), "27017"))
+	assign(m.builder, &m.x, port.Or(bind), "endpoints", "the proxy connects to it, and listens at another address", []string{address})
 	bind.Change("mongo[].endpoints", "keep it, so that clients cannot go around the proxy")
 	c.Get("bindIpAll").LeaveAs(Security, "clients can go around the proxy", "bindIp of the server: an address that only the proxy reaches")
 }

@@ -63,6 +63,14 @@ func (c Part) Empty() bool {
 // There reports whether c has a value.
 func (c Part) There() bool { return c.report != nil && c.Value != nil }
 
+// Or returns c, or another part where c has no value.
+func (c Part) Or(other Part) Part {
+	if c.There() {
+		return c
+	}
+	return other
+}
+
 // Get returns a field by its name in snake case; in camel case it counts as well.
 func (c Part) Get(name string) Part {
 	m, _ := c.Value.(map[string]any)
