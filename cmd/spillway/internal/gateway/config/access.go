@@ -11,23 +11,10 @@ type Access struct {
 	Rate       float64 `yaml:"lines_per_second" zero:"100" allowed:"above 0 and at most 100000" jsonschema_description:"Lines per second at most; those left out are counted in the next line. 0 is 100."`
 }
 
-// lines checks the rate of what a section writes, where it is below what a limiter can do. Fields have the rest of its range.
-func (k *checker) lines(path string, section any) {
-	var field string
-	var perSecond float64
-	switch x := section.(type) {
-	case Log:
-		field, perSecond = "rejections_per_second", x.Rejections
-	case *Access:
-		field, perSecond = "lines_per_second", x.Rate
-	case *Traces:
-		field, perSecond = "spans_per_second", x.Rate
-	}
-	if !(perSecond > 0 && perSecond < 1) {
-		return
-	}
-	if _, err := loglimit.NewRate(perSecond); err != nil {
-		k.failf(path+"."+field, "is %v, must be at least 1/86400, once a day", perSecond)
+// lines checks a rate that is below what a limiter can do. Fields have the rest of its range.
+func (k *checker) lines(field string, perSecond float64) {
+	if _, err := loglimit.NewRate(perSecond); err != nil && perSecond > 0 && perSecond < 1 {
+		k.failf(field, "is %v, must be at least 1/86400, once a day", perSecond)
 	}
 }
 

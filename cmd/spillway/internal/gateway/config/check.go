@@ -20,15 +20,11 @@ import (
 // Check returns what is wrong with a configuration, as [strict.Errors]. It looks at no
 // other file and opens no port.
 func (c *Config) Check() error {
-	k := checker{config: c}
-	k.check()
-	return k.errs.Err()
+	return c.check().Err()
 }
 
-// check checks all of it.
-func (k *checker) check() {
-	c := k.config
-	k.shares, k.routes = make(map[string]string), c.Defaulted().Routes
+func (c *Config) check() strict.Errors {
+	k := &checker{config: c, shares: make(map[string]string), routes: c.Defaulted().Routes}
 	strict.Visit("", reflect.ValueOf(c).Elem(), nil, k.field)
 	if len(c.Mongo) == 0 || len(c.Listeners)+len(c.Clusters) > 0 {
 		k.some("listeners", len(c.Listeners))
@@ -42,6 +38,7 @@ func (k *checker) check() {
 	unique(k, "clusters", "name", c.Clusters, func(_ int, x *Cluster) string { return x.Name })
 	unique(k, "mongo", "name", c.Mongo, func(_ int, m *Mongo) string { return m.Defaulted().Name })
 	unique(k, "mongo", "address", c.Mongo, func(i int, m *Mongo) string { return portZero(m.Address, i) })
+	return k.errs
 }
 
 // field checks a field by its type and its tags, which have the words of its schema, and the range of a
@@ -82,8 +79,12 @@ func (k *checker) section(path string, section any) {
 		k.admin(&x)
 	case *Otel:
 		k.otel(x)
-	case Log, *Access, *Traces:
-		k.lines(path, x)
+	case Log:
+		k.lines(path+".rejections_per_second", x.Rejections)
+	case *Access:
+		k.lines(path+".lines_per_second", x.Rate)
+	case *Traces:
+		k.lines(path+".spans_per_second", x.Rate)
 	case *XDS:
 		k.xds(x)
 	case Engine:

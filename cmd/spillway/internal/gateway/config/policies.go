@@ -81,16 +81,12 @@ func (l *Listener) Discloses() ingress.Reasons {
 }
 
 func (l *Listener) trust() ingress.Trust {
-	t := ingress.Trust{MaxTimeout: l.MaxTimeout}
+	t := ingress.Trust{MaxTimeout: l.MaxTimeout, Reasons: reasonsNamed[l.Reasons], MaxByIdentity: make(map[string]spillway.Criticality)}
 	if l.Boundary == "internal" {
 		t.Boundary = ingress.Internal
 	}
 	t.DefaultMax, _ = l.Others.Criticality() // Check has seen that it is one, or empty
-	t.Reasons = reasonsNamed[l.Reasons]
 	for name, class := range l.Callers {
-		if t.MaxByIdentity == nil {
-			t.MaxByIdentity = make(map[string]spillway.Criticality, len(l.Callers))
-		}
 		t.MaxByIdentity[name], _ = class.Criticality() // as above
 	}
 	return t
