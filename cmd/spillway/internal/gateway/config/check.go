@@ -73,6 +73,9 @@ func (k *checker) section(path string, section any) {
 	switch x := section.(type) {
 	case *ServerTLS:
 		k.pair(path, x.Certificate, x.Key, true)
+		if x.Optional && x.ClientCA == "" {
+			k.failf(path+".optional", "is true, but there is no client_ca")
+		}
 	case *ClientTLS:
 		k.pair(path, x.Certificate, x.Key, false)
 	case Admin:
@@ -124,7 +127,6 @@ func (k *checker) admin(a *Admin) {
 	} else if a.Address != "" && a.Address != "off" {
 		k.address("admin.address", a.Address, true)
 	}
-	k.optional("admin.tls", a.TLS)
 	k.each("admin.hosts", a.Hosts, func(name string) bool { return name != "" && !strings.ContainsAny(name, ":/* ") }, "a name, such as proxy.example.com")
 }
 

@@ -23,12 +23,5 @@ func (k *checker) listener(at string, l *Listener) {
 		k.absent(at+".others", l.Others == "", ignored)
 		k.absent(at+".callers", len(l.Callers) == 0, ignored)
 	}
-	k.optional(at+".tls", l.TLS)
 	k.oneOf(at+".connection_rate.mode", string(l.ConnectionRate.Mode), "off", "enforce")
-}
-
-func (k *checker) optional(at string, t *ServerTLS) {
-	if t != nil && t.Optional && t.ClientCA == "" {
-		k.failf(at+".optional", "is true, but there is no client_ca")
-	}
 }

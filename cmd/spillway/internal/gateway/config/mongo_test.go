@@ -76,6 +76,7 @@ func TestMongoErrors(t *testing.T) {
 		"no port":        {"10.0.0.1:27017", "10.0.0.1", `mongo[0].endpoints[0] is "10.0.0.1"`},
 		"passed through": {"authentication: true", "tls_passthrough: true", "mongo[0].tls_passthrough is true"},
 		"no key":         {", key: b.pem", "", "mongo[0].tls.key is missing"},
+		"optional":       {", key: b.pem", ", key: b.pem, optional: true", "mongo[0].tls.optional is true, but there is no client_ca"},
 		"topology":       {"authentication: true", "topology: show", "mongo[0].topology is"},
 		"a rate":         {"RatePerSec: 2000", "RatePerSec: -1", "mongo[0].parameters.ingressRequestAdmissionRatePerSec is -1"},
 		"a queue":        {"EstablishmentMaxQueueDepth: 50", "EstablishmentMaxQueueDepth: -5", "mongo[0].parameters.ingressConnectionEstablishmentRatePerSec is 100 with"},
