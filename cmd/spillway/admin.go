@@ -165,9 +165,7 @@ func (s *supervisor) use(c *config.Config) {
 	s.events.use(c)
 	var byEnd []string
 	for _, m := range c.Defaulted().Mongo {
-		if !slices.ContainsFunc(c.Clusters, func(x config.Cluster) bool { return x.Name == m.Name }) {
-			byEnd = append(byEnd, m.Name)
-		}
+		byEnd = append(byEnd, m.Name)
 	}
 	s.collector.ByEnd(byEnd...)
 }

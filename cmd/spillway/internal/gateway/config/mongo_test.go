@@ -93,6 +93,8 @@ func TestMongoErrors(t *testing.T) {
 		"unknown":        {"authentication", "authorization", "authorization"},
 		"a cluster's name": {"mongo:\n", "listeners: [{address: 127.0.0.1:1}]\nclusters: [{name: orders, endpoints: [\"b:1\"]}]\nmongo:\n",
 			`mongo[0].name is "orders", as that of clusters[0] is`},
+		"a cluster's name, by default": {"mongo:\n- name: orders\n  ", "listeners: [{name: a, address: 127.0.0.1:1}]\n" +
+			"clusters: [{name: \"127.0.0.1:27018\", endpoints: [\"b:1\"]}]\nmongo:\n- ", `mongo[0].name is "127.0.0.1:27018", as that of clusters[0] is`},
 		"a listener's name": {"mongo:\n", "listeners: [{name: orders, address: 127.0.0.1:1}]\nclusters: [{name: a, endpoints: [\"b:1\"]}]\nmongo:\n",
 			`mongo[0].name is "orders", as that of listeners[0] is`},
 		"half of HTTP": {"mongo:\n", "clusters: [{name: a, endpoints: [\"b:1\"]}]\nmongo:\n", "listeners is missing"},
