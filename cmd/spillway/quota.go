@@ -104,10 +104,8 @@ func (c *quotaCommand) read() (file quotaFile, source strict.Source, err error) 
 		return file, source, err
 	}
 	source = strict.Source{Name: c.File, Text: text}
-	if err := source.Decode(&file, maxQuotaFile); err != nil {
-		return file, source, err
-	}
-	return file, source, nil
+	err = source.Decode(&file, maxQuotaFile)
+	return file, source, err
 }
 
 // serveQuota serves until ctx ends.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,7 +24,7 @@ type Connector struct {
 	registry inflight.Registry
 
 	mu     sync.Mutex
-	planes map[*plane]bool // not closed
+	planes []*plane // not closed
 }
 
 // Connect connects to a control plane: it is a [upstream.Connect].
@@ -42,10 +43,7 @@ func (c *Connector) Connect(x *config.XDS, logger *slog.Logger) (upstream.Contro
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.planes == nil {
-		c.planes = make(map[*plane]bool)
-	}
-	c.planes[p] = true
+	c.planes = append(c.planes, p)
 	logger.Info("control plane: connecting", "address", x.Address) // another line reports success
 	return p, nil
 }
@@ -95,9 +93,10 @@ func (p *plane) Limits(x config.ClusterXDS) (upstream.Limits, error) {
 
 // Close implements [upstream.ControlPlane].
 func (p *plane) Close() error {
-	p.connector.mu.Lock()
-	delete(p.connector.planes, p)
-	p.connector.mu.Unlock()
+	c := p.connector
+	c.mu.Lock()
+	c.planes = slices.DeleteFunc(c.planes, func(other *plane) bool { return other == p })
+	c.mu.Unlock()
 	return p.client.Close()
 }
 
