@@ -163,9 +163,7 @@ func (m *mongoImport) behaviour(options document.Part) {
 			c.Carry("the default")
 		}
 	}
-	if n, ok := options.Get("maxadaptiveretries").Count(); ok && n > 0 {
-		assign(m.builder, &m.x, options.Get("maxadaptiveretries"), "retry.max_retries", "", n)
-	}
+	put(m.builder, &m.x, options.Get("maxadaptiveretries"), "retry.max_retries", "")
 	options.Get("directconnection").Change("mongo[].topology", "drivers see the proxy as a mongos, and connect to it only")
 	for _, c := range options.Fields() {
 		rank := Detail

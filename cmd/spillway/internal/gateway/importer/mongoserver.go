@@ -16,10 +16,7 @@ func (m *mongoImport) server(root document.Part) {
 	m.parameters(root.Get("setParameter").Or(root))
 	m.address(root.Get("net"))
 	m.serverTLS(root.At("net", "tls"))
-	most := root.At("net", "maxIncomingConnections")
-	if n, ok := most.Count(); ok && n > 0 {
-		assign(m.builder, &m.x, most, "max_connections", "the server's own bound counts the connections of the proxy", n)
-	}
+	put(m.builder, &m.x, root.At("net", "maxIncomingConnections"), "max_connections", "the server's own bound counts the connections of the proxy")
 	m.authentication(root.Get("security"))
 	for _, part := range []string{"security", "net"} {
 		for _, name := range []string{"clusterAuthMode", "clusterIpSourceAllowlist", "compression", "ipv6", "keyFile", "unixDomainSocket", "wireObjectCheck"} {
