@@ -120,7 +120,6 @@ func serveQuota(ctx context.Context, s *spillrlqs.Server, g *grpc.Server, listen
 	return err
 }
 
-// server returns the server of the file.
 func (f *quotaFile) server(b fleet.Board) (*spillrlqs.Server, error) {
 	wanted, err := f.config(b)
 	if err != nil {

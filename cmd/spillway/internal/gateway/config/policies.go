@@ -23,7 +23,6 @@ import (
 	"github.com/seed90641741/spillway/throttle"
 )
 
-// modeOf returns the mode of a gate.
 func (c *Config) modeOf(m Mode) spillway.Mode { return m.Or(c.Mode.Or(spillway.ModeObserve)) }
 
 // Criticality returns the class, and whether there is one.

@@ -103,7 +103,6 @@ func (e *envoyImport) connections(x *config.Cluster, c document.Part) {
 	}
 }
 
-// thresholds imports the thresholds of circuit breakers.
 func (e *envoyImport) thresholds(x *config.Cluster, c document.Part) {
 	priority := c.Get("priority")
 	if p := strings.ToUpper(priority.Text()); p != "" && p != "DEFAULT" && p != "0" {
@@ -126,7 +125,6 @@ func (e *envoyImport) thresholds(x *config.Cluster, c document.Part) {
 	c.Get("track_remaining").Leave("what is left of a limit shows up in the metrics in any case", "")
 }
 
-// health imports a health check.
 func (e *envoyImport) health(x *config.Cluster, c document.Part) {
 	var h config.Health
 	var kind document.Part

@@ -266,7 +266,6 @@ func fixed(m document.Part) {
 	}
 }
 
-// socketAddress returns host and port.
 func socketAddress(c document.Part) (string, bool) {
 	host, port := c.Get("address").Text(), c.Get("port_value").Text()
 	_, ok := c.Get("port_value").Count()

@@ -268,7 +268,6 @@ var retryWords = map[string]struct {
 	"envoy-ratelimited": {true, "who is over a limit is not helped by more requests"},
 }
 
-// retries imports a retry policy.
 func (e *envoyImport) retries(x *config.Cluster, c document.Part) {
 	if !c.There() {
 		return

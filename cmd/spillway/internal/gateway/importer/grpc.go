@@ -84,7 +84,6 @@ func (g *grpcImport) throttling(c document.Part) {
 	c.Get("max_tokens").Leave("the budget holds 1000 times retry.ratio, and begins empty", "")
 }
 
-// health imports health checks.
 func (g *grpcImport) health(c document.Part) {
 	if !c.There() {
 		return
@@ -153,7 +152,6 @@ func (g *grpcImport) name(r config.Route, c document.Part) (config.Route, bool) 
 	return r, true
 }
 
-// retry imports a retry policy.
 func (g *grpcImport) retry(x *config.Cluster, c document.Part) {
 	if !c.There() {
 		return

@@ -69,7 +69,6 @@ func uriOrTree(d Document) (any, error) {
 	return value, nil
 }
 
-// uri imports a connection string.
 func (m *mongoImport) uri(root document.Part) {
 	options := root.Get("options")
 	tls, scheme := options.Get("tls").Or(options.Get("ssl")), root.Get("scheme")

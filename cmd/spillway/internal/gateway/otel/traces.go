@@ -81,10 +81,11 @@ func (t *Tracer) Start(now time.Time, h http.Header, believed bool) *Span {
 	}
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(h))
 	parent := trace.SpanContextFromContext(ctx)
-	if sampled := believed && parent.IsValid() && parent.IsSampled(); !sampled && (believed && parent.IsValid() || rand.Float64() >= t.ratio) {
-		return nil
+	sampled := rand.Float64() < t.ratio
+	if believed && parent.IsValid() {
+		sampled = parent.IsSampled()
 	}
-	if !t.spans.Admit(now) {
+	if !sampled || !t.spans.Admit(now) {
 		return nil
 	}
 	ctx, span := t.tracer.Start(ctx, "proxy", trace.WithTimestamp(now), trace.WithSpanKind(trace.SpanKindServer)) //nolint:spancheck // Span.End ends it

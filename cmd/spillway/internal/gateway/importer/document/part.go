@@ -20,7 +20,6 @@ type Part struct {
 	Single bool // a value that is not a list counts as a list of itself, as protobuf has it
 }
 
-// part returns a part of c.
 func (c Part) part(path string, value any) Part {
 	m, _ := c.Value.(map[string]any)
 	kind, _ := m["@type"].(string)
