@@ -80,11 +80,12 @@ func (l *Listener) Discloses() ingress.Reasons {
 }
 
 func (l *Listener) trust() ingress.Trust {
-	t := ingress.Trust{MaxTimeout: l.MaxTimeout, Reasons: reasonsNamed[l.Reasons], MaxByIdentity: make(map[string]spillway.Criticality)}
+	t := ingress.Trust{MaxTimeout: l.MaxTimeout, Reasons: reasonsNamed[l.Reasons]}
 	if l.Boundary == "internal" {
 		t.Boundary = ingress.Internal
 	}
 	t.DefaultMax, _ = l.Others.Criticality() // Check has seen that it is one, or empty
+	t.MaxByIdentity = make(map[string]spillway.Criticality, len(l.Callers))
 	for name, class := range l.Callers {
 		t.MaxByIdentity[name], _ = class.Criticality() // as above
 	}

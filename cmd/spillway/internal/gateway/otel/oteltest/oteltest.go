@@ -165,8 +165,8 @@ func Figures(families []*dto.MetricFamily) map[string]float64 {
 		for name, value := range s.Metric {
 			labels[string(name)] = string(value)
 		}
-		if labels[model.QuantileLabel] != "" || labels[model.BucketLabel] == "+Inf" { // exports have neither: the latter is the count
-			continue
+		if labels[model.QuantileLabel] != "" || labels[model.BucketLabel] == "+Inf" {
+			continue // exports have neither; the latter is the count
 		}
 		name := labels[model.MetricNameLabel]
 		delete(labels, model.MetricNameLabel)
