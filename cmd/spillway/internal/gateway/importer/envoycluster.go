@@ -31,8 +31,9 @@ func (e *envoyImport) newCluster(c document.Part) {
 	for i, h := range c.Get("health_checks").List() {
 		if i > 0 {
 			h.Leave("a cluster has one kind of health check", "")
+		} else {
+			e.health(x, h)
 		}
-		e.health(x, h)
 	}
 	e.clientTLS(x, c.Get("transport_socket"))
 	e.clusters[x.Name] = x

@@ -20,8 +20,8 @@ const defaultMongoUpstream = "127.0.0.1:27017"
 
 // MongoDB imports a listener for clients of MongoDB from a connection string, the
 // configuration file of a mongod or mongos, or its parameters, as getParameter answers
-// them. Several documents describe one listener; where two set a field, the first one
-// counts.
+// them. Several documents describe one listener; where two set a field, the last one
+// counts, but for endpoints the first one does.
 //
 // Documents that begin with mongodb:// or mongodb+srv:// are connection strings.
 func MongoDB(docs []Document, o Options) (*Result, error) {
