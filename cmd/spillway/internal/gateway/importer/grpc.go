@@ -158,11 +158,10 @@ func (g *grpcImport) retry(x *config.Cluster, c document.Part) {
 	}
 	x.Retry.Mode = "enforce"
 	attempts := c.Get("max_attempts")
-	switch n, ok := attempts.Count(); {
-	case ok && n > maxAttemptsOfGRPC:
+	if n, ok := attempts.Count(); ok && n > maxAttemptsOfGRPC {
 		reason := fmt.Sprintf("it counts as %d, as it does for grpc", maxAttemptsOfGRPC)
 		assign(g.builder, x, attempts, "retry.attempts", reason, maxAttemptsOfGRPC)
-	default:
+	} else {
 		put(g.builder, x, attempts, "retry.attempts", "")
 	}
 	const wait = "the wait before a retry is drawn between nothing and it, where grpc stays within 20 % of it"
