@@ -63,6 +63,10 @@ func (k *checker) field(path string, v reflect.Value, tag reflect.StructTag) {
 		if _, words, ok := strings.Cut(tag.Get("jsonschema"), "enum="); ok {
 			k.oneOf(path, x, strings.Split(words, ",enum=")...)
 		}
+	case float64:
+		if tag.Get("limiter") != "" {
+			k.limiter(path, x)
+		}
 	default:
 		k.section(path, x)
 	}
@@ -82,12 +86,6 @@ func (k *checker) section(path string, section any) {
 		k.admin(&x)
 	case *Otel:
 		k.otel(x)
-	case Log:
-		k.lines(path+".rejections_per_second", x.Rejections)
-	case *Access:
-		k.lines(path+".lines_per_second", x.Rate)
-	case *Traces:
-		k.lines(path+".spans_per_second", x.Rate)
 	case *XDS:
 		k.xds(x)
 	case Engine:
