@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -53,12 +54,8 @@ func bootstrapOf(x *config.XDS) (*spillxds.Bootstrap, error) {
 	type object map[string]any
 	credentials := object{"type": "insecure"}
 	if t := x.TLS; t != nil {
-		files := make(object)
-		for field, name := range map[string]string{"ca_certificate_file": t.CA, "certificate_file": t.Certificate, "private_key_file": t.Key} {
-			if name != "" {
-				files[field] = name
-			}
-		}
+		files := map[string]string{"ca_certificate_file": t.CA, "certificate_file": t.Certificate, "private_key_file": t.Key}
+		maps.DeleteFunc(files, func(_, name string) bool { return name == "" })
 		credentials = object{"type": "tls", "config": files}
 	}
 	text, err := json.Marshal(object{
