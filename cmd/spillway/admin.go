@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"reflect"
@@ -165,9 +166,7 @@ func (s *supervisor) use(c *config.Config) {
 	s.events.use(c)
 	var byEnd []string
 	for _, m := range c.Defaulted().Mongo {
-		if !slices.ContainsFunc(c.Clusters, func(x config.Cluster) bool { return x.Name == m.Name }) {
-			byEnd = append(byEnd, m.Name)
-		}
+		byEnd = append(byEnd, m.Name)
 	}
 	s.collector.ByEnd(byEnd...)
 }
@@ -263,14 +262,10 @@ func (s *supervisor) Ready() error {
 func (s *supervisor) Settings() []admin.Setting { return *s.settings.Load() }
 
 func settingsOf(c *config.Config) (all []admin.Setting) {
-	given := make(map[string]bool)
-	for _, line := range config.Given("", *c) {
-		field, _, _ := strings.Cut(line, ": ")
-		given[field] = true
-	}
-	for _, line := range config.Given("", *c.Defaulted()) {
-		field, value, _ := strings.Cut(line, ": ")
-		all = append(all, admin.Setting{Field: field, Value: value, Given: given[field]})
+	given := maps.Collect(config.Values("", *c))
+	for field, value := range config.Values("", *c.Defaulted()) {
+		_, ok := given[field]
+		all = append(all, admin.Setting{Field: field, Value: value, Given: ok})
 	}
 	return all
 }

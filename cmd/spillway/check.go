@@ -55,7 +55,6 @@ func (c *checkCommand) Run(ctx context.Context, w streams) error {
 	return c.tell(w, func(w io.Writer) error { return writeSteps(w, steps) }, steps, verdict)
 }
 
-// steps runs the checks in order.
 func (c *checkCommand) steps(ctx context.Context) (all []step) {
 	r := readingOf(c.File)
 	wanted, err := r.config()

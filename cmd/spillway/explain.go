@@ -39,7 +39,6 @@ func (explainCommand) Help() string {
 // maxBody is the longest simulated body.
 const maxBody = 64 << 20
 
-// Run explains.
 func (c *explainCommand) Run(w streams) error {
 	if c.Config != "" && c.URL == "" {
 		c.File, c.URL = "", c.File // the only argument is the URL

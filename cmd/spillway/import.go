@@ -29,7 +29,6 @@ type importGRPC struct {
 	File string `arg:"" help:"A service config in JSON."`
 }
 
-// Run imports.
 func (c *importGRPC) Run(w streams) error {
 	return c.run(w, []string{c.File}, importer.Options{}, func(docs []importer.Document, o importer.Options) (*importer.Result, error) {
 		return importer.GRPC(docs[0], o)
@@ -43,7 +42,6 @@ type importEnvoy struct {
 	Files        []string `arg:"" help:"Bootstraps, config dumps, clusters or route configurations, in YAML or JSON."`
 }
 
-// Run imports.
 func (c *importEnvoy) Run(w streams) (err error) {
 	o := importer.Options{Environment: os.LookupEnv}
 	if c.Certificates != "" {
@@ -60,7 +58,6 @@ type importMongoDB struct {
 	Files []string `arg:"" help:"Files with a connection string, a configuration of mongod or mongos, or an answer to getParameter."`
 }
 
-// Run imports.
 func (c *importMongoDB) Run(w streams) error {
 	return c.run(w, c.Files, importer.Options{}, importer.MongoDB)
 }

@@ -110,7 +110,6 @@ func commandOf(err error) string {
 // printed is a command that prints a text.
 type printed struct{ text string }
 
-// Run prints it.
 func (p printed) Run(w streams) error {
 	_, err := io.WriteString(w.stdout, p.text)
 	return err

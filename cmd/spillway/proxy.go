@@ -111,7 +111,6 @@ func readingOf(file string) (r reading) {
 	return r
 }
 
-// config returns the configuration that was read.
 func (r *reading) config() (*config.Config, error) {
 	if r.err != nil {
 		return nil, r.err

@@ -104,10 +104,8 @@ func (c *quotaCommand) read() (file quotaFile, source strict.Source, err error) 
 		return file, source, err
 	}
 	source = strict.Source{Name: c.File, Text: text}
-	if err := source.Decode(&file, maxQuotaFile); err != nil {
-		return file, source, err
-	}
-	return file, source, nil
+	err = source.Decode(&file, maxQuotaFile)
+	return file, source, err
 }
 
 // serveQuota serves until ctx ends.
@@ -122,7 +120,6 @@ func serveQuota(ctx context.Context, s *spillrlqs.Server, g *grpc.Server, listen
 	return err
 }
 
-// server returns the server of the file.
 func (f *quotaFile) server(b fleet.Board) (*spillrlqs.Server, error) {
 	wanted, err := f.config(b)
 	if err != nil {

@@ -59,7 +59,6 @@ type simShow struct {
 	Name string `arg:"" help:"Name of a built-in scenario."`
 }
 
-// Run prints the scenario.
 func (s *simShow) Run(w streams) error {
 	text, err := scenario.Text(s.Name)
 	if err != nil {
@@ -77,7 +76,6 @@ type simDrill struct {
 	Seed uint64 `default:"1" placeholder:"N" help:"Seed of the simulation; its arrivals differ from those of the drill (default ${default})."`
 }
 
-// Run predicts and compares.
 func (c *simDrill) Run(ctx context.Context, w streams) error {
 	text, err := os.ReadFile(c.File)
 	if err != nil {

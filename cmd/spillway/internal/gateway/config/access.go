@@ -8,31 +8,18 @@ type Access struct {
 	MaxBytes   int64   `yaml:"max_bytes" zero:"104857600" allowed:"at least 65536" jsonschema_description:"Size at which the file is renamed; both files together use twice as much at most. 0 is 104857600."`
 	Sample     float64 `yaml:"sample" zero:"0.01" allowed:"at most 1" jsonschema_description:"Share of the requests that were served in time; 0 is 0.01, negative is none, 1 is all."`
 	SampleLost float64 `yaml:"sample_lost" zero:"1" allowed:"at most 1" jsonschema_description:"Share of all other requests: rejected, late, failed, and those whose client has left; 0 is 1, which is all, negative is none."`
-	Rate       float64 `yaml:"lines_per_second" zero:"100" allowed:"above 0 and at most 100000" jsonschema_description:"Lines per second at most; those left out are counted in the next line. 0 is 100."`
+	Rate       float64 `yaml:"lines_per_second" limiter:"true" zero:"100" allowed:"above 0 and at most 100000" jsonschema_description:"Lines per second at most; those left out are counted in the next line. 0 is 100."`
 }
 
-// lines checks the rate of what a section writes, where it is below what a limiter can do. Fields have the rest of its range.
-func (k *checker) lines(path string, section any) {
-	var field string
-	var perSecond float64
-	switch x := section.(type) {
-	case Log:
-		field, perSecond = "rejections_per_second", x.Rejections
-	case *Access:
-		field, perSecond = "lines_per_second", x.Rate
-	case *Traces:
-		field, perSecond = "spans_per_second", x.Rate
-	}
-	if !(perSecond > 0 && perSecond < 1) {
-		return
-	}
-	if _, err := loglimit.NewRate(perSecond); err != nil {
-		k.failf(path+"."+field, "is %v, must be at least 1/86400, once a day", perSecond)
+// limiter checks a rate that is below what a limiter can do. Fields have the rest of its range.
+func (k *checker) limiter(field string, perSecond float64) {
+	if _, err := loglimit.NewRate(perSecond); err != nil && perSecond > 0 && perSecond < 1 {
+		k.failf(field, "is %v, must be at least 1/86400, once a day", perSecond)
 	}
 }
 
 // Traces is which requests have a span.
 type Traces struct {
 	Ratio float64 `yaml:"ratio" zero:"0.01" allowed:"above 0 and at most 1" jsonschema_description:"Share of the requests that have a span; 0 is 0.01, 1 is all. At an internal boundary a traceparent decides instead, by its sampled flag. At an edge that flag does not count: any client could set it."`
-	Rate  float64 `yaml:"spans_per_second" zero:"100" allowed:"above 0 and at most 100000" jsonschema_description:"Spans per second at most; other requests go on without one. 0 is 100."`
+	Rate  float64 `yaml:"spans_per_second" limiter:"true" zero:"100" allowed:"above 0 and at most 100000" jsonschema_description:"Spans per second at most; other requests go on without one. 0 is 100."`
 }

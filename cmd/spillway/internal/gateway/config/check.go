@@ -20,15 +20,11 @@ import (
 // Check returns what is wrong with a configuration, as [strict.Errors]. It looks at no
 // other file and opens no port.
 func (c *Config) Check() error {
-	k := checker{config: c}
-	k.check()
-	return k.errs.Err()
+	return c.check().Err()
 }
 
-// check checks all of it.
-func (k *checker) check() {
-	c := k.config
-	k.shares, k.routes = make(map[string]string), c.Defaulted().Routes
+func (c *Config) check() strict.Errors {
+	k := &checker{config: c, shares: make(map[string]string), routes: c.Defaulted().Routes}
 	strict.Visit("", reflect.ValueOf(c).Elem(), nil, k.field)
 	if len(c.Mongo) == 0 || len(c.Listeners)+len(c.Clusters) > 0 {
 		k.some("listeners", len(c.Listeners))
@@ -42,6 +38,7 @@ func (k *checker) check() {
 	unique(k, "clusters", "name", c.Clusters, func(_ int, x *Cluster) string { return x.Name })
 	unique(k, "mongo", "name", c.Mongo, func(_ int, m *Mongo) string { return m.Defaulted().Name })
 	unique(k, "mongo", "address", c.Mongo, func(i int, m *Mongo) string { return portZero(m.Address, i) })
+	return k.errs
 }
 
 // field checks a field by its type and its tags, which have the words of its schema, and the range of a
@@ -66,6 +63,10 @@ func (k *checker) field(path string, v reflect.Value, tag reflect.StructTag) {
 		if _, words, ok := strings.Cut(tag.Get("jsonschema"), "enum="); ok {
 			k.oneOf(path, x, strings.Split(words, ",enum=")...)
 		}
+	case float64:
+		if tag.Get("limiter") != "" {
+			k.limiter(path, x)
+		}
 	default:
 		k.section(path, x)
 	}
@@ -76,14 +77,15 @@ func (k *checker) section(path string, section any) {
 	switch x := section.(type) {
 	case *ServerTLS:
 		k.pair(path, x.Certificate, x.Key, true)
+		if x.Optional && x.ClientCA == "" {
+			k.failf(path+".optional", "is true, but there is no client_ca")
+		}
 	case *ClientTLS:
 		k.pair(path, x.Certificate, x.Key, false)
 	case Admin:
 		k.admin(&x)
 	case *Otel:
 		k.otel(x)
-	case Log, *Access, *Traces:
-		k.lines(path, x)
 	case *XDS:
 		k.xds(x)
 	case Engine:
@@ -119,11 +121,12 @@ func (k *checker) admin(a *Admin) {
 		if len(path) == 0 || len(path) > maxSocketPath {
 			k.failf("admin.address", "is %.64q, must be unix: and a path of 1 to %d bytes", a.Address, maxSocketPath)
 		}
-		k.absent("admin.tls", a.TLS == nil, "is given, but a Unix socket is in the clear; leave it out")
+		if a.TLS != nil {
+			k.failf("admin.tls", "is given, but a Unix socket is in the clear; leave it out")
+		}
 	} else if a.Address != "" && a.Address != "off" {
 		k.address("admin.address", a.Address, true)
 	}
-	k.optional("admin.tls", a.TLS)
 	k.each("admin.hosts", a.Hosts, func(name string) bool { return name != "" && !strings.ContainsAny(name, ":/* ") }, "a name, such as proxy.example.com")
 }
 
@@ -224,13 +227,6 @@ func (k *checker) address(field, address string, free bool) {
 		k.failf(field, "is %.64q, must be a host and a port, such as 127.0.0.1:8080", address)
 	case !free && (host == "" || n == 0 || strings.ContainsAny(host, "/ @")):
 		k.failf(field, "is %.64q, must name a host and a port", address)
-	}
-}
-
-// absent reports a field that would have no effect, unless it is not given.
-func (k *checker) absent(field string, is bool, why string) {
-	if !is {
-		k.failf(field, "%s", why)
 	}
 }
 

@@ -39,7 +39,7 @@ type Log struct {
 	Format string `yaml:"format" zero:"text" jsonschema:"enum=text,enum=json" jsonschema_description:"text, the default, or json."`
 	Level  string `yaml:"level" zero:"info" jsonschema:"enum=debug,enum=info,enum=warn,enum=error" jsonschema_description:"The least that is written: debug, info, warn or error. The default is info."`
 	// Rejections bounds what an overload writes.
-	Rejections float64 `yaml:"rejections_per_second" zero:"1" allowed:"at most 1e6" jsonschema_description:"Most lines per second for rejected requests, for each reason and class; lines left out are counted. 0 is 1, negative is none."`
+	Rejections float64 `yaml:"rejections_per_second" limiter:"true" zero:"1" allowed:"at most 1e6" jsonschema_description:"Most lines per second for rejected requests, for each reason and class; lines left out are counted. 0 is 1, negative is none."`
 	Access     *Access `yaml:"access" jsonschema_description:"Access log: a line of JSON for each sampled request, with time, client, outcome, and latency here and upstream. Without it no access log is written."`
 }
 

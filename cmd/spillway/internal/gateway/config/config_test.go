@@ -142,6 +142,7 @@ func TestWrongFiles(t *testing.T) {
 		"wrong threshold":     {"unhealthy_threshold: 2", "unhealthy_threshold: -1", `clusters[1].health.unhealthy_threshold is -1, must be 1 or more`},
 		"wrong path":          {"path: /jobs/", "path: jobs/", `routes[0].path is "jobs/", must begin with /`},
 		"no certificate":      {"certificate: cert.pem, key: key.pem}\n    max_body", "key: key.pem}\n    max_body", "listeners[0].tls.certificate is missing"},
+		"optional":            {"key: key.pem}\n    max_body", "key: key.pem, optional: true}\n    max_body", "listeners[0].tls.optional is true, but there is no client_ca"},
 		"unproven callers":    {", client_ca: ca.pem", "", "listeners[1].callers is given, but without tls.client_ca"},
 		"classes at an edge":  {"boundary: internal", "boundary: edge", "listeners[1].others is given, but at an edge no class that a client says is believed"},
 		"callers at an edge":  {"boundary: internal\n    tls: {certificate: cert.pem, key: key.pem, client_ca: ca.pem}\n    callers: {\"uri:spiffe://shop/cart\": CRITICAL_PLUS}\n    others: SHEDDABLE", "tls: {certificate: cert.pem, key: key.pem, client_ca: ca.pem}\n    callers: {\"uri:spiffe://shop/cart\": CRITICAL_PLUS}", "listeners[1].callers is given, but at an edge"},

@@ -26,7 +26,6 @@ func (l *LearnCosts) Estimator(cpu func() (time.Duration, error)) (*cost.Estimat
 	return cost.New(c)
 }
 
-// learnCosts checks how costs are learned.
 func (k *checker) learnCosts(at string, x *Cluster) {
 	l := x.LearnCosts
 	if l == nil {

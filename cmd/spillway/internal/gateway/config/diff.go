@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -63,15 +64,24 @@ func (all values) flatten(path string, v reflect.Value) {
 	})
 }
 
-// Given says which fields of v, a struct of a configuration or a value with a name,
-// have a value, and what it is. Values that may be secret are not shown.
-func Given(name string, v any) (all []string) {
+// Values yields the fields of v, a struct of a configuration or a value with a name, that have
+// a value, and the value. Values that may be secret are not shown.
+func Values(name string, v any) iter.Seq2[string, string] {
 	found := make(values)
 	found.flatten(name, reflect.ValueOf(v))
-	for _, path := range slices.Sorted(maps.Keys(found)) {
-		if v := found[path]; path != name || v.text != "given" {
-			all = append(all, path+": "+v.shown())
+	return func(yield func(field, value string) bool) {
+		for _, path := range slices.Sorted(maps.Keys(found)) {
+			if v := found[path]; (path != name || v.text != "given") && !yield(path, v.shown()) {
+				return
+			}
 		}
+	}
+}
+
+// Given returns the [Values] as lines.
+func Given(name string, v any) (all []string) {
+	for field, value := range Values(name, v) {
+		all = append(all, field+": "+value)
 	}
 	return all
 }

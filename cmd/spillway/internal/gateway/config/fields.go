@@ -13,7 +13,8 @@ import (
 
 // A configuration is read and written by its fields in several ways. What follows from a field is in
 // its tags, next to its name in the file: "zero" has what a zero field means, "allowed" the
-// range of a number, "file" marks the name of another file, and "secret" a value that is not shown.
+// range of a number, "limiter" marks the rate of a log, "file" the name of another file, and "secret" a value that
+// is not shown.
 
 // visit calls f with each value in v. Elements of lists are identified by their names, if they have
 // names.

@@ -20,15 +20,12 @@ func (k *checker) listener(at string, l *Listener) {
 	}
 	if l.Boundary != "internal" {
 		const ignored = "is given, but at an edge no class that a client says is believed; leave it out, or set boundary: internal"
-		k.absent(at+".others", l.Others == "", ignored)
-		k.absent(at+".callers", len(l.Callers) == 0, ignored)
+		if l.Others != "" {
+			k.failf(at+".others", ignored)
+		}
+		if len(l.Callers) > 0 {
+			k.failf(at+".callers", ignored)
+		}
 	}
-	k.optional(at+".tls", l.TLS)
 	k.oneOf(at+".connection_rate.mode", string(l.ConnectionRate.Mode), "off", "enforce")
-}
-
-func (k *checker) optional(at string, t *ServerTLS) {
-	if t != nil && t.Optional && t.ClientCA == "" {
-		k.failf(at+".optional", "is true, but there is no client_ca")
-	}
 }

@@ -37,9 +37,7 @@ func Parse(name string, text []byte) (*Config, error) {
 	if err := s.Decode(c, maxSize); err != nil {
 		return nil, err
 	}
-	k := checker{config: c}
-	k.check()
-	errs := s.Locate(k.errs)
+	errs := s.Locate(c.check())
 	slices.SortStableFunc(errs, func(a, b *Error) int { return cmp.Compare(a.Line, b.Line) })
 	if err := errs.Err(); err != nil {
 		return nil, err

@@ -169,9 +169,6 @@ func parseNetwork(text string) (netip.Prefix, error) {
 // otherName rejects the name of an HTTP listener or of a cluster: names must be unique,
 // because counters use them.
 func (k *checker) otherName(at, name string) {
-	if name == "" { // the address, which is its own
-		return
-	}
 	if i := slices.IndexFunc(k.config.Listeners, func(l Listener) bool { return l.Name == name }); i >= 0 {
 		k.failf(at, "is %.64q, as that of listeners[%d] is", name, i)
 	}
@@ -181,7 +178,7 @@ func (k *checker) otherName(at, name string) {
 }
 
 func (k *checker) mongo(at string, m *Mongo) {
-	k.otherName(at+".name", m.Name)
+	k.otherName(at+".name", m.Defaulted().Name)
 	k.address(at+".address", m.Address, true)
 	if m.TLS != nil && m.TLSPassthrough {
 		k.failf(at+".tls_passthrough", "is true, but with tls there is nothing to pass through")

@@ -76,6 +76,7 @@ func TestMongoErrors(t *testing.T) {
 		"no port":        {"10.0.0.1:27017", "10.0.0.1", `mongo[0].endpoints[0] is "10.0.0.1"`},
 		"passed through": {"authentication: true", "tls_passthrough: true", "mongo[0].tls_passthrough is true"},
 		"no key":         {", key: b.pem", "", "mongo[0].tls.key is missing"},
+		"optional":       {", key: b.pem", ", key: b.pem, optional: true", "mongo[0].tls.optional is true, but there is no client_ca"},
 		"topology":       {"authentication: true", "topology: show", "mongo[0].topology is"},
 		"a rate":         {"RatePerSec: 2000", "RatePerSec: -1", "mongo[0].parameters.ingressRequestAdmissionRatePerSec is -1"},
 		"a queue":        {"EstablishmentMaxQueueDepth: 50", "EstablishmentMaxQueueDepth: -5", "mongo[0].parameters.ingressConnectionEstablishmentRatePerSec is 100 with"},
@@ -92,6 +93,8 @@ func TestMongoErrors(t *testing.T) {
 		"unknown":        {"authentication", "authorization", "authorization"},
 		"a cluster's name": {"mongo:\n", "listeners: [{address: 127.0.0.1:1}]\nclusters: [{name: orders, endpoints: [\"b:1\"]}]\nmongo:\n",
 			`mongo[0].name is "orders", as that of clusters[0] is`},
+		"a cluster's name, by default": {"mongo:\n- name: orders\n  ", "listeners: [{name: a, address: 127.0.0.1:1}]\n" +
+			"clusters: [{name: \"127.0.0.1:27018\", endpoints: [\"b:1\"]}]\nmongo:\n- ", `mongo[0].name is "127.0.0.1:27018", as that of clusters[0] is`},
 		"a listener's name": {"mongo:\n", "listeners: [{name: orders, address: 127.0.0.1:1}]\nclusters: [{name: a, endpoints: [\"b:1\"]}]\nmongo:\n",
 			`mongo[0].name is "orders", as that of listeners[0] is`},
 		"half of HTTP": {"mongo:\n", "clusters: [{name: a, endpoints: [\"b:1\"]}]\nmongo:\n", "listeners is missing"},

@@ -23,7 +23,6 @@ import (
 	"github.com/seed90641741/spillway/throttle"
 )
 
-// modeOf returns the mode of a gate.
 func (c *Config) modeOf(m Mode) spillway.Mode { return m.Or(c.Mode.Or(spillway.ModeObserve)) }
 
 // Criticality returns the class, and whether there is one.
@@ -81,16 +80,13 @@ func (l *Listener) Discloses() ingress.Reasons {
 }
 
 func (l *Listener) trust() ingress.Trust {
-	t := ingress.Trust{MaxTimeout: l.MaxTimeout}
+	t := ingress.Trust{MaxTimeout: l.MaxTimeout, Reasons: reasonsNamed[l.Reasons]}
 	if l.Boundary == "internal" {
 		t.Boundary = ingress.Internal
 	}
 	t.DefaultMax, _ = l.Others.Criticality() // Check has seen that it is one, or empty
-	t.Reasons = reasonsNamed[l.Reasons]
+	t.MaxByIdentity = make(map[string]spillway.Criticality, len(l.Callers))
 	for name, class := range l.Callers {
-		if t.MaxByIdentity == nil {
-			t.MaxByIdentity = make(map[string]spillway.Criticality, len(l.Callers))
-		}
 		t.MaxByIdentity[name], _ = class.Criticality() // as above
 	}
 	return t

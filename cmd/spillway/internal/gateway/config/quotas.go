@@ -26,7 +26,6 @@ func SharedDomain(e *Engine, name string, q *Quota) string {
 	return cmp.Or(q.Domain, e.Domain+"/"+name)
 }
 
-// engine checks how quotas are shared.
 func (k *checker) engine(at string, e *Engine) {
 	if e.Domain == "" || len(e.Domain) > maxDomain || strings.ContainsAny(e.Domain, "{}") {
 		k.failf(at+".domain", "is %.32q, must be 1 to %d bytes without braces", e.Domain, maxDomain)

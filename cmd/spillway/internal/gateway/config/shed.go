@@ -7,7 +7,6 @@ import (
 	"github.com/seed90641741/spillway/shed"
 )
 
-// shed checks the shedder and its load.
 func (k *checker) shed(at string, x *Shed) {
 	try(k, at, *x, concurrency.New)
 	try(k, at, *x, shed.New)
@@ -19,7 +18,6 @@ func (k *checker) shed(at string, x *Shed) {
 	}
 }
 
-// quota checks the limits of customers.
 func (k *checker) quota(at string, q *Quota) {
 	if local, ok := try(k, at, *q, quota.NewLocal); ok {
 		try(k, at, *q, func(c quota.Config) (*quota.Quota, error) {

@@ -77,7 +77,6 @@ func (t *Tune) config(limit float64) (c tune.Config, ok bool) {
 	return c, true
 }
 
-// tune checks how a limit of a cluster is tuned.
 func (k *checker) tune(at string, x *Cluster) {
 	t := x.Tune
 	if !k.tunes(at, t) {

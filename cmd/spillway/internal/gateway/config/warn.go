@@ -25,6 +25,7 @@ func (c *Config) Warnings() strict.Errors {
 	}
 	d := c.Defaulted()
 	for i := range d.Clusters {
+		k.warnRate(fmt.Sprintf("clusters[%d].rate_limit", i), &c.Clusters[i].RateLimit)
 		if x := &d.Clusters[i]; x.Quota != nil && !slices.ContainsFunc(d.Routes, func(r Route) bool { return r.Cluster == x.Name && r.namesCustomer() }) {
 			k.failf(fmt.Sprintf("clusters[%d].quota", i), "%s: no route to %s has customer.header or customer.identity", ofNobody(x.Quota), x.Name)
 		}
@@ -49,26 +50,13 @@ func (k *checker) warnRate(at string, r *RateLimit) {
 // warnUnused warns of what nothing else refers to.
 func (k *checker) warnUnused() {
 	c, used := k.config, make(map[string]bool)
-	controlled := false
-	for i := range c.Clusters {
-		x := &c.Clusters[i]
-		k.warnRate(fmt.Sprintf("clusters[%d].rate_limit", i), &x.RateLimit)
-		controlled = controlled || x.XDS != nil
-		if x.Quota != nil {
-			used[x.Quota.Engine] = true
-		}
-	}
-	for i := range c.Mongo {
-		if q := c.Mongo[i].Quota; q != nil {
-			used[q.Engine] = true
-		}
-	}
+	c.SharedQuotas(func(_ string, _ *Engine, q *Quota) { used[q.Engine] = true })
 	for _, name := range slices.Sorted(maps.Keys(c.Quotas)) {
 		if !used[name] {
 			k.failf("quotas."+name, "has no effect: no quota has engine: %s", name)
 		}
 	}
-	if c.XDS != nil && !controlled {
+	if c.XDS != nil && !slices.ContainsFunc(c.Clusters, func(x Cluster) bool { return x.XDS != nil }) {
 		k.failf("xds", "has no effect: no cluster has xds")
 	}
 }

@@ -31,8 +31,9 @@ func (e *envoyImport) newCluster(c document.Part) {
 	for i, h := range c.Get("health_checks").List() {
 		if i > 0 {
 			h.Leave("a cluster has one kind of health check", "")
+		} else {
+			e.health(x, h)
 		}
-		e.health(x, h)
 	}
 	e.clientTLS(x, c.Get("transport_socket"))
 	e.clusters[x.Name] = x
@@ -103,7 +104,6 @@ func (e *envoyImport) connections(x *config.Cluster, c document.Part) {
 	}
 }
 
-// thresholds imports the thresholds of circuit breakers.
 func (e *envoyImport) thresholds(x *config.Cluster, c document.Part) {
 	priority := c.Get("priority")
 	if p := strings.ToUpper(priority.Text()); p != "" && p != "DEFAULT" && p != "0" {
@@ -118,10 +118,7 @@ func (e *envoyImport) thresholds(x *config.Cluster, c document.Part) {
 	c.Get("max_pending_requests").Leave("requests that wait for a connection count as in flight", "inflight.max_requests; batch.queue bounds a queue")
 	c.Get("max_retries").Leave("retries are bound to a share of the requests, not to so many at once", "retry.ratio")
 	budget := c.At("retry_budget", "budget_percent")
-	percent := budget.Get("value")
-	if !percent.There() {
-		percent = budget
-	}
+	percent := budget.Get("value").Or(budget)
 	if f, ok := percent.Number(); ok && f > 0 && f <= 100 {
 		assign(e.builder, x, percent, "retry.ratio", "it is a share of arriving requests, not of requests in flight", f/100)
 	}
@@ -129,7 +126,6 @@ func (e *envoyImport) thresholds(x *config.Cluster, c document.Part) {
 	c.Get("track_remaining").Leave("what is left of a limit shows up in the metrics in any case", "")
 }
 
-// health imports a health check.
 func (e *envoyImport) health(x *config.Cluster, c document.Part) {
 	var h config.Health
 	var kind document.Part

@@ -198,9 +198,7 @@ func (e *envoyImport) connectionManager(l *config.Listener, m document.Part) {
 			assign(e.builder, l, t.at, t.field, t.reason, cmp.Or(d, t.zero))
 		}
 	}
-	if n, ok := m.At("http2_protocol_options", "max_concurrent_streams").Count(); ok && n > 0 {
-		assign(e.builder, l, m.At("http2_protocol_options", "max_concurrent_streams"), "max_streams", "", n)
-	}
+	put(e.builder, l, m.At("http2_protocol_options", "max_concurrent_streams"), "max_streams", "")
 	if n, ok := m.Get("max_request_headers_kb").Count(); ok && n > 0 && n <= 1<<14 {
 		assign(e.builder, l, m.Get("max_request_headers_kb"), "max_header_bytes", "", n<<10)
 	}
@@ -268,7 +266,6 @@ func fixed(m document.Part) {
 	}
 }
 
-// socketAddress returns host and port.
 func socketAddress(c document.Part) (string, bool) {
 	host, port := c.Get("address").Text(), c.Get("port_value").Text()
 	_, ok := c.Get("port_value").Count()

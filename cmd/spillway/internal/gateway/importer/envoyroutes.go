@@ -156,10 +156,7 @@ func (e *envoyImport) route(hosts []string, c, inherited document.Part) {
 			"it is for gRPC calls and upgraded connections; others have body_timeout and write_timeout of the listener", cmp.Or(d, -1))
 	}
 	x := config.Clone(e.known(name.Text()))
-	if own := action.Get("retry_policy"); own.There() {
-		inherited = own
-	}
-	e.retries(x, inherited)
+	e.retries(x, action.Get("retry_policy").Or(inherited))
 	name.Carry("routes[].cluster")
 	e.used[name.Text()] = true
 	r.Cluster = e.place(x)
@@ -205,16 +202,17 @@ func (e *envoyImport) match(r *config.Route, c document.Part) bool {
 
 // header imports what a header must be: its name, and one condition that is understood.
 func (e *envoyImport) header(r *config.Route, c document.Part) bool {
-	name, text := c.Get("name").Text(), c.Get("string_match")
+	name, exact := c.Get("name").Text(), c.Get("exact_match")
+	if text := c.Get("string_match"); len(text.Fields()) == 1 {
+		exact = text.Get("exact")
+	}
 	switch {
 	case name == "", strings.HasPrefix(name, ":") && name != ":method", len(c.Fields()) != 2:
 		return false
-	case c.Get("exact_match").Text() == "*", text.Get("exact").Text() == "*": // which is any value here
+	case exact.Text() == "*": // which is any value here
 		return false
-	case c.Get("exact_match").There():
-		return e.condition(r, c, name, c.Get("exact_match").Text(), "")
-	case text.Get("exact").There() && len(text.Fields()) == 1:
-		return e.condition(r, c, name, text.Get("exact").Text(), "")
+	case exact.There():
+		return e.condition(r, c, name, exact.Text(), "")
 	case c.Get("present_match").Text() == "true":
 		return e.condition(r, c, name, "*", "")
 	default:
@@ -270,7 +268,6 @@ var retryWords = map[string]struct {
 	"envoy-ratelimited": {true, "who is over a limit is not helped by more requests"},
 }
 
-// retries imports a retry policy.
 func (e *envoyImport) retries(x *config.Cluster, c document.Part) {
 	if !c.There() {
 		return

@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"math/big"
 	"path/filepath"
@@ -82,7 +81,7 @@ func TestInlineCertificates(t *testing.T) {
 				t.Errorf("the key is shown, or %v", err)
 			}
 			if row.problem != "" {
-				if !errors.Is(r.Err(), ErrLost) || !strings.Contains(shown, row.problem) || len(r.Files) != 0 {
+				if r.Err() == nil || !strings.Contains(shown, row.problem) || len(r.Files) != 0 {
 					t.Errorf("%v, %d files, want %q in %s", r.Err(), len(r.Files), row.problem, shown)
 				}
 				return

@@ -99,26 +99,23 @@ func (e *envoyImport) pair(owner, to string, common document.Part) (files [2]str
 
 // authorities returns the file of the certificates that verify the other side, none if they are not given.
 func (e *envoyImport) authorities(owner string, common document.Part) (file string, at document.Part, problem string) {
-	context := common.Get("validation_context")
 	combined := common.Get("combined_validation_context")
-	for _, other := range []document.Part{
-		combined.Get("default_validation_context"),
-		e.secrets[common.At("validation_context_sds_secret_config", "name").Text()].Get("validation_context"),
-		e.secrets[combined.At("validation_context_sds_secret_config", "name").Text()].Get("validation_context"),
-	} {
-		if !context.Get("trusted_ca").There() {
-			context = other
-		}
+	named := func(sds document.Part) document.Part {
+		return e.secrets[sds.Get("name").Text()].At("validation_context", "trusted_ca")
 	}
-	if !context.Get("trusted_ca").There() {
+	ca := common.At("validation_context", "trusted_ca").
+		Or(combined.At("default_validation_context", "trusted_ca")).
+		Or(named(common.Get("validation_context_sds_secret_config"))).
+		Or(named(combined.Get("validation_context_sds_secret_config")))
+	if !ca.There() {
 		return "", at, ""
 	}
-	s, problem := e.source(context.Get("trusted_ca"), "trusted CA")
+	s, problem := e.source(ca, "trusted CA")
 	if problem == "" {
 		problem = unfitCertificates(s)
 	}
 	if problem != "" {
-		return "", context.Get("trusted_ca"), problem
+		return "", ca, problem
 	}
 	return e.keep(s, owner, "ca"), s.at, ""
 }
@@ -210,10 +207,7 @@ func (e *envoyImport) serverName(x *config.Cluster, sni, common document.Part) {
 		return // they are left out
 	}
 	name, kind := names[0], names[0].Get("san_type")
-	exact := name.At("matcher", "exact")
-	if !exact.There() {
-		exact = name.Get("exact")
-	}
+	exact := name.At("matcher", "exact").Or(name.Get("exact"))
 	isName := exact.Text() != "" && !strings.ContainsAny(exact.Text(), ":/@") // and no URI or address
 	if !isName || kind.There() && kind.Text() != "DNS" || x.TLS.ServerName != "" && x.TLS.ServerName != exact.Text() {
 		return

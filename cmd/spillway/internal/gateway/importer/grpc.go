@@ -84,7 +84,6 @@ func (g *grpcImport) throttling(c document.Part) {
 	c.Get("max_tokens").Leave("the budget holds 1000 times retry.ratio, and begins empty", "")
 }
 
-// health imports health checks.
 func (g *grpcImport) health(c document.Part) {
 	if !c.There() {
 		return
@@ -153,18 +152,16 @@ func (g *grpcImport) name(r config.Route, c document.Part) (config.Route, bool) 
 	return r, true
 }
 
-// retry imports a retry policy.
 func (g *grpcImport) retry(x *config.Cluster, c document.Part) {
 	if !c.There() {
 		return
 	}
 	x.Retry.Mode = "enforce"
 	attempts := c.Get("max_attempts")
-	switch n, ok := attempts.Count(); {
-	case ok && n > maxAttemptsOfGRPC:
+	if n, ok := attempts.Count(); ok && n > maxAttemptsOfGRPC {
 		reason := fmt.Sprintf("it counts as %d, as it does for grpc", maxAttemptsOfGRPC)
 		assign(g.builder, x, attempts, "retry.attempts", reason, maxAttemptsOfGRPC)
-	default:
+	} else {
 		put(g.builder, x, attempts, "retry.attempts", "")
 	}
 	const wait = "the wait before a retry is drawn between nothing and it, where grpc stays within 20 % of it"

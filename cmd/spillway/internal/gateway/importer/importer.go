@@ -49,19 +49,16 @@ type Result struct {
 	inside  bool // certificates or keys are in the documents, and no directory is given to write them to
 }
 
-// ErrLost is what an import that must not be used as it is fails with.
-var ErrLost = errors.New("the import is not safe to use")
-
-// Err returns an error that wraps [ErrLost] if a setting of security was left out, or if
-// nothing could be imported.
+// Err returns an error if a setting of security was left out, or if nothing could be imported.
 func (r *Result) Err() error {
+	const lost = "the import is not safe to use: "
 	switch n := r.Counts()[Security]; {
 	case r.inside && n > 0:
-		return fmt.Errorf("%w: certificates or keys are in the input itself; give --certificates DIR, and they are written to files there", ErrLost)
+		return errors.New(lost + "certificates or keys are in the input itself; give --certificates DIR, and they are written to files there")
 	case r.nothing:
-		return fmt.Errorf("%w: no listener and no route, cluster or method of the input could be imported", ErrLost)
+		return errors.New(lost + "no listener and no route, cluster or method of the input could be imported")
 	case n > 0:
-		return fmt.Errorf("%w: %d values that concern security were left out; they are the first ones of the report", ErrLost, n)
+		return fmt.Errorf(lost+"%d values that concern security were left out; they are the first ones of the report", n)
 	default:
 		return nil
 	}

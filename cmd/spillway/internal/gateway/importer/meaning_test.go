@@ -144,3 +144,15 @@ func TestBurstsOfServers(t *testing.T) {
 		t.Errorf("%v", r.Notes)
 	}
 }
+
+// TestFirstHealthCheck: a cluster has the health check that the report says was carried.
+func TestFirstHealthCheck(t *testing.T) {
+	r, err := Envoy([]Document{{Name: "x", Text: []byte(`{"name": "a", "lb_policy": "ROUND_ROBIN", "health_checks": [
+		{"interval": "1s", "http_health_check": {"path": "/first"}}, {"interval": "2s", "tcp_health_check": {}}]}`)}}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := r.Config.Clusters[0].Health; h == nil || h.Type != "http" || h.Path != "/first" || h.Interval != time.Second {
+		t.Errorf("%+v", h)
+	}
+}

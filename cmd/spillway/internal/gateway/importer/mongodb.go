@@ -20,8 +20,8 @@ const defaultMongoUpstream = "127.0.0.1:27017"
 
 // MongoDB imports a listener for clients of MongoDB from a connection string, the
 // configuration file of a mongod or mongos, or its parameters, as getParameter answers
-// them. Several documents describe one listener; where two set a field, the first one
-// counts.
+// them. Several documents describe one listener; where two set a field, the last one
+// counts, but for endpoints the first one does.
 //
 // Documents that begin with mongodb:// or mongodb+srv:// are connection strings.
 func MongoDB(docs []Document, o Options) (*Result, error) {
@@ -69,23 +69,17 @@ func uriOrTree(d Document) (any, error) {
 	return value, nil
 }
 
-// uri imports a connection string.
 func (m *mongoImport) uri(root document.Part) {
 	options := root.Get("options")
-	tls := options.Get("tls")
-	if !tls.There() {
-		tls = options.Get("ssl")
-	}
-	srv := root.Get("scheme").Text() == "mongodb+srv"
-	switch {
-	case srv:
+	tls, scheme := options.Get("tls").Or(options.Get("ssl")), root.Get("scheme")
+	if scheme.Text() == "mongodb+srv" {
 		root.Get("hosts").LeaveAs(Traffic, "names of DNS seed lists are not looked up", "endpoints: host and port of each mongos")
 		if tls.Text() != "false" {
 			m.x.UpstreamTLS = new(config.ClientTLS)
 		}
-		root.Get("scheme").Change("mongo[].upstream_tls", "the servers are connected to by TLS, as mongodb+srv implies")
-	default:
-		root.Get("scheme").Carry("mongo[]")
+		scheme.Change("mongo[].upstream_tls", "the servers are connected to by TLS, as mongodb+srv implies")
+	} else {
+		scheme.Carry("mongo[]")
 		m.hosts(root.Get("hosts"), options.Get("replicaset"))
 	}
 	if tls.Text() == "false" {
@@ -168,9 +162,7 @@ func (m *mongoImport) behaviour(options document.Part) {
 			c.Carry("the default")
 		}
 	}
-	if n, ok := options.Get("maxadaptiveretries").Count(); ok && n > 0 {
-		assign(m.builder, &m.x, options.Get("maxadaptiveretries"), "retry.max_retries", "", n)
-	}
+	put(m.builder, &m.x, options.Get("maxadaptiveretries"), "retry.max_retries", "")
 	options.Get("directconnection").Change("mongo[].topology", "drivers see the proxy as a mongos, and connect to it only")
 	for _, c := range options.Fields() {
 		rank := Detail

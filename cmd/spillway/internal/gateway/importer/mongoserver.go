@@ -13,17 +13,10 @@ import (
 
 // server imports the file of a mongod or mongos, or an answer to getParameter.
 func (m *mongoImport) server(root document.Part) {
-	parameters := root.Get("setParameter")
-	if !parameters.There() {
-		parameters = root
-	}
-	m.parameters(parameters)
+	m.parameters(root.Get("setParameter").Or(root))
 	m.address(root.Get("net"))
 	m.serverTLS(root.At("net", "tls"))
-	most := root.At("net", "maxIncomingConnections")
-	if n, ok := most.Count(); ok && n > 0 {
-		assign(m.builder, &m.x, most, "max_connections", "the server's own bound counts the connections of the proxy", n)
-	}
+	put(m.builder, &m.x, root.At("net", "maxIncomingConnections"), "max_connections", "the server's own bound counts the connections of the proxy")
 	m.authentication(root.Get("security"))
 	for _, part := range []string{"security", "net"} {
 		for _, name := range []string{"clusterAuthMode", "clusterIpSourceAllowlist", "compression", "ipv6", "keyFile", "unixDomainSocket", "wireObjectCheck"} {
@@ -67,12 +60,8 @@ func (m *mongoImport) address(c document.Part) {
 	if len(m.x.Endpoints) > 0 || !port.There() && !bind.There() {
 		return
 	}
-	number := cmp.Or(port.Text(), "27017")
-	at := port
-	if !at.There() {
-		at = bind
-	}
-	assign(m.builder, &m.x, at, "endpoints", "the proxy connects to it, and listens at another address", []string{net.JoinHostPort(host, number)})
+	address := net.JoinHostPort(host, cmp.Or(port.Text(), "27017"))
+	assign(m.builder, &m.x, port.Or(bind), "endpoints", "the proxy connects to it, and listens at another address", []string{address})
 	bind.Change("mongo[].endpoints", "keep it, so that clients cannot go around the proxy")
 	c.Get("bindIpAll").LeaveAs(Security, "clients can go around the proxy", "bindIp of the server: an address that only the proxy reaches")
 }

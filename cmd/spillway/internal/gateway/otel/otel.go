@@ -28,8 +28,8 @@ const (
 	maxResponse = 16 << 10         // bytes of an answer that are read
 )
 
-// A sender sends metrics or spans to the endpoint until it is closed.
-type sender struct {
+// An Exporter sends metrics or spans to the endpoint until it is closed.
+type Exporter struct {
 	client    *http.Client
 	failures  otel.ErrorHandlerFunc
 	lastWords time.Duration
@@ -38,40 +38,41 @@ type sender struct {
 	}
 }
 
-// newSender returns a sender without a provider. All failures of OpenTelemetry in the process
+// newExporter returns an Exporter without a provider. All failures of OpenTelemetry in the process
 // go to the logger.
-func newSender(c *config.Otel, logger *slog.Logger) (s sender, err error) {
+func newExporter(c *config.Otel, logger *slog.Logger) (*Exporter, error) {
 	secured, err := secrets(c)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	if secured != nil {
 		transport.TLSClientConfig = secured
 	}
-	s.lastWords, s.client = lastWords, &http.Client{
+	e := &Exporter{lastWords: lastWords, client: &http.Client{
 		Transport: keyed{c.HeadersFile, transport},
 		// The keys must not be sent to other hosts.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	if e.failures, err = failures(logger); err == nil {
+		otel.SetErrorHandler(e.failures) // what fails while it runs comes there and nowhere else
 	}
-	if s.failures, err = failures(logger); err == nil {
-		otel.SetErrorHandler(s.failures) // what fails while it runs comes there and nowhere else
-	}
-	return s, err
+	return e, err
 }
 
-// close sends what is left, and stops.
-func (s *sender) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), s.lastWords)
+// Close makes a last export and stops. It takes a few seconds at most, and must be called
+// once; on nil it does nothing.
+func (e *Exporter) Close() {
+	if e == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), e.lastWords)
 	defer cancel()
-	if err := s.provider.Shutdown(ctx); err != nil {
-		s.failures.Handle(err)
+	if err := e.provider.Shutdown(ctx); err != nil {
+		e.failures.Handle(err)
 	}
-	s.client.CloseIdleConnections()
+	e.client.CloseIdleConnections()
 }
-
-// An Exporter sends metrics until it is closed.
-type Exporter struct{ sender }
 
 // Check returns an error if Start cannot use c. A nil c is valid.
 func Check(c *config.Otel) error {
@@ -101,27 +102,27 @@ func Start(c *config.Otel, version string, from prometheus.Gatherer, logger *slo
 	if err := Check(c); c == nil || err != nil {
 		return nil, err
 	}
-	s, err := newSender(c, logger)
+	e, err := newExporter(c, logger)
 	if err != nil {
 		return nil, err
 	}
 	interval := cmp.Or(c.Interval, 15*time.Second)
 	timeout := min(interval, patience)
-	exporter, err := newExporter(c, timeout, s.client)
+	exporter, err := metricsTo(c, timeout, e.client)
 	if err != nil {
 		return nil, err
 	}
-	s.provider = metric.NewMeterProvider(
-		metric.WithResource(resourceOf(c, version, s.failures)),
+	e.provider = metric.NewMeterProvider(
+		metric.WithResource(resourceOf(c, version, e.failures)),
 		metric.WithReader(metric.NewPeriodicReader(exporter,
 			metric.WithProducer(bridge.NewMetricProducer(bridge.WithGatherer(from))),
 			metric.WithInterval(interval), metric.WithTimeout(timeout))))
-	return &Exporter{s}, nil
+	return e, nil
 }
 
-// newExporter returns an exporter to the endpoint. It sets each option that an environment
+// metricsTo returns an exporter of metrics to the endpoint. It sets each option that an environment
 // variable could change.
-func newExporter(c *config.Otel, timeout time.Duration, client *http.Client) (metric.Exporter, error) {
+func metricsTo(c *config.Otel, timeout time.Duration, client *http.Client) (metric.Exporter, error) {
 	return otlpmetrichttp.New(context.Background(),
 		otlpmetrichttp.WithEndpointURL(strings.TrimSuffix(c.Endpoint, "/")+"/v1/metrics"),
 		otlpmetrichttp.WithHeaders(nil),
@@ -145,12 +146,4 @@ func resourceOf(c *config.Otel, version string, failed otel.ErrorHandler) *resou
 		failed.Handle(err)
 	}
 	return r
-}
-
-// Close makes a last export and stops. It takes a few seconds at most, and must be called
-// once; on nil it does nothing.
-func (e *Exporter) Close() {
-	if e != nil {
-		e.close()
-	}
 }

@@ -29,7 +29,7 @@ type Tracer struct {
 	ratio  float64
 	spans  *loglimit.Rate
 	tracer trace.Tracer
-	sender
+	*Exporter
 }
 
 // StartTraces exports spans to the endpoint of c. Without traces in c it returns nil. The
@@ -38,11 +38,11 @@ func StartTraces(c *config.Otel, version string, logger *slog.Logger) (*Tracer, 
 	if err := Check(c); c == nil || c.Traces == nil || err != nil {
 		return nil, err
 	}
-	s, err := newSender(c, logger)
+	e, err := newExporter(c, logger)
 	if err != nil {
 		return nil, err
 	}
-	t := &Tracer{ratio: c.Traces.Ratio, sender: s}
+	t := &Tracer{ratio: c.Traces.Ratio, Exporter: e}
 	if t.spans, err = loglimit.NewRate(c.Traces.Rate); err != nil {
 		return nil, fmt.Errorf("otel.traces: %w", err)
 	}
@@ -54,7 +54,7 @@ func StartTraces(c *config.Otel, version string, logger *slog.Logger) (*Tracer, 
 		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{}),
 		otlptracehttp.WithMaxResponseSize(maxResponse),
 		otlptracehttp.WithTimeout(patience),
-		otlptracehttp.WithHTTPClient(s.client))
+		otlptracehttp.WithHTTPClient(e.client))
 	if err != nil {
 		return nil, err
 	}
@@ -81,10 +81,11 @@ func (t *Tracer) Start(now time.Time, h http.Header, believed bool) *Span {
 	}
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(h))
 	parent := trace.SpanContextFromContext(ctx)
-	if sampled := believed && parent.IsValid() && parent.IsSampled(); !sampled && (believed && parent.IsValid() || rand.Float64() >= t.ratio) {
-		return nil
+	sampled := rand.Float64() < t.ratio
+	if believed && parent.IsValid() {
+		sampled = parent.IsSampled()
 	}
-	if !t.spans.Admit(now) {
+	if !sampled || !t.spans.Admit(now) {
 		return nil
 	}
 	ctx, span := t.tracer.Start(ctx, "proxy", trace.WithTimestamp(now), trace.WithSpanKind(trace.SpanKindServer)) //nolint:spancheck // Span.End ends it
@@ -118,6 +119,6 @@ func (s *Span) End(now time.Time, name string, failed bool, all ...attribute.Key
 // once; on nil it does nothing.
 func (t *Tracer) Close() {
 	if t != nil {
-		t.close()
+		t.Exporter.Close()
 	}
 }

@@ -103,15 +103,14 @@ func (t *Tuner) step(ctx context.Context) {
 // put sets the limit.
 func (t *Tuner) put(now time.Time, limit float64) {
 	err := t.config.Limit.Set(limit)
-	if err != nil {
-		if !t.failing {
-			t.config.Logger.Error("a limit cannot be set", "limit", t.config.Name, "to", limit, "error", err)
-		}
-	} else {
+	if err == nil {
 		t.set, t.at = limit, now
-		if t.failing {
-			t.config.Logger.Info("a limit can be set again", "limit", t.config.Name, "to", limit)
-		}
+	}
+	switch {
+	case err != nil && !t.failing:
+		t.config.Logger.Error("a limit cannot be set", "limit", t.config.Name, "to", limit, "error", err)
+	case err == nil && t.failing:
+		t.config.Logger.Info("a limit can be set again", "limit", t.config.Name, "to", limit)
 	}
 	t.failing = err != nil
 }

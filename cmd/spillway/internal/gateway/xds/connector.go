@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,7 +25,7 @@ type Connector struct {
 	registry inflight.Registry
 
 	mu     sync.Mutex
-	planes map[*plane]bool // not closed
+	planes []*plane // not closed
 }
 
 // Connect connects to a control plane: it is a [upstream.Connect].
@@ -42,10 +44,7 @@ func (c *Connector) Connect(x *config.XDS, logger *slog.Logger) (upstream.Contro
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.planes == nil {
-		c.planes = make(map[*plane]bool)
-	}
-	c.planes[p] = true
+	c.planes = append(c.planes, p)
 	logger.Info("control plane: connecting", "address", x.Address) // another line reports success
 	return p, nil
 }
@@ -55,12 +54,8 @@ func bootstrapOf(x *config.XDS) (*spillxds.Bootstrap, error) {
 	type object map[string]any
 	credentials := object{"type": "insecure"}
 	if t := x.TLS; t != nil {
-		files := make(object)
-		for field, name := range map[string]string{"ca_certificate_file": t.CA, "certificate_file": t.Certificate, "private_key_file": t.Key} {
-			if name != "" {
-				files[field] = name
-			}
-		}
+		files := map[string]string{"ca_certificate_file": t.CA, "certificate_file": t.Certificate, "private_key_file": t.Key}
+		maps.DeleteFunc(files, func(_, name string) bool { return name == "" })
 		credentials = object{"type": "tls", "config": files}
 	}
 	text, err := json.Marshal(object{
@@ -95,9 +90,10 @@ func (p *plane) Limits(x config.ClusterXDS) (upstream.Limits, error) {
 
 // Close implements [upstream.ControlPlane].
 func (p *plane) Close() error {
-	p.connector.mu.Lock()
-	delete(p.connector.planes, p)
-	p.connector.mu.Unlock()
+	c := p.connector
+	c.mu.Lock()
+	c.planes = slices.DeleteFunc(c.planes, func(other *plane) bool { return other == p })
+	c.mu.Unlock()
 	return p.client.Close()
 }
 

@@ -47,7 +47,7 @@ func (s Status) Notice() (headline, text string, wrong bool) {
 // replaces another it is that of the one that is longest without a stream.
 func (c *Connector) Status(now time.Time) (worst Status) {
 	c.mu.Lock()
-	planes := slices.Collect(maps.Keys(c.planes))
+	planes := slices.Clone(c.planes)
 	c.mu.Unlock()
 	for _, p := range planes {
 		if s := p.health.read(p.client.Stats().AcceptedTotal, now); s.Away > worst.Away || worst.Away == 0 && (s.Rejected != nil || len(s.Missing) > 0) {

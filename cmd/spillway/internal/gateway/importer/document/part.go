@@ -20,7 +20,6 @@ type Part struct {
 	Single bool // a value that is not a list counts as a list of itself, as protobuf has it
 }
 
-// part returns a part of c.
 func (c Part) part(path string, value any) Part {
 	m, _ := c.Value.(map[string]any)
 	kind, _ := m["@type"].(string)
@@ -62,6 +61,14 @@ func (c Part) Empty() bool {
 
 // There reports whether c has a value.
 func (c Part) There() bool { return c.report != nil && c.Value != nil }
+
+// Or returns c, or another part where c has no value.
+func (c Part) Or(other Part) Part {
+	if c.There() {
+		return c
+	}
+	return other
+}
 
 // Get returns a field by its name in snake case; in camel case it counts as well.
 func (c Part) Get(name string) Part {

@@ -38,7 +38,6 @@ var (
 		`method|service|protocol|direct_response|status|lb_|^type$|upgrade|set)`)
 )
 
-// rankOf returns the rank of a leaf.
 func rankOf(path string) Rank {
 	path = upper.ReplaceAllString(path, "${1}_${2}")
 	field := path[strings.LastIndexByte(path, '.')+1:]

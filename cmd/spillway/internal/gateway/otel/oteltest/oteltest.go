@@ -14,6 +14,8 @@ import (
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	collector "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
@@ -156,35 +158,19 @@ func series(name string, labels map[string]string) string {
 
 // Figures returns the values of Prometheus metrics, named as in [Export].
 func Figures(families []*dto.MetricFamily) map[string]float64 {
+	samples, _ := expfmt.ExtractSamples(new(expfmt.DecodeOptions), families...) // a family of an unknown type has none
 	all := make(map[string]float64)
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			labels := make(map[string]string)
-			for _, l := range m.GetLabel() {
-				labels[l.GetName()] = l.GetValue()
-			}
-			add(all, f.GetName(), labels, m)
+	for _, s := range samples {
+		labels := make(map[string]string)
+		for name, value := range s.Metric {
+			labels[string(name)] = string(value)
 		}
+		if labels[model.QuantileLabel] != "" || labels[model.BucketLabel] == "+Inf" {
+			continue // exports have neither; the latter is the count
+		}
+		name := labels[model.MetricNameLabel]
+		delete(labels, model.MetricNameLabel)
+		all[series(name, labels)] = float64(s.Value)
 	}
 	return all
-}
-
-func add(all map[string]float64, name string, labels map[string]string, m *dto.Metric) {
-	switch {
-	case m.GetCounter() != nil:
-		all[series(name, labels)] = m.GetCounter().GetValue()
-	case m.GetGauge() != nil:
-		all[series(name, labels)] = m.GetGauge().GetValue()
-	case m.GetSummary() != nil:
-		all[series(name+"_count", labels)] = float64(m.GetSummary().GetSampleCount())
-		all[series(name+"_sum", labels)] = m.GetSummary().GetSampleSum()
-	case m.GetHistogram() != nil:
-		all[series(name+"_count", labels)] = float64(m.GetHistogram().GetSampleCount())
-		all[series(name+"_sum", labels)] = m.GetHistogram().GetSampleSum()
-		for _, b := range m.GetHistogram().GetBucket() {
-			if labels["le"] = fmt.Sprint(b.GetUpperBound()); labels["le"] != "+Inf" { // it is the count
-				all[series(name+"_bucket", labels)] = float64(b.GetCumulativeCount())
-			}
-		}
-	}
 }
