@@ -9,12 +9,15 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/seed90641741/spillway/internal/claims"
 )
 
 // Sanitize removes headers that services behind the edge trust, and that a client could only
-// forge. Those stay that trusted reports, and the attempt of a client of AWS if its signature covers it: a service that
-// looks at the signature would reject the request without it.
+// forge: of the baggage, the criticality. Those stay that trusted reports, and the attempt of a client of AWS if its
+// signature covers it: a service that looks at the signature would reject the request without it.
 func Sanitize(h http.Header, trusted func(name string) bool) {
+	claims.Put(h, "Baggage", claims.RemoveBaggage(h["Baggage"]))
 	for name := range h {
 		if internal(name) && !trusted(name) && !(name == sdkRequest && signed(h, name)) {
 			delete(h, name)
@@ -66,26 +69,6 @@ func internal(name string) bool {
 		}
 	}
 	return false
-}
-
-// DropMember removes a member from the baggage: W3C Baggage, section 3.3.
-func DropMember(h http.Header, name string) {
-	values := h["Baggage"]
-	if len(values) == 0 {
-		return
-	}
-	var kept []string
-	for _, v := range values {
-		for member := range strings.SplitSeq(v, ",") {
-			pair, _, _ := strings.Cut(member, ";")
-			if key, _, _ := strings.Cut(pair, "="); strings.TrimSpace(key) != name {
-				kept = append(kept, member)
-			}
-		}
-	}
-	if h.Del("Baggage"); len(kept) > 0 {
-		h.Set("Baggage", strings.TrimSpace(strings.Join(kept, ",")))
-	}
 }
 
 // RequestID is the header with the id of a request.
