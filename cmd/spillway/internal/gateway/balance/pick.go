@@ -55,8 +55,7 @@ func (s *Set) Pick(now time.Time, class spillway.Criticality, tried []*Endpoint)
 	s.refresh(v.at)
 	call := spillway.Call{Criticality: class}
 	first, rank := s.choose(&v)
-	at := first
-	for {
+	for at, next := first, rank; next == rank && v.detours < maxDetours; at, next = s.choose(&v) {
 		x := s.all[at]
 		ticket, err := x.throttle.Admit(now, call)
 		if err == nil {
@@ -64,11 +63,6 @@ func (s *Set) Pick(now time.Time, class spillway.Criticality, tried []*Endpoint)
 		}
 		v.passed[v.detours] = x
 		v.detours++
-		next, nextRank := s.choose(&v)
-		if v.detours == maxDetours || nextRank != rank {
-			break
-		}
-		at = next
 	}
 	// All reject. Their throttles learn from the outcome all the same.
 	x := s.all[first]
