@@ -2,6 +2,7 @@ package clients
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,6 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/body"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
-	"github.com/seed90641741/spillway/internal/netconn"
 )
 
 // An Exchange is one request and its answer, as far as the client has a part in them: it
@@ -43,6 +43,8 @@ type Exchange struct {
 	first   bool        // by HTTP/1.1
 	last    bool        // the connection ends after it
 	memory  body.Account
+	status  int   // of the answer; 0: it has none yet
+	written int64 // bytes of its body
 
 	mu       sync.Mutex
 	ended    bool
@@ -101,6 +103,9 @@ func (x *Exchange) LimitBody(most int64) {
 	}
 }
 
+// Answer returns the status of the answer, 0 without one, and how many bytes of its body were written.
+func (x *Exchange) Answer() (status int, bytes int64) { return x.status, x.written }
+
 // Body returns the account of the request's body.
 func (x *Exchange) Body() *body.Account { return &x.memory }
 
@@ -156,13 +161,18 @@ func (x *Exchange) WriteHeader(status int) {
 	if status >= http.StatusOK && (x.last || x.client != nil && x.client.owner.draining.Load() > 0) {
 		x.Header().Set("Connection", "close")
 	}
+	if x.status == 0 && status >= http.StatusOK || status == http.StatusSwitchingProtocols {
+		x.status = status
+	}
 	x.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements [http.ResponseWriter].
 func (x *Exchange) Write(p []byte) (int, error) {
+	x.status = cmp.Or(x.status, http.StatusOK)
 	x.writes.begin(monotonic())
 	n, err := x.ResponseWriter.Write(p)
+	x.written += int64(n)
 	x.wrote(n, writeBuffer)
 	return n, err
 }
@@ -199,33 +209,6 @@ func (x *Exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	x.taken.Store(true)
 	return &upgraded{c, buffered.Reader, x}, buffered, nil
 }
-
-// upgraded is a connection that was taken over.
-type upgraded struct {
-	net.Conn
-	early    *bufio.Reader // what came with the request: net/http has read it already
-	exchange *Exchange
-}
-
-// Read implements [net.Conn].
-func (u *upgraded) Read(p []byte) (int, error) {
-	if n := u.early.Buffered(); n > 0 {
-		return u.early.Read(p[:min(len(p), n)])
-	}
-	n, err := u.Conn.Read(p)
-	u.exchange.moved.Store(monotonic())
-	return n, err
-}
-
-// Write implements [net.Conn].
-func (u *upgraded) Write(p []byte) (int, error) {
-	n, err := u.Conn.Write(p)
-	u.exchange.moved.Store(monotonic())
-	return n, err
-}
-
-// CloseWrite closes the sending side.
-func (u *upgraded) CloseWrite() error { return netconn.Conn{Conn: u.Conn}.CloseWrite() }
 
 // Why an exchange was ended. Both are timeouts.
 var (

@@ -188,7 +188,7 @@ func (p *Proxy) observerOf(l *config.Listener) spillway.Observer {
 func (n *accounting) note(a *own, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.answered, n.err = a, err
+	n.answered, n.err, n.head = a, err, time.Now()
 }
 
 // markSent notes that the request is sent on.

@@ -241,9 +241,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s := l.settings.Load()
 	a.id = headers.Identify(r.Header, s.keepsID)
 	w.Header()[headers.RequestID] = a.id
-	if a.visit = l.visit(w, r, s); a.visit != nil {
-		w = a.visit
-	}
+	a.visit = l.visit(r, s)
 	x, r := clients.NewExchange(w, r.WithContext(context.WithValue(came, decisions.SourceKey{}, a)), s.bounds)
 	defer func() {
 		_, broken := errors.AsType[*clients.BodyError](context.Cause(r.Context()))
@@ -255,7 +253,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if end.Account == accounts.Rejected && end.Reason >= accounts.MaxRequests {
 			a.decided(end)
 		}
-		a.visit.end(a, end)
+		a.visit.end(a, x, end)
 	}()
 	defer x.End()
 	l.admit(x, r, s)

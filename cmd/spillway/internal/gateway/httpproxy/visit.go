@@ -7,6 +7,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
@@ -15,18 +16,13 @@ import (
 // A visit has the data for the access log and the span of a request. It is nil for requests
 // with neither.
 type visit struct {
-	http.ResponseWriter
-
-	log    *accesslog.Log // nil: there is none
-	span   *otel.Span     // nil: there is none
-	began  time.Time
-	head   time.Time // of the answer; zero: there was none
-	status int
-	bytes  int64
+	log   *accesslog.Log // nil: there is none
+	span  *otel.Span     // nil: there is none
+	began time.Time
 }
 
 // visit returns the visit of a request, or nil if it is neither logged nor traced.
-func (l *listener) visit(w http.ResponseWriter, r *http.Request, s *settings) *visit {
+func (l *listener) visit(r *http.Request, s *settings) *visit {
 	log := l.proxy.access.Load()
 	if log == nil && l.proxy.with.Tracer == nil {
 		return nil
@@ -36,29 +32,8 @@ func (l *listener) visit(w http.ResponseWriter, r *http.Request, s *settings) *v
 	if log == nil && span == nil {
 		return nil
 	}
-	return &visit{ResponseWriter: w, log: log, span: span, began: now}
+	return &visit{log, span, now}
 }
-
-// WriteHeader implements [http.ResponseWriter].
-func (v *visit) WriteHeader(status int) {
-	if v.status == 0 && status >= 200 || status == http.StatusSwitchingProtocols {
-		v.status, v.head = status, time.Now()
-	}
-	v.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements [http.ResponseWriter].
-func (v *visit) Write(p []byte) (int, error) {
-	if v.status == 0 {
-		v.status, v.head = http.StatusOK, time.Now()
-	}
-	n, err := v.ResponseWriter.Write(p)
-	v.bytes += int64(n)
-	return n, err
-}
-
-// Unwrap is for [http.ResponseController].
-func (v *visit) Unwrap() http.ResponseWriter { return v.ResponseWriter }
 
 // inject makes the span the parent of the request that is sent on. It does nothing on nil.
 func (v *visit) inject(h http.Header) {
@@ -68,7 +43,7 @@ func (v *visit) inject(h http.Header) {
 }
 
 // end writes the line and ends the span of a request. It does nothing on nil.
-func (v *visit) end(n *accounting, end accounts.End) {
+func (v *visit) end(n *accounting, answer *clients.Exchange, end accounts.End) {
 	if v == nil {
 		return
 	}
@@ -80,22 +55,23 @@ func (v *visit) end(n *accounting, end accounts.End) {
 	var d decisions.Decision
 	n.Describe(&d)
 	x := lineOf(n.request, end)
-	x.Time, x.Status, x.Bytes, x.Duration = v.began, v.status, v.bytes, milliseconds(now.Sub(v.began))
+	x.Time, x.Duration = v.began, milliseconds(now.Sub(v.began))
+	x.Status, x.Bytes = answer.Answer()
 	if n.request.Method == http.MethodHead {
 		x.Bytes = 0 // net/http sends no body, and takes what is written
 	}
-	n.tell(&x, &d, end, v.Header())
+	n.tell(&x, &d, end, answer.Header())
 	x.Set(&d)
 	if !n.left.IsZero() {
 		x.Wait = new(milliseconds(n.left.Sub(v.began)))
-		if !v.head.IsZero() {
-			x.Upstream = new(milliseconds(v.head.Sub(n.left)))
+		if !n.head.IsZero() {
+			x.Upstream = new(milliseconds(n.head.Sub(n.left)))
 		}
 	}
 	if logged {
 		v.log.Write(&x)
 	}
-	v.span.End(now, x.SpanName(), v.status >= 500 || end.Account == accounts.Failed, x.Attributes()...)
+	v.span.End(now, x.SpanName(), x.Status >= 500 || end.Account == accounts.Failed, x.Attributes()...)
 }
 
 // lineOf returns the line of a request, without its times, its answer and its decision.
