@@ -95,7 +95,7 @@ func (n *accounting) tell(x *accesslog.Record, d *decisions.Decision, end accoun
 	x.Attempts, x.Endpoint = n.attempts, n.endpoint
 	switch {
 	case x.Status == 0:
-	case n.reached && n.answered == nil:
+	case n.answered == nil && !n.head.IsZero():
 		x.AnsweredBy = accesslog.ByUpstream
 	default:
 		x.AnsweredBy = accesslog.ByProxy
@@ -122,9 +122,9 @@ func (n *accounting) failed(end accounts.End, h http.Header) string {
 		return n.answered.text
 	case n.err != nil:
 		return upstream.FailureOf(n.err)
-	case n.ended && n.outcome == spillway.OutcomeServed && end.Account == accounts.Failed:
+	case n.outcome == spillway.OutcomeServed && end.Account == accounts.Failed:
 		return "the answer broke off"
-	case n.reached:
+	case !n.head.IsZero():
 		return statusOf(h)
 	case n.late:
 		return "the deadline passed while the request waited here"
