@@ -161,7 +161,7 @@ func (x *Exchange) WriteHeader(status int) {
 	if status >= http.StatusOK && (x.last || x.client != nil && x.client.owner.draining.Load() > 0) {
 		x.Header().Set("Connection", "close")
 	}
-	if x.status == 0 && status >= http.StatusOK || status == http.StatusSwitchingProtocols {
+	if x.status == 0 && status >= http.StatusOK {
 		x.status = status
 	}
 	x.ResponseWriter.WriteHeader(status)
@@ -203,7 +203,7 @@ func (x *Exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.hijacked = c
+	x.hijacked, x.status = c, http.StatusSwitchingProtocols
 	x.moved.Store(monotonic())
 	x.stream.Store(true)
 	x.taken.Store(true)
