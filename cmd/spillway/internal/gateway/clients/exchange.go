@@ -52,20 +52,6 @@ type Exchange struct {
 	hijacked net.Conn // nil: the connection is the server's
 }
 
-// Under returns the exchange that a writer belongs to, or an unused one.
-func Under(w http.ResponseWriter) *Exchange {
-	for {
-		switch x := w.(type) {
-		case *Exchange:
-			return x
-		case interface{ Unwrap() http.ResponseWriter }:
-			w = x.Unwrap()
-		default:
-			return new(Exchange)
-		}
-	}
-}
-
 // NewExchange returns the exchange of a request, and the request to continue with.
 // [Exchange.End] must be called.
 func NewExchange(w http.ResponseWriter, r *http.Request, b *Bounds) (*Exchange, *http.Request) {

@@ -10,6 +10,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
@@ -46,8 +47,9 @@ type accounting struct {
 	listener *listener
 	id       []string      // of the request, as the values of its header
 	request  *http.Request // as it came
-	to       *target       // nil as long as no route was found
-	visit    *visit        // nil: nobody wants to know
+	exchange *clients.Exchange
+	to       *target // nil as long as no route was found
+	visit    *visit  // nil: nobody wants to know
 }
 
 // accountingOf returns the accounting of a request, or nil without one.

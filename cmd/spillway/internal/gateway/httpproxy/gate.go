@@ -95,7 +95,8 @@ const batchBody = 1 << 20
 func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 	g.admitted.Add(1)
 	g.charge(r)
-	x := clients.Under(w)
+	a := accountingOf(r.Context())
+	x := a.exchange
 	if _, ok := r.Context().Deadline(); ok && !x.Whole() {
 		defer x.Until(r.Context())()
 	}
@@ -104,7 +105,7 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 			answer(w, r, err, 0)
 			return
 		}
-		customer := accountingOf(r.Context()).to.Customer(r)
+		customer := a.to.Customer(r)
 		turn := turns.Request{
 			Criticality: spillway.CriticalityFrom(r.Context()),
 			Customer:    cmp.Or(customer, x.Network()),      // customers take turns, and addresses where there are none
@@ -116,7 +117,7 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		defer q.Leave(turn)
 	}
-	accountingOf(r.Context()).markSent()
+	a.markSent()
 	takes := g.cluster.pool.Enter(x)
 	defer g.cluster.pool.Leave(x, takes)
 	delete(w.Header(), headers.RequestID) // the answer of the upstream gets it

@@ -243,6 +243,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header()[headers.RequestID] = a.id
 	a.visit = l.visit(r, s)
 	x, r := clients.NewExchange(w, r.WithContext(context.WithValue(came, decisions.SourceKey{}, a)), s.bounds)
+	a.exchange = x
 	defer func() {
 		_, broken := errors.AsType[*clients.BodyError](context.Cause(r.Context()))
 		end := a.close(broken || came.Err() != nil, cut)
@@ -253,7 +254,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if end.Account == accounts.Rejected && end.Reason >= accounts.MaxRequests {
 			a.decided(end)
 		}
-		a.visit.end(a, x, end)
+		a.visit.end(a, end)
 	}()
 	defer x.End()
 	l.admit(x, r, s)

@@ -7,7 +7,6 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
@@ -43,7 +42,7 @@ func (v *visit) inject(h http.Header) {
 }
 
 // end writes the line and ends the span of a request. It does nothing on nil.
-func (v *visit) end(n *accounting, answer *clients.Exchange, end accounts.End) {
+func (v *visit) end(n *accounting, end accounts.End) {
 	if v == nil {
 		return
 	}
@@ -56,11 +55,11 @@ func (v *visit) end(n *accounting, answer *clients.Exchange, end accounts.End) {
 	n.Describe(&d)
 	x := lineOf(n.request, end)
 	x.Time, x.Duration = v.began, milliseconds(now.Sub(v.began))
-	x.Status, x.Bytes = answer.Answer()
+	x.Status, x.Bytes = n.exchange.Answer()
 	if n.request.Method == http.MethodHead {
 		x.Bytes = 0 // net/http sends no body, and takes what is written
 	}
-	n.tell(&x, &d, end, answer.Header())
+	n.tell(&x, &d, end)
 	x.Set(&d)
 	if !n.left.IsZero() {
 		x.Wait = new(milliseconds(n.left.Sub(v.began)))
@@ -87,9 +86,8 @@ func lineOf(r *http.Request, end accounts.End) accesslog.Record {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// tell adds to a line and its decision what they say of a rejection or a failure. h is the header of the answer, with
-// its trailers.
-func (n *accounting) tell(x *accesslog.Record, d *decisions.Decision, end accounts.End, h http.Header) {
+// tell adds to a line and its decision what they say of a rejection or a failure.
+func (n *accounting) tell(x *accesslog.Record, d *decisions.Decision, end accounts.End) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	x.Attempts, x.Endpoint = n.attempts, n.endpoint
@@ -109,12 +107,12 @@ func (n *accounting) tell(x *accesslog.Record, d *decisions.Decision, end accoun
 		d.Policy, x.Error = decisions.ByProxy, n.answered.text
 		d.MeasuredByProxy(n.listener.measured(end.Reason))
 	default:
-		x.Error = n.failed(end, h)
+		x.Error = n.failed(end)
 	}
 }
 
 // failed says why a request was not served in time.
-func (n *accounting) failed(end accounts.End, h http.Header) string {
+func (n *accounting) failed(end accounts.End) string {
 	switch {
 	case n.answered == errClientLeft:
 		return ""
@@ -125,7 +123,7 @@ func (n *accounting) failed(end accounts.End, h http.Header) string {
 	case n.outcome == spillway.OutcomeServed && end.Account == accounts.Failed:
 		return "the answer broke off"
 	case !n.head.IsZero():
-		return statusOf(h)
+		return statusOf(n.exchange.Header())
 	case n.late:
 		return "the deadline passed while the request waited here"
 	default:
