@@ -27,6 +27,7 @@ type Exchange struct {
 
 	client  *clientConn          // nil in an explanation
 	pool    atomic.Pointer[Pool] // nil until it has passed the gate
+	slot    bool                 // it takes one there
 	bounds  atomic.Pointer[Bounds]
 	control *http.ResponseController
 	cancel  context.CancelCauseFunc // nil without a body

@@ -118,8 +118,8 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 		defer q.Leave(turn)
 	}
 	a.markSent()
-	takes := g.cluster.pool.Enter(x)
-	defer g.cluster.pool.Leave(x, takes)
+	g.cluster.pool.Enter(x)
+	defer g.cluster.pool.Leave(x)
 	delete(w.Header(), headers.RequestID) // the answer of the upstream gets it
 	g.forward.ServeHTTP(x.Streaming(w), r)
 }
@@ -171,5 +171,5 @@ type cluster struct {
 // replace is Replace, and has the places follow.
 func (x *cluster) replace(ctx context.Context, logger *slog.Logger, u *upstream.Version) {
 	x.Replace(ctx, logger, u)
-	x.pool.Limit(u.Places(false), u.Places(true))
+	x.pool.Limit(u.Places())
 }

@@ -187,21 +187,18 @@ func (u *Version) Wait(now time.Time, c spillway.Criticality) time.Duration {
 
 // Places returns the maximum numbers of requests and of gRPC calls in flight. Many calls share
 // a connection.
-func (u *Version) Places(calls bool) int {
-	most := math.MaxInt
-	lower := func(n int) {
-		if n > 0 {
-			most = min(most, n)
-		}
+func (u *Version) Places() (requests, calls int) {
+	calls = cmp.Or(u.Config.Inflight.MaxRequests, inflight.DefaultMaxRequests)
+	if calls < 0 {
+		calls = math.MaxInt
 	}
-	if !calls && u.Config.Protocol != "http2" {
-		lower(u.Config.MaxConnections * len(u.endpoints.all))
-	}
-	lower(cmp.Or(u.Config.Inflight.MaxRequests, inflight.DefaultMaxRequests))
 	if u.Queue != nil {
-		lower(u.Queue.Limits().Places)
+		calls = min(calls, u.Queue.Limits().Places)
 	}
-	return most
+	if most := u.Config.MaxConnections * len(u.endpoints.all); most > 0 && u.Config.Protocol != "http2" {
+		return min(most, calls), calls
+	}
+	return calls, calls
 }
 
 // A watch checks an endpoint, or receives its load reports, until ctx ends.
