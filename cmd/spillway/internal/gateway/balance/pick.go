@@ -213,12 +213,9 @@ const usualPicks = 256
 // was not tried and is not to be skipped.
 func (s *Set) Elsewhere(now time.Time, class spillway.Criticality, tried []*Endpoint) bool {
 	at := s.at(now)
-	for _, x := range s.all {
-		if x.state(at, class.Index()) == Available && !slices.Contains(tried, x) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.all, func(x *Endpoint) bool {
+		return x.state(at, class.Index()) == Available && !slices.Contains(tried, x)
+	})
 }
 
 // Panics reports whether hints and ejections are ignored at the time now, as too many

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"net/http"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -63,12 +64,9 @@ func internal(name string) bool {
 	if strings.Contains(name, "_") {
 		name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
 	}
-	for _, begin := range prefixes {
-		if strings.HasPrefix(name, begin) && (begin[len(begin)-1] == '-' || name == begin) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(prefixes, func(begin string) bool {
+		return strings.HasPrefix(name, begin) && (begin[len(begin)-1] == '-' || name == begin)
+	})
 }
 
 // RequestID is the header with the id of a request.
@@ -100,12 +98,7 @@ func IDOf(h http.Header, trusted bool) string {
 }
 
 func word(id string) bool {
-	for i := range len(id) {
-		if id[i] <= ' ' || id[i] > '~' {
-			return false
-		}
-	}
-	return id != "" && len(id) <= maxID
+	return id != "" && len(id) <= maxID && !strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' })
 }
 
 // newID returns a UUID of version 4: RFC 9562, section 5.4.
