@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -54,10 +55,8 @@ func (o *outOfBand) follow(ctx context.Context, logger *slog.Logger, x *endpoint
 
 // lasts waits for d, and reports whether ctx has not ended.
 func lasts(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false
@@ -69,12 +68,8 @@ func (o *outOfBand) stream(ctx context.Context, x *endpoint) (received bool, err
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // which ends the stream
 	e := o.endpoints
-	t := e.plain
-	if e.second != nil {
-		t = e.second
-	}
 	service := e.scheme + "://" + x.address + orcapb.OpenRcaService_StreamCoreMetrics_FullMethodName
-	c, client := newCall[orcapb.OrcaLoadReportRequest, orcadata.OrcaLoadReport](t, service)
+	c, client := newCall[orcapb.OrcaLoadReportRequest, orcadata.OrcaLoadReport](cmp.Or(e.second, e.plain), service)
 	stream, err := client.CallServerStream(ctx, connect.NewRequest(&orcapb.OrcaLoadReportRequest{ReportInterval: durationpb.New(o.every)}))
 	if err != nil {
 		return false, err
