@@ -55,8 +55,7 @@ func (s *Set) Pick(now time.Time, class spillway.Criticality, tried []*Endpoint)
 	s.refresh(v.at)
 	call := spillway.Call{Criticality: class}
 	first, rank := s.choose(&v)
-	at := first
-	for {
+	for at, next := first, rank; next == rank && v.detours < maxDetours; at, next = s.choose(&v) {
 		x := s.all[at]
 		ticket, err := x.throttle.Admit(now, call)
 		if err == nil {
@@ -64,11 +63,6 @@ func (s *Set) Pick(now time.Time, class spillway.Criticality, tried []*Endpoint)
 		}
 		v.passed[v.detours] = x
 		v.detours++
-		next, nextRank := s.choose(&v)
-		if v.detours == maxDetours || nextRank != rank {
-			break
-		}
-		at = next
 	}
 	// All reject. Their throttles learn from the outcome all the same.
 	x := s.all[first]
@@ -219,12 +213,9 @@ const usualPicks = 256
 // was not tried and is not to be skipped.
 func (s *Set) Elsewhere(now time.Time, class spillway.Criticality, tried []*Endpoint) bool {
 	at := s.at(now)
-	for _, x := range s.all {
-		if x.state(at, class.Index()) == Available && !slices.Contains(tried, x) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.all, func(x *Endpoint) bool {
+		return x.state(at, class.Index()) == Available && !slices.Contains(tried, x)
+	})
 }
 
 // Panics reports whether hints and ejections are ignored at the time now, as too many

@@ -138,11 +138,8 @@ func (s *Set) reported(at int64) (w []float64, reports bool) {
 			}
 		}
 	}
-	if len(known) < 2 { // nothing to compare
-		for i := range w {
-			w[i] = 1
-		}
-		return w, len(known) > 0
+	if len(known) == 0 {
+		return slices.Repeat([]float64{1}, len(w)), false
 	}
 	slices.Sort(known)
 	median := known[(len(known)-1)/2] // the lower one: of two, the one that claims less

@@ -249,21 +249,18 @@ func (s *Set) End(x *Exchange) {
 
 // Watch ends exchanges whose client takes too long, and idle connections, until ctx ends.
 func (s *Set) Watch(ctx context.Context, every func() time.Duration) {
-	timer := time.NewTimer(every())
-	defer timer.Stop()
 	var announcing sync.WaitGroup
 	defer announcing.Wait()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-timer.C:
+		case <-time.After(every()):
 		}
 		for _, x := range slices.Concat(s.late(), s.stalled()) {
 			x.abort(errSlow)
 		}
 		end(s.idle(), &announcing)
-		timer.Reset(every())
 	}
 }
 

@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"net"
@@ -193,9 +194,7 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 
 // SetDeadline implements [net.Conn].
 func (c *conn) SetDeadline(t time.Time) error {
-	c.told.Store(!t.IsZero())
-	c.set.Store(0)
-	return c.Conn.SetDeadline(t)
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
 // NetConn returns the connection underneath.
@@ -204,3 +203,30 @@ func (c *conn) NetConn() net.Conn { return c.Conn }
 // CloseWrite closes the sending side, so that the client reads the whole answer before it
 // notices the close.
 func (c *conn) CloseWrite() error { return netconn.Conn{Conn: c.Conn}.CloseWrite() }
+
+// upgraded is a connection that was taken over.
+type upgraded struct {
+	net.Conn
+	early    *bufio.Reader // what came with the request: net/http has read it already
+	exchange *Exchange
+}
+
+// Read implements [net.Conn].
+func (u *upgraded) Read(p []byte) (int, error) {
+	if n := u.early.Buffered(); n > 0 {
+		return u.early.Read(p[:min(len(p), n)])
+	}
+	n, err := u.Conn.Read(p)
+	u.exchange.moved.Store(monotonic())
+	return n, err
+}
+
+// Write implements [net.Conn].
+func (u *upgraded) Write(p []byte) (int, error) {
+	n, err := u.Conn.Write(p)
+	u.exchange.moved.Store(monotonic())
+	return n, err
+}
+
+// CloseWrite closes the sending side.
+func (u *upgraded) CloseWrite() error { return netconn.Conn{Conn: u.Conn}.CloseWrite() }

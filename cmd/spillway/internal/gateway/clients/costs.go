@@ -7,8 +7,7 @@ import (
 	"github.com/seed90641741/spillway/ingress"
 )
 
-// costs are the costs of a connection, which count against the quota of its customer in
-// addition to requests. The unit is a request.
+// costs are what [Set.SetCosts] sets.
 type costs struct {
 	handshake float64
 	idle      float64 // per second without a request

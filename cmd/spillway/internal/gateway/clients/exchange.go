@@ -2,6 +2,7 @@ package clients
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,6 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/body"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
-	"github.com/seed90641741/spillway/internal/netconn"
 )
 
 // An Exchange is one request and its answer, as far as the client has a part in them: it
@@ -27,6 +27,7 @@ type Exchange struct {
 
 	client  *clientConn          // nil in an explanation
 	pool    atomic.Pointer[Pool] // nil until it has passed the gate
+	slot    bool                 // it takes one there
 	bounds  atomic.Pointer[Bounds]
 	control *http.ResponseController
 	cancel  context.CancelCauseFunc // nil without a body
@@ -43,25 +44,13 @@ type Exchange struct {
 	first   bool        // by HTTP/1.1
 	last    bool        // the connection ends after it
 	memory  body.Account
+	status  int   // of the answer; 0: it has none yet
+	written int64 // bytes of its body
 
 	mu       sync.Mutex
 	ended    bool
 	aborted  bool
 	hijacked net.Conn // nil: the connection is the server's
-}
-
-// Under returns the exchange that a writer belongs to, or an unused one.
-func Under(w http.ResponseWriter) *Exchange {
-	for {
-		switch x := w.(type) {
-		case *Exchange:
-			return x
-		case interface{ Unwrap() http.ResponseWriter }:
-			w = x.Unwrap()
-		default:
-			return new(Exchange)
-		}
-	}
 }
 
 // NewExchange returns the exchange of a request, and the request to continue with.
@@ -100,6 +89,9 @@ func (x *Exchange) LimitBody(most int64) {
 		x.source = http.MaxBytesReader(x.ResponseWriter, x.source, most)
 	}
 }
+
+// Answer returns the status of the answer, 0 without one, and how many bytes of its body were written.
+func (x *Exchange) Answer() (status int, bytes int64) { return x.status, x.written }
 
 // Body returns the account of the request's body.
 func (x *Exchange) Body() *body.Account { return &x.memory }
@@ -156,13 +148,18 @@ func (x *Exchange) WriteHeader(status int) {
 	if status >= http.StatusOK && (x.last || x.client != nil && x.client.owner.draining.Load() > 0) {
 		x.Header().Set("Connection", "close")
 	}
+	if x.status == 0 && status >= http.StatusOK {
+		x.status = status
+	}
 	x.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements [http.ResponseWriter].
 func (x *Exchange) Write(p []byte) (int, error) {
+	x.status = cmp.Or(x.status, http.StatusOK)
 	x.writes.begin(monotonic())
 	n, err := x.ResponseWriter.Write(p)
+	x.written += int64(n)
 	x.wrote(n, writeBuffer)
 	return n, err
 }
@@ -193,39 +190,12 @@ func (x *Exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.hijacked = c
+	x.hijacked, x.status = c, http.StatusSwitchingProtocols
 	x.moved.Store(monotonic())
 	x.stream.Store(true)
 	x.taken.Store(true)
 	return &upgraded{c, buffered.Reader, x}, buffered, nil
 }
-
-// upgraded is a connection that was taken over.
-type upgraded struct {
-	net.Conn
-	early    *bufio.Reader // what came with the request: net/http has read it already
-	exchange *Exchange
-}
-
-// Read implements [net.Conn].
-func (u *upgraded) Read(p []byte) (int, error) {
-	if n := u.early.Buffered(); n > 0 {
-		return u.early.Read(p[:min(len(p), n)])
-	}
-	n, err := u.Conn.Read(p)
-	u.exchange.moved.Store(monotonic())
-	return n, err
-}
-
-// Write implements [net.Conn].
-func (u *upgraded) Write(p []byte) (int, error) {
-	n, err := u.Conn.Write(p)
-	u.exchange.moved.Store(monotonic())
-	return n, err
-}
-
-// CloseWrite closes the sending side.
-func (u *upgraded) CloseWrite() error { return netconn.Conn{Conn: u.Conn}.CloseWrite() }
 
 // Why an exchange was ended. Both are timeouts.
 var (

@@ -16,20 +16,19 @@ func (p *Pool) Limit(requests, calls int) {
 	p.calls.Store(int64(calls))
 }
 
-// Enter adds an exchange that is sent to the cluster, and reports whether it takes a slot,
-// which a gRPC call does not. The result must be passed to [Pool.Leave].
-func (p *Pool) Enter(x *Exchange) (takes bool) {
-	if takes = !x.stream.Load(); takes && p.used.Add(1) > p.requests.Load() && x.client != nil {
+// Enter adds an exchange that is sent to the cluster. It takes a slot, unless it is a gRPC call.
+// [Pool.Leave] must be called when it ends.
+func (p *Pool) Enter(x *Exchange) {
+	if x.slot = !x.stream.Load(); x.slot && p.used.Add(1) > p.requests.Load() && x.client != nil {
 		x.client.owner.evictFrom(p)
 	}
 	x.pool.Store(p)
-	return takes
 }
 
-// Leave must be called when the exchange ends, with the result of [Pool.Enter].
-func (p *Pool) Leave(x *Exchange, takes bool) {
+// Leave removes an exchange, and frees its slot.
+func (p *Pool) Leave(x *Exchange) {
 	x.pool.Store(nil)
-	if takes {
+	if x.slot {
 		p.used.Add(-1)
 	}
 }

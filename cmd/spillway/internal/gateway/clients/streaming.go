@@ -24,7 +24,6 @@ const maxInformational = 100
 // would find one in the body, and a browser runs what is HTML.
 func (s *streaming) WriteHeader(status int) {
 	switch h := s.Header(); {
-	case status == http.StatusSwitchingProtocols:
 	case status < http.StatusOK:
 		if s.informed++; s.informed > maxInformational {
 			return

@@ -65,9 +65,7 @@ func (u *Users) Retired() bool { return u.n.Load() < 0 }
 
 // Retire rejects new users, and returns a channel that is closed when all have left.
 func (u *Users) Retire() <-chan struct{} {
-	none := u.gone()
-	if u.n.Add(retired) == retired {
-		u.once.Do(func() { close(none) })
-	}
-	return none
+	u.n.Add(retired + 1)
+	u.Leave()
+	return u.gone()
 }

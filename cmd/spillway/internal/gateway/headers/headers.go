@@ -6,15 +6,19 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"net/http"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/seed90641741/spillway/internal/claims"
 )
 
 // Sanitize removes headers that services behind the edge trust, and that a client could only
-// forge. Those stay that trusted reports, and the attempt of a client of AWS if its signature covers it: a service that
-// looks at the signature would reject the request without it.
+// forge: of the baggage, the criticality. Those stay that trusted reports, and the attempt of a client of AWS if its
+// signature covers it: a service that looks at the signature would reject the request without it.
 func Sanitize(h http.Header, trusted func(name string) bool) {
+	claims.Put(h, "Baggage", claims.RemoveBaggage(h["Baggage"]))
 	for name := range h {
 		if internal(name) && !trusted(name) && !(name == sdkRequest && signed(h, name)) {
 			delete(h, name)
@@ -60,32 +64,9 @@ func internal(name string) bool {
 	if strings.Contains(name, "_") {
 		name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
 	}
-	for _, begin := range prefixes {
-		if strings.HasPrefix(name, begin) && (begin[len(begin)-1] == '-' || name == begin) {
-			return true
-		}
-	}
-	return false
-}
-
-// DropMember removes a member from the baggage: W3C Baggage, section 3.3.
-func DropMember(h http.Header, name string) {
-	values := h["Baggage"]
-	if len(values) == 0 {
-		return
-	}
-	var kept []string
-	for _, v := range values {
-		for member := range strings.SplitSeq(v, ",") {
-			pair, _, _ := strings.Cut(member, ";")
-			if key, _, _ := strings.Cut(pair, "="); strings.TrimSpace(key) != name {
-				kept = append(kept, member)
-			}
-		}
-	}
-	if h.Del("Baggage"); len(kept) > 0 {
-		h.Set("Baggage", strings.TrimSpace(strings.Join(kept, ",")))
-	}
+	return slices.ContainsFunc(prefixes, func(begin string) bool {
+		return strings.HasPrefix(name, begin) && (begin[len(begin)-1] == '-' || name == begin)
+	})
 }
 
 // RequestID is the header with the id of a request.
@@ -117,12 +98,7 @@ func IDOf(h http.Header, trusted bool) string {
 }
 
 func word(id string) bool {
-	for i := range len(id) {
-		if id[i] <= ' ' || id[i] > '~' {
-			return false
-		}
-	}
-	return id != "" && len(id) <= maxID
+	return id != "" && len(id) <= maxID && !strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' })
 }
 
 // newID returns a UUID of version 4: RFC 9562, section 5.4.

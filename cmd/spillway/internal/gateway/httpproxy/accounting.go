@@ -10,6 +10,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
@@ -21,13 +22,11 @@ import (
 type accounting struct {
 	mu       sync.Mutex
 	class    spillway.Criticality
-	sent     bool // it was admitted by the gate, and has left the queue
 	rejected bool // by a policy of the proxy
 	reason   accounts.Reason
-	late     bool // the deadline passed while it waited
-	ended    bool // the call to the upstream, with an outcome
-	outcome  spillway.Outcome
-	withheld bool // the call ended by a rejection of the proxy
+	late     bool             // the deadline passed while it waited
+	outcome  spillway.Outcome // of the call to the upstream; 0: it has not ended
+	withheld bool             // the call ended by a rejection of the proxy
 	retried  bool
 	answered *own // by the proxy itself; nil: it was not
 
@@ -35,20 +34,22 @@ type accounting struct {
 	policy       string // of the last rejection, with what it measured and allows
 	level, limit float64
 	refusal      error
-	reached      bool   // the upstream has answered
 	attempts     int    // that were sent
 	endpoint     string // of the last of them
 	err          error  // for which the proxy answered itself
 
-	arrived, left, head time.Time // the whole request; its sending; the head of the answer. Zero: it does not count
+	arrived time.Time // when the whole request was here; zero: its latency does not count
+	left    time.Time // when it was admitted by the gate, had left the queue, and was sent on; zero: it was not
+	head    time.Time // when the head of the answer came, or was made here; zero: there is none
 
 	cost float64 // charged to the customer so far; only the goroutine of the request uses it
 
 	listener *listener
 	id       []string      // of the request, as the values of its header
 	request  *http.Request // as it came
-	to       *target       // nil as long as no route was found
-	visit    *visit        // nil: nobody wants to know
+	exchange *clients.Exchange
+	to       *target // nil as long as no route was found
+	visit    *visit  // nil: nobody wants to know
 }
 
 // accountingOf returns the accounting of a request, or nil without one.
@@ -74,9 +75,9 @@ func (n *accounting) take(e *spillway.Event) {
 		n.rejected, n.reason = true, accounts.Reason(e.Reason)
 		n.policy, n.level, n.limit, n.refusal = e.Policy, e.Level, e.Limit, e.Err
 	case e.Policy == "retry":
-		n.ended, n.outcome = true, e.Outcome
+		n.outcome = e.Outcome
 		n.withheld = errors.Is(e.Err, spillway.ErrRejected)
-	case !n.sent && errors.Is(e.Err, context.DeadlineExceeded):
+	case n.left.IsZero() && errors.Is(e.Err, context.DeadlineExceeded):
 		n.late = true
 	}
 	n.class = e.Call.Criticality
@@ -92,21 +93,21 @@ func (n *accounting) close(gone, cut bool) accounts.End {
 		end.Waited, end.Sent = n.left.Sub(n.arrived), n.head.Sub(n.left)
 	}
 	left := accounts.GoneWaiting
-	if n.sent {
+	if !n.left.IsZero() {
 		left = accounts.GoneSent
 	}
-	switch {
-	case n.rejected && (!n.ended || n.withheld):
+	switch ended := n.outcome != 0; {
+	case n.rejected && (!ended || n.withheld):
 		end.Account, end.Reason = accounts.Rejected, n.reason
-	case n.ended && n.outcome == spillway.OutcomeServed && cut && gone:
+	case n.outcome == spillway.OutcomeServed && cut && gone:
 		end.Account = left
-	case n.ended && n.outcome == spillway.OutcomeServed && cut:
+	case n.outcome == spillway.OutcomeServed && cut:
 		end.Account = accounts.Failed
-	case n.ended && n.answered == errNotReached:
+	case ended && n.answered == errNotReached:
 		end.Account = accounts.Failed // the retry policy takes an endpoint that is down for one that is overloaded
-	case n.ended && n.answered == errSlow:
+	case ended && n.answered == errSlow:
 		end.Account = left // likewise a client that is late for an upstream that is
-	case n.ended:
+	case ended:
 		end.Account = accounts.Upstream(n.outcome)
 	case n.late:
 		end.Account = accounts.Late
@@ -188,14 +189,14 @@ func (p *Proxy) observerOf(l *config.Listener) spillway.Observer {
 func (n *accounting) note(a *own, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.answered, n.err = a, err
+	n.answered, n.err, n.head = a, err, time.Now()
 }
 
 // markSent notes that the request is sent on.
 func (n *accounting) markSent() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.sent, n.left = true, time.Now()
+	n.left = time.Now()
 }
 
 // Sent notes an attempt. The endpoints of a cluster call it.
@@ -210,7 +211,7 @@ func (n *accounting) Sent(endpoint string) {
 func (n *accounting) upstreamAnswered() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.reached, n.head = true, time.Now()
+	n.head = time.Now()
 }
 
 var _ decisions.Source = (*accounting)(nil)

@@ -59,7 +59,6 @@ func (g *gate) rewrite(r *httputil.ProxyRequest) {
 		h["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
 	} else {
 		headers.Sanitize(h, s.table.Trusted)
-		headers.DropMember(h, "criticality")
 	}
 	h[headers.RequestID] = a.id
 	a.visit.inject(h)

@@ -95,7 +95,8 @@ const batchBody = 1 << 20
 func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 	g.admitted.Add(1)
 	g.charge(r)
-	x := clients.Under(w)
+	a := accountingOf(r.Context())
+	x := a.exchange
 	if _, ok := r.Context().Deadline(); ok && !x.Whole() {
 		defer x.Until(r.Context())()
 	}
@@ -104,7 +105,7 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 			answer(w, r, err, 0)
 			return
 		}
-		customer := accountingOf(r.Context()).to.Customer(r)
+		customer := a.to.Customer(r)
 		turn := turns.Request{
 			Criticality: spillway.CriticalityFrom(r.Context()),
 			Customer:    cmp.Or(customer, x.Network()),      // customers take turns, and addresses where there are none
@@ -116,9 +117,9 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		defer q.Leave(turn)
 	}
-	accountingOf(r.Context()).markSent()
-	takes := g.cluster.pool.Enter(x)
-	defer g.cluster.pool.Leave(x, takes)
+	a.markSent()
+	g.cluster.pool.Enter(x)
+	defer g.cluster.pool.Leave(x)
 	delete(w.Header(), headers.RequestID) // the answer of the upstream gets it
 	g.forward.ServeHTTP(x.Streaming(w), r)
 }
@@ -170,5 +171,5 @@ type cluster struct {
 // replace is Replace, and has the places follow.
 func (x *cluster) replace(ctx context.Context, logger *slog.Logger, u *upstream.Version) {
 	x.Replace(ctx, logger, u)
-	x.pool.Limit(u.Places(false), u.Places(true))
+	x.pool.Limit(u.Places())
 }

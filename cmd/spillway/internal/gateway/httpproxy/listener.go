@@ -241,10 +241,9 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s := l.settings.Load()
 	a.id = headers.Identify(r.Header, s.keepsID)
 	w.Header()[headers.RequestID] = a.id
-	if a.visit = l.visit(w, r, s); a.visit != nil {
-		w = a.visit
-	}
+	a.visit = l.visit(r, s)
 	x, r := clients.NewExchange(w, r.WithContext(context.WithValue(came, decisions.SourceKey{}, a)), s.bounds)
+	a.exchange = x
 	defer func() {
 		_, broken := errors.AsType[*clients.BodyError](context.Cause(r.Context()))
 		end := a.close(broken || came.Err() != nil, cut)

@@ -42,22 +42,19 @@ func Rehearse(c *config.Config, l *config.Listener, dial upstream.DialFunc, o sp
 }
 
 // rehearse makes clusters that send only requests: no health checks, and no fetches of load
-// reports. They learn no costs.
+// reports. They learn no costs, and read no certificates.
 func (n *Change) rehearse(dial upstream.DialFunc) error {
 	for _, named := range n.config.Clusters {
-		named.Health, named.LearnCosts = nil, nil
+		named.Health, named.LearnCosts, named.TLS = nil, nil, nil
 		if l := named.Balance.LoadReports; l != nil {
 			silent := *l
 			silent.OutOfBandPeriod = 0
 			named.Balance.LoadReports = &silent
 		}
-		x := &cluster{Cluster: upstream.New(named.Name)}
-		u, err := x.Make(upstream.Options{Config: n.config, Cluster: &named, Observer: n.proxy.observerOf(nil), Dial: dial})
-		if err != nil {
+		if err := n.makeCluster(&named, dial); err != nil {
 			return err
 		}
-		n.clusters[named.Name], n.versions[named.Name] = x, u
-		x.replace(n.proxy.base, n.proxy.with.Logger, u)
+		n.clusters[named.Name].replace(n.proxy.base, n.proxy.with.Logger, n.versions[named.Name])
 	}
 	return nil
 }

@@ -36,7 +36,6 @@ func (s *settings) sendTrailer(r *httputil.ProxyRequest) {
 		headers.SanitizeTrailer(trailer)
 		if !s.internal {
 			headers.Sanitize(trailer, s.table.Trusted)
-			headers.DropMember(trailer, "criticality")
 		}
 	}
 	clean()

@@ -66,7 +66,7 @@ func (n *Change) make() error {
 		return err
 	}
 	for i := range n.config.Clusters {
-		if err := n.makeCluster(&n.config.Clusters[i]); err != nil {
+		if err := n.makeCluster(&n.config.Clusters[i], nil); err != nil {
 			return fmt.Errorf("cluster %s: %w", n.config.Clusters[i].Name, err)
 		}
 	}
@@ -78,23 +78,24 @@ func (n *Change) make() error {
 	return nil
 }
 
-// makeCluster makes the client of a cluster, unless the cluster has not changed.
-func (n *Change) makeCluster(x *config.Cluster) error {
+// makeCluster makes the client of a cluster, unless the cluster has not changed. With nil it dials over the network.
+func (n *Change) makeCluster(x *config.Cluster, dial upstream.DialFunc) error {
 	p := n.proxy
 	kept := p.clusters[x.Name]
 	if kept == nil {
 		kept = &cluster{Cluster: upstream.New(x.Name)}
 	}
-	n.clusters[x.Name] = kept
 	secrets, err := keys.Client(x.TLS)
 	if err != nil {
 		return err
 	}
-	u, err := kept.Make(upstream.Options{Config: n.config, Cluster: x, Secrets: secrets, Observer: p.observerOf(nil), Plane: n.plane})
+	u, err := kept.Make(upstream.Options{
+		Config: n.config, Cluster: x, Secrets: secrets, Observer: p.observerOf(nil), Plane: n.plane, Dial: dial,
+	})
 	if err != nil {
 		return err
 	}
-	n.versions[x.Name] = u
+	n.clusters[x.Name], n.versions[x.Name] = kept, u
 	if u != kept.Current() {
 		n.made = append(n.made, u.Close)
 	}

@@ -15,18 +15,13 @@ import (
 // A visit has the data for the access log and the span of a request. It is nil for requests
 // with neither.
 type visit struct {
-	http.ResponseWriter
-
-	log    *accesslog.Log // nil: there is none
-	span   *otel.Span     // nil: there is none
-	began  time.Time
-	head   time.Time // of the answer; zero: there was none
-	status int
-	bytes  int64
+	log   *accesslog.Log // nil: there is none
+	span  *otel.Span     // nil: there is none
+	began time.Time
 }
 
 // visit returns the visit of a request, or nil if it is neither logged nor traced.
-func (l *listener) visit(w http.ResponseWriter, r *http.Request, s *settings) *visit {
+func (l *listener) visit(r *http.Request, s *settings) *visit {
 	log := l.proxy.access.Load()
 	if log == nil && l.proxy.with.Tracer == nil {
 		return nil
@@ -36,29 +31,8 @@ func (l *listener) visit(w http.ResponseWriter, r *http.Request, s *settings) *v
 	if log == nil && span == nil {
 		return nil
 	}
-	return &visit{ResponseWriter: w, log: log, span: span, began: now}
+	return &visit{log, span, now}
 }
-
-// WriteHeader implements [http.ResponseWriter].
-func (v *visit) WriteHeader(status int) {
-	if v.status == 0 && status >= 200 || status == http.StatusSwitchingProtocols {
-		v.status, v.head = status, time.Now()
-	}
-	v.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements [http.ResponseWriter].
-func (v *visit) Write(p []byte) (int, error) {
-	if v.status == 0 {
-		v.status, v.head = http.StatusOK, time.Now()
-	}
-	n, err := v.ResponseWriter.Write(p)
-	v.bytes += int64(n)
-	return n, err
-}
-
-// Unwrap is for [http.ResponseController].
-func (v *visit) Unwrap() http.ResponseWriter { return v.ResponseWriter }
 
 // inject makes the span the parent of the request that is sent on. It does nothing on nil.
 func (v *visit) inject(h http.Header) {
@@ -80,22 +54,23 @@ func (v *visit) end(n *accounting, end accounts.End) {
 	var d decisions.Decision
 	n.Describe(&d)
 	x := lineOf(n.request, end)
-	x.Time, x.Status, x.Bytes, x.Duration = v.began, v.status, v.bytes, milliseconds(now.Sub(v.began))
+	x.Time, x.Duration = v.began, milliseconds(now.Sub(v.began))
+	x.Status, x.Bytes = n.exchange.Answer()
 	if n.request.Method == http.MethodHead {
 		x.Bytes = 0 // net/http sends no body, and takes what is written
 	}
-	n.tell(&x, &d, end, v.Header())
+	n.tell(&x, &d, end)
 	x.Set(&d)
 	if !n.left.IsZero() {
 		x.Wait = new(milliseconds(n.left.Sub(v.began)))
-		if !v.head.IsZero() {
-			x.Upstream = new(milliseconds(v.head.Sub(n.left)))
+		if !n.head.IsZero() {
+			x.Upstream = new(milliseconds(n.head.Sub(n.left)))
 		}
 	}
 	if logged {
 		v.log.Write(&x)
 	}
-	v.span.End(now, x.SpanName(), v.status >= 500 || end.Account == accounts.Failed, x.Attributes()...)
+	v.span.End(now, x.SpanName(), x.Status >= 500 || end.Account == accounts.Failed, x.Attributes()...)
 }
 
 // lineOf returns the line of a request, without its times, its answer and its decision.
@@ -111,15 +86,14 @@ func lineOf(r *http.Request, end accounts.End) accesslog.Record {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// tell adds to a line and its decision what they say of a rejection or a failure. h is the header of the answer, with
-// its trailers.
-func (n *accounting) tell(x *accesslog.Record, d *decisions.Decision, end accounts.End, h http.Header) {
+// tell adds to a line and its decision what they say of a rejection or a failure.
+func (n *accounting) tell(x *accesslog.Record, d *decisions.Decision, end accounts.End) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	x.Attempts, x.Endpoint = n.attempts, n.endpoint
 	switch {
 	case x.Status == 0:
-	case n.reached && n.answered == nil:
+	case n.answered == nil && !n.head.IsZero():
 		x.AnsweredBy = accesslog.ByUpstream
 	default:
 		x.AnsweredBy = accesslog.ByProxy
@@ -133,12 +107,12 @@ func (n *accounting) tell(x *accesslog.Record, d *decisions.Decision, end accoun
 		d.Policy, x.Error = decisions.ByProxy, n.answered.text
 		d.MeasuredByProxy(n.listener.measured(end.Reason))
 	default:
-		x.Error = n.failed(end, h)
+		x.Error = n.failed(end)
 	}
 }
 
 // failed says why a request was not served in time.
-func (n *accounting) failed(end accounts.End, h http.Header) string {
+func (n *accounting) failed(end accounts.End) string {
 	switch {
 	case n.answered == errClientLeft:
 		return ""
@@ -146,10 +120,10 @@ func (n *accounting) failed(end accounts.End, h http.Header) string {
 		return n.answered.text
 	case n.err != nil:
 		return upstream.FailureOf(n.err)
-	case n.ended && n.outcome == spillway.OutcomeServed && end.Account == accounts.Failed:
+	case n.outcome == spillway.OutcomeServed && end.Account == accounts.Failed:
 		return "the answer broke off"
-	case n.reached:
-		return statusOf(h)
+	case !n.head.IsZero():
+		return statusOf(n.exchange.Header())
 	case n.late:
 		return "the deadline passed while the request waited here"
 	default:

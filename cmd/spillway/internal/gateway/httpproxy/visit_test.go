@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -171,5 +172,29 @@ func TestTraceContext(t *testing.T) {
 			t.Errorf("with the tracer %v, %q is sent for %q", x != nil, got, parent)
 		}
 		end()
+	}
+}
+
+// TestAccessLogOfUpgrades: the line of an upgraded connection has the status by which it was upgraded.
+func TestAccessLogOfUpgrades(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "access.json")
+	log, err := accesslog.Open(&config.Access{File: name, MaxBytes: 1 << 20, Sample: 1, SampleLost: 1, Rate: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, p := front(t, switching(func(net.Conn, string, error) {}), nil)
+	p.SetAccessLog(log)
+	_, _ = io.Copy(io.Discard, upgraded(t, p, "", ""))
+	var line accesslog.Record
+	text, err := os.ReadFile(name)
+	for end := time.Now().Add(10 * time.Second); json.Unmarshal(text, &line) != nil; <-time.After(time.Millisecond) {
+		if err != nil || time.Now().After(end) {
+			t.Fatalf("%v: %q", err, text)
+		}
+		text, err = os.ReadFile(name)
+	}
+	p.SetAccessLog(nil).Close()
+	if line.Status != http.StatusSwitchingProtocols || line.AnsweredBy != accesslog.ByUpstream || line.Upstream == nil {
+		t.Errorf("%s", text)
 	}
 }

@@ -46,9 +46,6 @@ const maxText = 8 << 10
 // report is about the hop that it came by.
 func Take(h http.Header, wanted bool) (r Report, ok bool) {
 	text, binary := h[Header], h[HeaderBinary]
-	if text == nil && binary == nil {
-		return r, false
-	}
 	delete(h, Header)
 	delete(h, HeaderBinary)
 	switch {

@@ -18,7 +18,7 @@ import (
 // safe for concurrent use; make one with [New], and end it with [Set.Close].
 type Set struct {
 	logger  *slog.Logger
-	running sync.WaitGroup // tasks, and engines that are closed after them
+	running sync.WaitGroup // engines that are closed after their tasks
 
 	mu      sync.Mutex // one change at a time
 	engines map[string]*Engine
@@ -184,11 +184,7 @@ func (n *Change) Commit() {
 func (s *Set) start(t *task) {
 	var ctx context.Context
 	ctx, t.cancel = context.WithCancel(context.Background())
-	t.engine.users.Add(1)
-	s.running.Go(func() {
-		defer t.engine.users.Done()
-		fleet.Run(ctx, t.fleet, t.board)
-	})
+	t.engine.users.Go(func() { fleet.Run(ctx, t.fleet, t.board) })
 }
 
 // retire closes an engine when its last task has ended.

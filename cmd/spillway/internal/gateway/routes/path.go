@@ -49,11 +49,7 @@ func sendable(r *http.Request) bool {
 
 // Path returns the normalized path of a request: without empty and dot segments.
 func Path(r *http.Request) string {
-	path, err := url.PathUnescape(resolve(RawPath(r), isDots, true))
-	if err != nil {
-		return r.URL.Path
-	}
-	return path
+	return decoded(resolve(RawPath(r), isDots, true))
 }
 
 // resolve removes dot segments as RFC 3986, section 5.2.4, does, and with merge empty segments,

@@ -54,16 +54,14 @@ func (x *Cluster) Replace(ctx context.Context, logger *slog.Logger, u *Version) 
 			old.Queue.Update(u.Queue.Limits())
 			u.Queue = old.Queue
 		}
-		if old.checker != nil {
-			old.checker.stop() // so that nothing changes while it is taken over
-		}
+		old.stop() // so that nothing changes while it is taken over
 		u.endpoints.inherit(old.endpoints, u.Config.Health != nil && old.Config.Health != nil)
 	}
 	x.current.Store(u)
 	if old != nil {
 		old.Close()
 	}
-	u.check(ctx, logger)
+	u.watch(ctx, logger)
 }
 
 // Close closes the version in use.

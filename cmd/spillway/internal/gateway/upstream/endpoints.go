@@ -25,6 +25,7 @@ type endpoints struct {
 	scheme string
 	plain  *http.Transport // HTTP/1.1
 	second *http.Transport // HTTP/2; nil: not spoken
+	checks *http.Transport // of health checks; nil: there are none
 	always bool            // nothing else is spoken
 	each   int             // connections of plain to each endpoint
 	work   *processor      // of the cluster
@@ -290,9 +291,10 @@ func (e *endpoints) dial(how DialFunc) {
 }
 
 func (e *endpoints) close() {
-	e.plain.CloseIdleConnections()
-	if e.second != nil {
-		e.second.CloseIdleConnections()
+	for _, t := range []*http.Transport{e.plain, e.second, e.checks} {
+		if t != nil {
+			t.CloseIdleConnections()
+		}
 	}
 }
 

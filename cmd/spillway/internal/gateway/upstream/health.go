@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -76,27 +77,29 @@ func (h *health) take(c *config.Health, err error) (changed bool) {
 	return true
 }
 
-// A checker checks the endpoints of a cluster until it is stopped.
+// A checker checks the endpoints of a cluster.
 type checker struct {
-	watch
-	config *config.Health
-	probe  func(ctx context.Context, address string) error
-	close  func() // closes connections that are idle
+	endpoints *endpoints
+	config    *config.Health
+	probe     func(ctx context.Context, address string) error
 }
 
 func newChecker(e *endpoints, x *config.Cluster, secured *tls.Config) *checker {
-	c := &checker{watch: watch{cluster: x.Name, endpoints: e}, config: x.Health}
-	c.probe, c.close = newProbe(x, e.scheme, secured)
+	e.checks = newCheckTransport(secured, x.Health.Type == "grpc" || x.Protocol == "http2", x.Health.Interval)
+	c := &checker{endpoints: e, config: x.Health}
+	switch x.Health.Type {
+	case "tcp":
+		c.probe = connects
+	case "grpc":
+		c.probe = c.grpc
+	default:
+		c.probe = c.http
+	}
 	return c
 }
 
-func (c *checker) stop() {
-	c.watch.stop()
-	c.close()
-}
-
-// follow checks one endpoint repeatedly.
-func (c *checker) follow(ctx context.Context, x *endpoint) {
+// follow is a [watch]: it checks an endpoint repeatedly.
+func (c *checker) follow(ctx context.Context, logger *slog.Logger, x *endpoint) {
 	wait := time.NewTimer(0)
 	defer wait.Stop()
 	last := int64(0) // when the last wait began, since the start of the set
@@ -111,7 +114,7 @@ func (c *checker) follow(ctx context.Context, x *endpoint) {
 		}
 		if x.health.is() == Healthy && x.served.Load() > last {
 			x.health.skipped.Add(1)
-		} else if !c.judge(ctx, x) {
+		} else if !c.judge(ctx, logger, x) {
 			return
 		}
 		last = int64(time.Since(c.endpoints.set.Start()))
@@ -125,7 +128,7 @@ func (c *checker) follow(ctx context.Context, x *endpoint) {
 }
 
 // judge checks an endpoint once, and reports whether the check was completed.
-func (c *checker) judge(ctx context.Context, x *endpoint) bool {
+func (c *checker) judge(ctx context.Context, logger *slog.Logger, x *endpoint) bool {
 	err := c.check(ctx, x.address)
 	if ctx.Err() != nil {
 		return false
@@ -135,9 +138,9 @@ func (c *checker) judge(ctx context.Context, x *endpoint) bool {
 	}
 	c.endpoints.set.SetHealthy(time.Now(), x.Endpoint, err == nil)
 	if err != nil {
-		c.logger.Warn("an endpoint is unhealthy", "cluster", c.cluster, "endpoint", x.address, "error", err)
+		logger.Warn("an endpoint is unhealthy", "error", err)
 	} else {
-		c.logger.Info("an endpoint is healthy", "cluster", c.cluster, "endpoint", x.address)
+		logger.Info("an endpoint is healthy")
 	}
 	return true
 }

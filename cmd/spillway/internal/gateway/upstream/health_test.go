@@ -52,10 +52,11 @@ func TestIntervals(t *testing.T) {
 			at = append(at, time.Since(begun))
 			return nil
 		}
-		c.endpoints, c.close = newEndpoints(&config.Cluster{Endpoints: []string{"x:1"}}, nil), func() {}
-		c.start(t.Context(), slog.New(slog.DiscardHandler), c.follow)
+		c.endpoints = newEndpoints(&config.Cluster{Endpoints: []string{"x:1"}}, nil)
+		u := &Version{Config: new(config.Cluster), endpoints: c.endpoints, watches: []watch{c.follow}}
+		u.watch(t.Context(), slog.New(slog.DiscardHandler))
 		time.Sleep(50 * time.Second)
-		c.stop()
+		u.stop()
 		steps := make(map[time.Duration]bool)
 		for i := 2; i < len(at); i++ { // the first wait is shorter, so that endpoints do not stay in step
 			step := at[i] - at[i-1]

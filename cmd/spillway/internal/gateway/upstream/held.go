@@ -17,10 +17,7 @@ func (e *endpoints) hold(x *endpoint, resp *http.Response) {
 		x.End()
 		return
 	}
-	if len(resp.Trailer) > 0 { // the announced ones
-		delete(resp.Trailer, orca.Header)
-		delete(resp.Trailer, orca.HeaderBinary)
-	}
+	orca.Take(resp.Trailer, false) // the announced ones
 	h := &held{ReadCloser: resp.Body, endpoints: e, endpoint: x, response: resp}
 	resp.Body = h
 	if w, ok := h.ReadCloser.(io.Writer); ok { // a protocol was switched to: both may talk

@@ -1,10 +1,10 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -19,34 +19,8 @@ import (
 // xds.service.orca.v3.OpenRcaService (gRFC A51). Each endpoint costs a goroutine and an HTTP/2
 // stream. An endpoint without the service is not asked again.
 type outOfBand struct {
-	watch
-	every time.Duration
-}
-
-// A watch has a goroutine for each endpoint of a cluster.
-type watch struct {
-	cluster   string
 	endpoints *endpoints
-	logger    *slog.Logger // after start
-	cancel    context.CancelFunc
-	running   sync.WaitGroup
-}
-
-// start starts the goroutines, which must return when their context ends.
-func (w *watch) start(ctx context.Context, logger *slog.Logger, follow func(context.Context, *endpoint)) {
-	w.logger = logger
-	ctx, w.cancel = context.WithCancel(ctx)
-	for _, x := range w.endpoints.all {
-		w.running.Go(func() { follow(ctx, x) })
-	}
-}
-
-// stop waits until all goroutines have returned.
-func (w *watch) stop() {
-	if w.cancel != nil {
-		w.cancel()
-	}
-	w.running.Wait()
+	every     time.Duration
 }
 
 // The waits between streams, as gRPC has them between connections.
@@ -57,7 +31,8 @@ const (
 
 var errUnimplemented = errors.New("the endpoint has no service for load reports")
 
-func (o *outOfBand) follow(ctx context.Context, x *endpoint) {
+// follow is a [watch].
+func (o *outOfBand) follow(ctx context.Context, logger *slog.Logger, x *endpoint) {
 	wait := firstStreamWait
 	for {
 		received, err := o.stream(ctx, x)
@@ -65,12 +40,12 @@ func (o *outOfBand) follow(ctx context.Context, x *endpoint) {
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, errUnimplemented):
-			o.logger.Warn("no load reports out of band", "cluster", o.cluster, "endpoint", x.address, "error", err)
+			logger.Warn("no load reports out of band", "error", err)
 			return
 		case received:
 			wait = firstStreamWait
 		}
-		o.logger.Debug("a stream of load reports has ended", "cluster", o.cluster, "endpoint", x.address, "error", err)
+		logger.Debug("a stream of load reports has ended", "error", err)
 		if !lasts(ctx, jittered(wait, 0.2)) {
 			return
 		}
@@ -80,10 +55,8 @@ func (o *outOfBand) follow(ctx context.Context, x *endpoint) {
 
 // lasts waits for d, and reports whether ctx has not ended.
 func lasts(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false
@@ -95,12 +68,8 @@ func (o *outOfBand) stream(ctx context.Context, x *endpoint) (received bool, err
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // which ends the stream
 	e := o.endpoints
-	t := e.plain
-	if e.second != nil {
-		t = e.second
-	}
 	service := e.scheme + "://" + x.address + orcapb.OpenRcaService_StreamCoreMetrics_FullMethodName
-	c, client := newCall[orcapb.OrcaLoadReportRequest, orcadata.OrcaLoadReport](t, service)
+	c, client := newCall[orcapb.OrcaLoadReportRequest, orcadata.OrcaLoadReport](cmp.Or(e.second, e.plain), service)
 	stream, err := client.CallServerStream(ctx, connect.NewRequest(&orcapb.OrcaLoadReportRequest{ReportInterval: durationpb.New(o.every)}))
 	if err != nil {
 		return false, err

@@ -12,26 +12,10 @@ import (
 
 	"connectrpc.com/connect"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
 // userAgent is the name of the proxy in its own requests.
 const userAgent = "spillway"
-
-// newProbe returns a function that checks one endpoint of a cluster, and a function that
-// closes idle connections.
-func newProbe(x *config.Cluster, scheme string, secured *tls.Config) (probe func(ctx context.Context, address string) error, closeIdle func()) {
-	if x.Health.Type == "tcp" {
-		return connects, func() {}
-	}
-	t := newCheckTransport(secured, x.Health.Type == "grpc" || x.Protocol == "http2", x.Health.Interval)
-	a := &asker{t, scheme, x.Health}
-	if x.Health.Type == "grpc" {
-		return a.grpc, t.CloseIdleConnections
-	}
-	return a.http, t.CloseIdleConnections
-}
 
 // connects is a check that only opens a connection.
 func connects(ctx context.Context, address string) error {
@@ -55,25 +39,18 @@ func newCheckTransport(secured *tls.Config, second bool, interval time.Duration)
 	return t
 }
 
-// An asker checks with a request.
-type asker struct {
-	transport *http.Transport
-	scheme    string
-	config    *config.Health
-}
-
 // maxCheckAnswer is the maximum that is read of an answer.
 const maxCheckAnswer = 4 << 10
 
 // http requires an answer 2xx.
-func (a *asker) http(ctx context.Context, address string) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.scheme+"://"+address+a.config.Path, nil)
+func (c *checker) http(ctx context.Context, address string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.endpoints.scheme+"://"+address+c.config.Path, nil)
 	if err != nil {
 		return err
 	}
-	r.Host = a.config.Host
+	r.Host = c.config.Host
 	r.Header.Set("User-Agent", userAgent)
-	resp, err := a.transport.RoundTrip(r)
+	resp, err := c.endpoints.checks.RoundTrip(r)
 	if err != nil {
 		return err
 	}
@@ -86,10 +63,11 @@ func (a *asker) http(ctx context.Context, address string) error {
 }
 
 // grpc asks as "GRPC Health Checking Protocol" has it.
-func (a *asker) grpc(ctx context.Context, address string) error {
-	_, client := newCall[healthpb.HealthCheckRequest, healthpb.HealthCheckResponse](a.transport, a.scheme+"://"+address+healthpb.Health_Check_FullMethodName)
-	r := connect.NewRequest(&healthpb.HealthCheckRequest{Service: a.config.Service})
-	r.Header().Set("Host", a.config.Host)
+func (c *checker) grpc(ctx context.Context, address string) error {
+	url := c.endpoints.scheme + "://" + address + healthpb.Health_Check_FullMethodName
+	_, client := newCall[healthpb.HealthCheckRequest, healthpb.HealthCheckResponse](c.endpoints.checks, url)
+	r := connect.NewRequest(&healthpb.HealthCheckRequest{Service: c.config.Service})
+	r.Header().Set("Host", c.config.Host)
 	got, err := client.CallUnary(ctx, r)
 	if err != nil {
 		return bad(err)

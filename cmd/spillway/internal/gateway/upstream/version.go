@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"reflect"
+	"sync"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -33,8 +34,9 @@ type Version struct {
 	endpoints *endpoints
 	policies  *spillhttp.Transport
 	throttles *throttles
-	checker   *checker   // nil: there are no checks
-	reports   *outOfBand // nil: endpoints are not asked for load reports
+	watches   []watch            // of each endpoint, while the version is in use
+	unwatch   context.CancelFunc // nil: they have not begun
+	watching  sync.WaitGroup
 	retries   *config.Retries
 	costs     *cost.Estimator // nil: no costs are learned
 	plane     ControlPlane    // nil: the configuration has all limits
@@ -131,10 +133,10 @@ func (x *Cluster) makeVersion(o Options) (*Version, error) {
 func (u *Version) equip(secured *tls.Config) {
 	x := u.Config
 	if x.Health != nil {
-		u.checker = newChecker(u.endpoints, x, secured)
+		u.watches = append(u.watches, newChecker(u.endpoints, x, secured).follow)
 	}
 	if l := x.Balance.LoadReports; l != nil && l.OutOfBandPeriod > 0 {
-		u.reports = &outOfBand{watch: watch{cluster: x.Name, endpoints: u.endpoints}, every: l.OutOfBandPeriod}
+		u.watches = append(u.watches, (&outOfBand{u.endpoints, l.OutOfBandPeriod}).follow)
 	}
 	if b := x.Batch; b != nil {
 		u.Queue = turns.New(turns.Limits{Places: u.endpoints.places(), Waiting: b.Queue, MaxWait: b.MaxWait})
@@ -185,32 +187,39 @@ func (u *Version) Wait(now time.Time, c spillway.Criticality) time.Duration {
 
 // Places returns the maximum numbers of requests and of gRPC calls in flight. Many calls share
 // a connection.
-func (u *Version) Places(calls bool) int {
-	most := math.MaxInt
-	lower := func(n int) {
-		if n > 0 {
-			most = min(most, n)
-		}
+func (u *Version) Places() (requests, calls int) {
+	calls = cmp.Or(u.Config.Inflight.MaxRequests, inflight.DefaultMaxRequests)
+	if calls < 0 {
+		calls = math.MaxInt
 	}
-	if !calls && u.Config.Protocol != "http2" {
-		lower(u.Config.MaxConnections * len(u.endpoints.all))
-	}
-	lower(cmp.Or(u.Config.Inflight.MaxRequests, inflight.DefaultMaxRequests))
 	if u.Queue != nil {
-		lower(u.Queue.Limits().Places)
+		calls = min(calls, u.Queue.Limits().Places)
 	}
-	return most
+	if most := u.Config.MaxConnections * len(u.endpoints.all); most > 0 && u.Config.Protocol != "http2" {
+		return min(most, calls), calls
+	}
+	return calls, calls
 }
 
-// check checks the endpoints, and asks them for load reports, until ctx ends or u is
-// closed.
-func (u *Version) check(ctx context.Context, logger *slog.Logger) {
-	if u.checker != nil {
-		u.checker.start(ctx, logger, u.checker.follow)
+// A watch checks an endpoint, or receives its load reports, until ctx ends.
+type watch func(ctx context.Context, logger *slog.Logger, x *endpoint)
+
+// watch starts the watches. They end with ctx, or by stop.
+func (u *Version) watch(ctx context.Context, logger *slog.Logger) {
+	ctx, u.unwatch = context.WithCancel(ctx)
+	for _, x := range u.endpoints.all {
+		for _, follow := range u.watches {
+			u.watching.Go(func() { follow(ctx, logger.With("cluster", u.Config.Name, "endpoint", x.address), x) })
+		}
 	}
-	if u.reports != nil {
-		u.reports.start(ctx, logger, u.reports.follow)
+}
+
+// stop ends the watches, and waits for that.
+func (u *Version) stop() {
+	if u.unwatch != nil {
+		u.unwatch()
 	}
+	u.watching.Wait()
 }
 
 // Close stops the checks, and closes connections when they become idle.
@@ -218,12 +227,7 @@ func (u *Version) Close() {
 	if u.limits != nil {
 		u.limits.Close()
 	}
-	if u.checker != nil {
-		u.checker.stop()
-	}
-	if u.reports != nil {
-		u.reports.stop()
-	}
+	u.stop()
 	u.endpoints.close()
 }
 
