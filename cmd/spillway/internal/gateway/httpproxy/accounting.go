@@ -89,7 +89,7 @@ func (n *accounting) close(gone, cut bool) accounts.End {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	end := accounts.End{Criticality: n.class, Retried: n.retried}
-	if !n.arrived.IsZero() && !n.head.IsZero() {
+	if n.answered == nil && !n.arrived.IsZero() && !n.head.IsZero() {
 		end.Waited, end.Sent = n.left.Sub(n.arrived), n.head.Sub(n.left)
 	}
 	left := accounts.GoneWaiting
