@@ -125,8 +125,7 @@ type settings struct {
 	limiter   *ratelimit.Limiter
 	quota     *quota.Quota        // nil: none
 	baseCost  float64             // what it charges when it admits a request
-	flight    shedder             // at most MaxInFlight
-	shed      shedder             // as many as make sense
+	shedders  [gates]shedder      // of two gates: at most MaxInFlight, and as many as make sense
 	histogram *attempts.Histogram // inside
 	customers *attempts.Customers // at the edge
 }
@@ -155,10 +154,10 @@ func build(c Config) (*settings, error) {
 	}
 	s.observes = slices.Contains(s.modes[:], spillway.ModeObserve)
 	s.queues = s.modes[flightGate] != spillway.ModeOff || s.modes[shedGate] != spillway.ModeOff
-	if s.shed, err = newShedder(c.Shed, c.Concurrency); err != nil {
+	if s.shedders[shedGate], err = newShedder(c.Shed, c.Concurrency); err != nil {
 		return nil, err
 	}
-	if s.flight, err = newShedder(s.config.flight()); err != nil {
+	if s.shedders[flightGate], err = newShedder(s.config.flight()); err != nil {
 		return nil, invalid.At("ingress", "MaxInFlight", err)
 	}
 	if s.histogram, err = attempts.New(c.Attempts); err != nil {
@@ -197,7 +196,7 @@ func (s *settings) adopt(old *settings) error {
 	}
 	for _, err := range []error{
 		old.limiter.Update(s.config.RateLimit),
-		old.flight.update(s.config.flight()),
+		old.shedders[flightGate].update(s.config.flight()),
 		old.histogram.Update(s.config.Attempts),
 		old.customers.Update(s.config.Attempts),
 	} {
@@ -205,15 +204,15 @@ func (s *settings) adopt(old *settings) error {
 			return err
 		}
 	}
-	s.limiter, s.flight = old.limiter, old.flight
-	s.histogram, s.customers = old.histogram, old.customers
+	s.limiter, s.histogram, s.customers = old.limiter, old.histogram, old.customers
+	s.shedders[flightGate] = old.shedders[flightGate]
 	if old.modes[shedGate] == spillway.ModeObserve && s.modes[shedGate] == spillway.ModeEnforce {
 		return nil // it has learned of requests that nobody held back
 	}
-	if err := old.shed.update(s.config.Shed, s.config.Concurrency); err != nil {
+	if err := old.shedders[shedGate].update(s.config.Shed, s.config.Concurrency); err != nil {
 		return err
 	}
-	s.shed = old.shed
+	s.shedders[shedGate] = old.shedders[shedGate]
 	return nil
 }
 

@@ -38,8 +38,8 @@ func (a *Admission) beginCost() {
 
 // endCost ends a request with its outcome.
 func (a *Admission) endCost(now time.Time, o spillway.Outcome) {
-	if a.cost.extra != 0 && o == spillway.OutcomeNotStarted && a.quota.By != nil {
-		a.settings.quota.Charge(now, &a.quota, -a.cost.extra)
+	if a.cost.extra != 0 && o == spillway.OutcomeNotStarted && a.tickets[quotaGate].By != nil {
+		a.settings.quota.Charge(now, &a.tickets[quotaGate], -a.cost.extra)
 	}
 	switch costs := a.settings.config.Costs; {
 	case !a.cost.begun:
