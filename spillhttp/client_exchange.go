@@ -44,7 +44,7 @@ func (x *exchange) label(ctx context.Context) {
 	}
 }
 
-// send makes one attempt. An answer that is a failure is returned as a
+// send makes one attempt, and keeps what it has brought. An answer that is a failure is returned as a
 // [StatusError].
 func (x *exchange) send(ctx context.Context, a *egress.Attempt) (*http.Response, error) {
 	from := x.request
@@ -53,19 +53,19 @@ func (x *exchange) send(ctx context.Context, a *egress.Attempt) (*http.Response,
 	}
 	t, err := x.prepare(from, a)
 	if err != nil {
-		return nil, &transportError{fmt.Errorf("spillhttp: the body cannot be sent again: %w", err), fault.Failure{Unsent: true}}
+		x.lost = &transportError{fmt.Errorf("spillhttp: the body cannot be sent again: %w", err), fault.Failure{Unsent: true}}
+		return nil, x.lost
 	}
 	req := from
 	if t != nil {
 		req = &t.request
 	}
-	if !a.IsHedge() {
-		x.failed.giveUp() // only now is it certain that another answer takes its place
-		x.sent, x.failed, x.lost = true, nil, nil
-	}
+	x.failed.giveUp() // only now is it certain that another answer takes its place
+	x.sent, x.failed, x.lost = true, nil, nil
 	resp, err := x.transport.config.Base.RoundTrip(req)
 	if err != nil {
-		return nil, &transportError{err, x.once(ofError(from.Context(), err))}
+		x.lost = &transportError{err, x.once(ofError(from.Context(), err))}
+		return nil, x.lost
 	}
 	if resp.Request == req {
 		resp.Request = x.answered
@@ -79,11 +79,12 @@ func (x *exchange) send(ctx context.Context, a *egress.Attempt) (*http.Response,
 func (x *exchange) judge(resp *http.Response, a *egress.Attempt) (*http.Response, error) {
 	if suspect(resp.StatusCode, resp.Header) {
 		if f, failed := failureOf(resp.StatusCode, resp.Header, time.Now()); failed {
-			e := &StatusError{StatusCode: resp.StatusCode, Header: resp.Header, failure: x.once(f), response: resp}
-			a.BeforeRetry(e.giveWay)
-			return nil, e
+			x.failed = &StatusError{StatusCode: resp.StatusCode, Header: resp.Header, failure: x.once(f), response: resp}
+			a.BeforeRetry(x.failed.giveWay)
+			return nil, x.failed
 		}
 	}
+	x.response = resp
 	return resp, nil
 }
 
@@ -101,21 +102,9 @@ func (x *exchange) listenToAdvice(h http.Header, a *egress.Attempt) {
 	}
 }
 
-// keep keeps what an attempt has brought.
-func (x *exchange) keep(resp *http.Response, err error) error {
-	x.response = resp
-	switch e := err.(type) { //nolint:errorlint // of send itself
-	case *StatusError:
-		x.failed = e
-	case *transportError:
-		x.lost = e
-	}
-	return err
-}
-
 // once makes f final if the request cannot be sent again.
 func (x *exchange) once(f fault.Failure) fault.Failure {
-	if r := x.request; r.Body != nil && r.Body != http.NoBody && r.GetBody == nil {
+	if streamed(x.request) {
 		f.Safety = fault.RetryUnsafe
 	}
 	return f

@@ -243,7 +243,7 @@ func (h *Handler) refuse(now time.Time, w http.ResponseWriter, r *http.Request, 
 		}
 	}
 	refuse(w, r, why, h.wordingOf(why))
-	if r.ProtoMajor == 1 && incomplete(r) {
+	if r.ProtoMajor == 1 && streamed(r) {
 		// net/http reads what is left of a short body before it answers. What does not
 		// come at once costs the connection.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime)) // who has none closes it

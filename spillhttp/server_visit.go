@@ -63,7 +63,7 @@ type sending struct {
 func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p *ingress.Passage) *heir {
 	var x *heir
 	body := r.Body
-	if incomplete(r) {
+	if streamed(r) {
 		s := &sending{passage: *p} // nobody else knows of it yet
 		*p = ingress.Passage{}
 		s.body = requestBody{r.Body, pausing{&s.passage, &h.clock}}
