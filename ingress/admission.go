@@ -192,18 +192,6 @@ func (o *observed) observe(gate int, now time.Time, from *ratelimit.Caller, step
 	step.Wake = step.Wake || o.last.Wake
 }
 
-// Detach returns the way of the request through the gates that observe if it is to wait
-// there, and nil if not. The request itself goes on. The caller treats the returned
-// Admission as a request, which runs for the same time as the request itself.
-func (a *Admission) Detach() (*Admission, Step) {
-	o := a.observed
-	if o == nil || o.last.Verdict != shed.Wait {
-		return nil, Step{}
-	}
-	a.observed = nil
-	return &o.Admission, o.last
-}
-
 // change is [Passage.Suspend], [Passage.Resume] where suspends is negative, and [Passage.Charge].
 func (a *Admission) change(now time.Time, suspends int, cost float64) {
 	for range suspends {

@@ -78,10 +78,9 @@ func (p *Passage) follow(ctx context.Context, step *Step, from *ratelimit.Caller
 	s, a := p.server, &p.admission
 	came := a.start
 	for {
-		if a.observed != nil {
-			if o, next := a.Detach(); o != nil {
-				p.shadow = s.cast(o, next, from)
-			}
+		if o := a.observed; o != nil && o.last.Verdict == shed.Wait {
+			a.observed = nil // the request goes on without it
+			p.shadow = s.cast(&o.Admission, o.last, from)
 		}
 		if step.Verdict != shed.Wait {
 			break
