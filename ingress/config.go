@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"cmp"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -188,32 +189,23 @@ func (c *Config) flight() (shed.Config, concurrency.Config) {
 // puts them in place of the new ones. As each was made with that configuration
 // once, none returns an error.
 func (s *settings) adopt(old *settings) error {
-	if s.quota != nil && old.quota != nil {
-		if err := old.quota.Update(s.config.Quota); err != nil {
-			return err
-		}
-		s.quota = old.quota
-	}
-	for _, err := range []error{
+	err := errors.Join(
 		old.limiter.Update(s.config.RateLimit),
 		old.shedders[flightGate].update(s.config.flight()),
 		old.histogram.Update(s.config.Attempts),
 		old.customers.Update(s.config.Attempts),
-	} {
-		if err != nil {
-			return err
-		}
+	)
+	if s.quota != nil && old.quota != nil {
+		err = errors.Join(err, old.quota.Update(s.config.Quota))
+		s.quota = old.quota
 	}
 	s.limiter, s.histogram, s.customers = old.limiter, old.histogram, old.customers
 	s.shedders[flightGate] = old.shedders[flightGate]
 	if old.modes[shedGate] == spillway.ModeObserve && s.modes[shedGate] == spillway.ModeEnforce {
-		return nil // it has learned of requests that nobody held back
-	}
-	if err := old.shedders[shedGate].update(s.config.Shed, s.config.Concurrency); err != nil {
-		return err
+		return err // it has learned of requests that nobody held back
 	}
 	s.shedders[shedGate] = old.shedders[shedGate]
-	return nil
+	return errors.Join(err, s.shedders[shedGate].update(s.config.Shed, s.config.Concurrency))
 }
 
 // observe counts the attempt number of a request where it is believed: inside

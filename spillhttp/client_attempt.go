@@ -50,16 +50,15 @@ func (x *exchange) headers(a *egress.Attempt) (o own) {
 	if !x.internal {
 		return o
 	}
-	if o[ownCriticality] = x.own[ownCriticality]; o[ownCriticality] == "" && x.labelled {
+	o = x.own
+	if o[ownCriticality] == "" && x.labelled {
 		o[ownCriticality] = x.class.String()
 	}
-	if a.Number > 0 {
+	if o[ownAttempt] = ""; a.Number > 0 {
 		o[ownAttempt] = strconv.Itoa(a.Number + 1)
 	}
 	if deadline, ok := x.request.Context().Deadline(); ok {
 		o[ownDeadline] = milliseconds(deadline.Sub(a.Start))
-	} else {
-		o[ownDeadline] = x.own[ownDeadline]
 	}
 	return o
 }

@@ -211,24 +211,18 @@ func (c *conn) examine(b []byte) (refused bool, err error) {
 
 // track takes note of what is owed after b, as owed was before it.
 func (c *conn) track(owed int64, b []byte) {
-	switch owed {
-	case 0:
+	switch {
+	case owed == 0 && len(b) == 1:
 		// While a request is answered, net/http waits for one more byte, to learn
 		// when the client leaves. A quick client has sent its next request by then.
-		if len(b) != 1 {
-			c.owed.Store(untracked)
-			return
-		}
 		c.head = append(c.head, b[0])
 		c.owed.Store(ahead)
-	case ahead:
-		c.owed.Store(untracked)
-	case atBoundary:
+	case owed == atBoundary:
 		c.owed.Store(c.begin(b))
-	case inHead:
+	case owed == inHead:
 		c.head = append(c.head, b...)
 		c.owed.Store(c.begin(c.head))
-	default:
+	default: // ahead, too, becomes untracked
 		c.owed.Store(max(owed-int64(len(b)), untracked))
 	}
 }

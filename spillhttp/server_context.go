@@ -109,14 +109,12 @@ func (c *inherited) Value(key any) any {
 
 // limit returns the context with the deadline.
 func (c *inherited) limit() *timed {
-	if t := c.timed.Load(); t != nil {
-		return t
+	if c.timed.Load() == nil {
+		ctx, stop := context.WithDeadline(c.Context, c.deadline)
+		if !c.timed.CompareAndSwap(nil, &timed{ctx, stop}) {
+			stop() // somebody else was first
+		}
 	}
-	ctx, stop := context.WithDeadline(c.Context, c.deadline)
-	if t := (&timed{ctx, stop}); c.timed.CompareAndSwap(nil, t) {
-		return t
-	}
-	stop() // somebody else was first
 	return c.timed.Load()
 }
 
