@@ -173,9 +173,7 @@ func build(c Config) (*settings, error) {
 // meter returns the configuration of the measures.
 func (c *Config) meter() load.Config {
 	l := c.Load
-	if l.Reference == (load.Thresholds{}) {
-		l.Reference = load.Thresholds(c.Shed.Thresholds) // the zero value means the same to both
-	}
+	l.Reference = cmp.Or(l.Reference, load.Thresholds(c.Shed.Thresholds)) // the zero value means the same to both
 	return l
 }
 

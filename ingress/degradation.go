@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,10 +47,7 @@ func (c *Core) refresh(st *settings, now time.Time) {
 	}
 	g.last = now
 	stats, state := c.shed().Stats(now), c.state(now)
-	p := shed.Pressure{Utilization: state.Utilization, Thresholds: st.config.Shed.Thresholds}
-	if p.Thresholds == ([spillway.Criticalities]float64{}) {
-		p.Thresholds = shed.DefaultThresholds
-	}
+	p := shed.Pressure{Utilization: state.Utilization, Thresholds: cmp.Or(st.config.Shed.Thresholds, shed.DefaultThresholds)}
 	p.Fill = float64(stats.Waiting) / (stats.Depth * float64(max(state.Processors, 1)))
 	rejects := false
 	for i := range stats.Classes {
