@@ -5,16 +5,21 @@ import (
 	"github.com/seed90641741/spillway/shed"
 )
 
-// ask asks a gate. It reports whether that admits the request; if not, step says what to do.
+// ask asks a gate, and takes in its answer. It reports whether that admits the request; if not, step says what to do.
 func (a *Admission) ask(gate int, from *ratelimit.Caller, step *Step) (admits bool) {
 	switch gate {
 	case limitGate:
-		return a.limit(from, step)
+		admits = a.limit(from, step)
 	case quotaGate:
-		return a.pay(step)
+		admits = a.pay(step)
 	default:
-		return a.arrive(gate, from, step)
+		admits = a.arrive(gate, from, step)
 	}
+	a.gate, a.admitted[gate] = uint8(gate)+1, admits
+	if !admits && step.Verdict == shed.Rejected {
+		a.reject(a.start, step)
+	}
+	return admits
 }
 
 // pay asks the quota.
