@@ -267,7 +267,6 @@ type canceler struct {
 // GiveBack gives back the place alone, as the next attempt takes it. The context goes on until Settle.
 func (c *canceler) GiveBack() { c.ticket.Settle(time.Time{}, spillway.OutcomeServed) }
 
-// Settle implements [spillway.Settler].
 func (c *canceler) Settle(now time.Time, _ spillway.Ticket, o spillway.Outcome) {
 	c.ticket.Settle(now, o)
 	c.cancel()

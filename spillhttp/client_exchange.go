@@ -92,13 +92,11 @@ func (x *exchange) judge(resp *http.Response, a *egress.Attempt) (*http.Response
 // that it accepts, if the server is trusted. The header is for this caller only, which
 // must not pass it on as its own.
 func (x *exchange) listenToAdvice(h http.Header, a *egress.Attempt) {
-	values := h[headerAcceptRatio]
-	if len(values) == 0 {
-		return
-	}
-	delete(h, headerAcceptRatio)
-	if ratio, ok := claims.Ratio(values); ok && x.internal {
-		a.Advise(ratio)
+	if values := h[headerAcceptRatio]; len(values) > 0 {
+		delete(h, headerAcceptRatio)
+		if ratio, ok := claims.Ratio(values); ok && x.internal {
+			a.Advise(ratio)
+		}
 	}
 }
 

@@ -34,7 +34,6 @@ type requestBody struct {
 	pausing
 }
 
-// Read implements [io.Reader].
 func (b *requestBody) Read(p []byte) (int, error) {
 	b.suspend()
 	defer b.resume()

@@ -19,7 +19,6 @@ type heir struct {
 	request  http.Request
 }
 
-// Value implements [context.Context].
 func (h *heir) Value(key any) any {
 	switch key {
 	case final.Key{}:
