@@ -17,7 +17,8 @@ func (c *Core) flowAt(by shedder, call *spillway.Call, from *ratelimit.Caller) u
 	return flowOf(call.Customer, from, c.secret)
 }
 
-// seeds differ by kind of name, and in each process: no client can choose a name with the hash of another one.
+// seeds are those of identities, customers and networks. They differ in each process: no client can choose a name with
+// the hash of another one.
 var seeds = [...]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed(), maphash.MakeSeed()}
 
 // flowOf returns a hash of the proven identity of the caller, or else of the customer, or else
