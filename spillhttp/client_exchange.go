@@ -12,7 +12,6 @@ import (
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/internal/claims"
-	"github.com/seed90641741/spillway/retry"
 )
 
 // An exchange is one call of RoundTrip, with all its attempts.
@@ -24,11 +23,10 @@ type exchange struct {
 	class     spillway.Criticality
 	labelled  bool // with the class
 	internal  bool
-	hedged    bool            // attempts have contexts of their own
-	sent      bool            // the base has taken over the body
-	response  *http.Response  // after success
-	failed    *StatusError    // the last answer, if it was a failure
-	lost      *transportError // of the last attempt, if it brought no answer
+	hedged    bool           // attempts have contexts of their own
+	sent      bool           // the base has taken over the body
+	response  *http.Response // after success
+	failed    *StatusError   // the last answer, if it was a failure
 }
 
 // label finds the criticality of the call, and whether the request is labelled with it, in its header
@@ -53,19 +51,17 @@ func (x *exchange) send(ctx context.Context, a *egress.Attempt) (*http.Response,
 	}
 	t, err := x.prepare(from, a)
 	if err != nil {
-		x.lost = &transportError{fmt.Errorf("spillhttp: the body cannot be sent again: %w", err), fault.Failure{Unsent: true}}
-		return nil, x.lost
+		return nil, &transportError{fmt.Errorf("spillhttp: the body cannot be sent again: %w", err), fault.Failure{Unsent: true}}
 	}
 	req := from
 	if t != nil {
 		req = &t.request
 	}
 	x.failed.giveUp() // only now is it certain that another answer takes its place
-	x.sent, x.failed, x.lost = true, nil, nil
+	x.sent, x.failed = true, nil
 	resp, err := x.transport.config.Base.RoundTrip(req)
 	if err != nil {
-		x.lost = &transportError{err, x.once(ofError(from.Context(), err))}
-		return nil, x.lost
+		return nil, &transportError{err, x.once(ofError(from.Context(), err))}
 	}
 	if resp.Request == req {
 		resp.Request = x.answered
@@ -123,8 +119,8 @@ func (x *exchange) end(err error) (*http.Response, error) {
 		delete(x.failed.Header, headerScope) // that of the backend, and not of who passes its answer on
 		return x.failed.response, nil
 	}
-	if _, gaveUp := errors.AsType[*retry.Error](err); !gaveUp && x.lost != nil {
-		return nil, x.lost.error // as the base made it
+	if lost, ok := err.(*transportError); ok { //nolint:errorlint // what was tried again has a retry.Error around it
+		return nil, lost.error // as the base made it
 	}
 	return nil, err
 }
