@@ -133,7 +133,7 @@ func (p *Passage) change(now time.Time, suspends int, cost float64) {
 // Chargeable reports whether [Passage.Charge] can have an effect: whether the request has passed
 // a quota. Call it before Done.
 func (p *Passage) Chargeable() bool {
-	return p.server != nil && p.admission.settings.quota != nil
+	return p.admission.settings != nil && p.admission.settings.quota != nil
 }
 
 // Done ends the request with its outcome: [spillway.OutcomeServed], or
@@ -149,16 +149,11 @@ func (p *Passage) Done(o spillway.Outcome) {
 
 // DoneAt is Done at the time now, for callers that have already read the clock.
 func (p *Passage) DoneAt(now time.Time, o spillway.Outcome) {
-	if !p.mu.end() {
+	if !p.mu.end() || p.server == nil {
 		return
 	}
-	s := p.server
-	if s == nil {
-		return
-	}
-	p.server = nil
 	if p.admission.Done(now, o) {
-		s.wakeWaiters()
+		p.server.wakeWaiters()
 	}
 	if p.shadow != nil {
 		p.shadow.end(now, o, nil)
