@@ -17,34 +17,39 @@ func (c *Core) flowAt(by shedder, call *spillway.Call, from *ratelimit.Caller) u
 	return flowOf(call.Customer, from, c.secret)
 }
 
-// seeds are those of identities, customers and networks. They differ in each process: no client can choose a name with
-// the hash of another one.
-var seeds = [...]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed(), maphash.MakeSeed()}
-
 // flowOf returns a hash of the proven identity of the caller, or else of the customer, or else
-// of the address; 0 if none is known. If it is not secret, as for clients that are not real, it is the
-// same in each process.
+// of the address; 0 if none is known.
 func flowOf(customer string, from *ratelimit.Caller, secret bool) uint64 {
-	var kind int
-	var name string
 	switch {
 	case from.Identity != "":
-		kind, name = 0, from.Identity
+		return identities.hash(from.Identity, secret)
 	case customer != "":
-		kind, name = 1, customer
+		return customers.hash(customer, secret)
 	case !from.Addr.IsValid():
 		return 0
-	default:
-		b := claims.NetworkBytes(from.Addr)
-		if secret {
-			return max(1, maphash.Bytes(seeds[2], b[:])) // without a string
-		}
-		kind, name = 2, string(b[:])
 	}
+	b := claims.NetworkBytes(from.Addr)
 	if secret {
-		return max(1, maphash.String(seeds[kind], name))
+		return max(1, maphash.Bytes(networks.seed, b[:])) // as hash, without a string
+	}
+	return networks.hash(string(b[:]), false)
+}
+
+// A kind is something by which a caller is known.
+type kind struct {
+	letter string
+	seed   maphash.Seed // different in each process: no client can choose a name with the hash of another one
+}
+
+var identities, customers, networks = kind{"i", maphash.MakeSeed()}, kind{"c", maphash.MakeSeed()}, kind{"a", maphash.MakeSeed()}
+
+// hash returns a hash of a name, which is not 0. If it is not secret, as for clients that are
+// not real, it is the same in each process.
+func (k *kind) hash(name string, secret bool) uint64 {
+	if secret {
+		return max(1, maphash.String(k.seed, name))
 	}
 	h := fnv.New64a()
-	_, _ = h.Write([]byte("ica"[kind:kind+1] + name)) // never fails
+	_, _ = h.Write([]byte(k.letter + name)) // never fails
 	return max(1, h.Sum64())
 }
