@@ -139,10 +139,16 @@ func (a *Admission) advance(from *ratelimit.Caller, step *Step) (runs bool) {
 	for gate := int(a.gate); gate < gates; gate++ {
 		switch modes[gate] {
 		case a.mode:
-			if !a.ask(gate, from, step) {
-				decided = true
-				return false
+			if a.ask(gate, from, step) {
+				a.admitted[gate] = true
+				continue
 			}
+			a.gate = uint8(gate) + 1
+			if step.Verdict == shed.Rejected {
+				a.reject(a.start, gate, step)
+			}
+			decided = true
+			return false
 		case spillway.ModeObserve:
 			a.observed.observe(gate, a.start, from, step)
 		default: // not asked
@@ -156,7 +162,7 @@ func (a *Admission) advance(from *ratelimit.Caller, step *Step) (runs bool) {
 func (a *Admission) decided(now time.Time, err error, from *ratelimit.Caller) Step {
 	step := Step{Verdict: shed.Rejected, Err: err}
 	if err != nil {
-		a.reject(now, &step)
+		a.reject(now, a.last(), &step)
 		return step
 	}
 	a.admitted[a.last()] = true
@@ -164,10 +170,10 @@ func (a *Admission) decided(now time.Time, err error, from *ratelimit.Caller) St
 	return step
 }
 
-// reject ends a request that the last gate did not admit.
-func (a *Admission) reject(now time.Time, step *Step) {
+// reject ends a request that a gate did not admit.
+func (a *Admission) reject(now time.Time, gate int, step *Step) {
 	step.Wake = a.settle(now, spillway.OutcomeNotStarted) || step.Wake
-	a.reportRejection(a.last(), step.Err)
+	a.reportRejection(gate, step.Err)
 	a.reportEnd(now, spillway.OutcomeNotStarted, step.Err)
 }
 
@@ -177,8 +183,12 @@ func (o *observed) observe(gate int, now time.Time, from *ratelimit.Caller, step
 	if o == nil || o.last.Verdict != shed.Run {
 		return
 	}
-	o.start = now
-	o.ask(gate, from, &o.last)
+	o.start, o.gate = now, uint8(gate)+1
+	if o.ask(gate, from, &o.last) {
+		o.admitted[gate] = true
+	} else if o.last.Verdict == shed.Rejected {
+		o.reject(now, gate, &o.last)
+	}
 	step.Wake = step.Wake || o.last.Wake
 }
 

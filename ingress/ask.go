@@ -5,21 +5,16 @@ import (
 	"github.com/seed90641741/spillway/shed"
 )
 
-// ask asks a gate, and takes in its answer. It reports whether that admits the request; if not, step says what to do.
+// ask asks a gate. It reports whether that admits the request; if not, step says what to do.
 func (a *Admission) ask(gate int, from *ratelimit.Caller, step *Step) (admits bool) {
 	switch gate {
 	case limitGate:
-		admits = a.limit(from, step)
+		return a.limit(from, step)
 	case quotaGate:
-		admits = a.pay(step)
+		return a.pay(step)
 	default:
-		admits = a.arrive(gate, from, step)
+		return a.arrive(gate, from, step)
 	}
-	a.gate, a.admitted[gate] = uint8(gate)+1, admits
-	if !admits && step.Verdict == shed.Rejected {
-		a.reject(a.start, step)
-	}
-	return admits
 }
 
 // pay asks the quota.

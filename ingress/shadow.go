@@ -14,6 +14,7 @@ import (
 // goroutine. After the wait it stays in flight for the time that the request took.
 type shadow struct {
 	server    *Server
+	came      time.Time
 	ended     chan ending // receives one value
 	leave     context.CancelFunc
 	mu        sync.Mutex
@@ -24,15 +25,15 @@ type shadow struct {
 
 // ending is the result of a request.
 type ending struct {
-	at  time.Time
-	o   spillway.Outcome
-	err error // why it was not started, if it was not
+	took time.Duration
+	o    spillway.Outcome
+	err  error // why it was not started, if it was not
 }
 
 // cast returns the shadow that goes the way of a, which is to wait.
 func (s *Server) cast(a *Admission, step Step, from *ratelimit.Caller) *shadow {
 	ctx, leave := context.WithCancel(context.Background()) // that of the request ends with it
-	x := &shadow{server: s, ended: make(chan ending, 1), leave: leave}
+	x := &shadow{server: s, came: a.start, ended: make(chan ending, 1), leave: leave}
 	caller := *from
 	s.shadows.Go(func() { x.follow(ctx, a, step, &caller) })
 	return x
@@ -41,7 +42,7 @@ func (s *Server) cast(a *Admission, step Step, from *ratelimit.Caller) *shadow {
 // follow waits, asks the gates behind, and ends as late as the request would have.
 func (x *shadow) follow(ctx context.Context, a *Admission, step Step, from *ratelimit.Caller) {
 	defer x.leave()
-	s, came := x.server, a.start
+	s := x.server
 	for step.Verdict == shed.Wait {
 		step = s.await(ctx, a, step, from)
 	}
@@ -57,7 +58,7 @@ func (x *shadow) follow(ctx context.Context, a *Admission, step Step, from *rate
 	x.mu.Unlock()
 	x.change(begin, 0, 0)
 	e := <-x.ended
-	_ = pause(ctx, time.Until(begin.Add(e.at.Sub(came)))) // it ends either way
+	_ = pause(ctx, time.Until(begin.Add(e.took))) // it ends either way
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if a.end(time.Now(), e.o, e.err) {
@@ -83,7 +84,7 @@ func (x *shadow) change(now time.Time, suspends int, cost float64) {
 
 // end reports the result of the request at the time now.
 func (x *shadow) end(now time.Time, o spillway.Outcome, err error) {
-	x.ended <- ending{now, o, err}
+	x.ended <- ending{now.Sub(x.came), o, err}
 	if o == spillway.OutcomeAbandoned {
 		x.leave()
 	}
