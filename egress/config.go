@@ -48,7 +48,7 @@ type Config struct {
 	Observer spillway.Observer
 }
 
-// build makes all policies.
+// build makes all policies. Retry is set.
 func (c Config) build() (p *policies, err error) {
 	for _, m := range []struct {
 		field string
@@ -72,7 +72,7 @@ func (c Config) build() (p *policies, err error) {
 		}
 	}
 	if c.Hedge != (retry.HedgeConfig{}) {
-		if c.Retry != nil && !retry.PaysHedges(c.Retry) {
+		if !retry.PaysHedges(c.Retry) {
 			return nil, invalid.Field("egress", "Hedge", c.Hedge, "zero, as the budget of this Retry pays for no hedges")
 		}
 		if p.hedge, err = retry.NewHedge(c.Hedge); err != nil {

@@ -84,26 +84,22 @@ func (c *Client) Update(config Config) error {
 // configuration. Each accepted it once when p was made, so none returns an error.
 func (p *policies) adopt(old *policies) error {
 	c := &p.config
-	if err := old.routes.Update(c.Throttle); err != nil {
-		return err
-	}
+	err := old.routes.Update(c.Throttle)
 	p.routes, p.Throttle = old.routes, old.routes
 	if c.Hedge == old.config.Hedge {
 		p.hedge = old.hedge
 	}
 	for key, n := range c.MaxRequestsByKey {
 		if l := old.InflightByKey[key]; l != nil {
-			if err := l.Update(inflight.Config{MaxRequests: n}); err != nil {
-				return err
-			}
+			err = errors.Join(err, l.Update(inflight.Config{MaxRequests: n}))
 			p.InflightByKey[key] = l
 		}
 	}
 	if c.Inflight != nil || old.config.Inflight != nil {
-		return nil
+		return err
 	}
 	p.limiter, p.Inflight = old.limiter, old.limiter
-	return old.limiter.Update(inflight.Config{MaxRequests: c.MaxRequests})
+	return errors.Join(err, old.limiter.Update(inflight.Config{MaxRequests: c.MaxRequests}))
 }
 
 // Do makes the call: it runs send once for each attempt that is admitted, until

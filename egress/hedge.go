@@ -2,7 +2,6 @@ package egress
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -84,20 +83,19 @@ type race[T any] struct {
 	call     spillway.Call
 	send     func(context.Context, *Attempt) (T, error)
 	discard  func(T, error)
-	ctx      context.Context //nolint:containedctx // of both attempts
+	ctx      context.Context    //nolint:containedctx // of both attempts
+	first    context.CancelFunc // of the first attempt
 
 	attempt Attempt // the hedge
 	done    chan struct{}
 
 	mu     sync.Mutex
-	sent   bool // the hedge
-	ended  bool // and has a result
-	over   bool // the result of the hedge does not count any more
+	cancel context.CancelFunc // of the hedge; nil until it is sent
+	ended  bool               // and has a result
+	over   bool               // the result of the hedge does not count any more
 	value  T
 	err    error
-	panics any                // of the hedge, which go on in the goroutine of the call
-	cancel context.CancelFunc // of the hedge
-	first  context.CancelFunc // of the first attempt
+	panics any // of the hedge, which go on in the goroutine of the call
 }
 
 // run makes the first attempt, and returns the answer that counts.
@@ -106,22 +104,17 @@ func (r *race[T]) run(a *Attempt, delay time.Duration) (T, error) {
 	r.first = cancel
 	cancelWith(a, cancel)
 	timer := time.AfterFunc(delay, r.fire)
-	returned := false
-	defer func() {
-		if timer.Stop(); !returned {
-			r.end()
-		}
-	}()
+	defer timer.Stop()
+	defer r.end() // also if send panics
 	v, err := r.send(ctx, a)
 	took := time.Since(a.Start)
 	if r.waits(err) {
 		<-r.done // the hedge ends with the context of the call
 	}
-	hedged, panics := r.end()
-	returned = true
-	if panics != nil {
+	hedged := r.end()
+	if r.panics != nil {
 		r.discard(v, err)
-		panic(panics) //nolint:forbidigo // it goes on where the caller expects it
+		panic(r.panics) //nolint:forbidigo // it goes on where the caller expects it
 	}
 	if hedged && r.err == nil { // and the first attempt is canceled, whatever it has returned
 		r.discard(v, err)
@@ -131,12 +124,12 @@ func (r *race[T]) run(a *Attempt, delay time.Duration) (T, error) {
 		r.report(spillway.Event{Outcome: spillway.OutcomeServed, Latency: time.Since(r.attempt.Start)})
 		return r.value, nil
 	}
-	if r.sent {
+	if r.cancel != nil {
 		r.report(spillway.Event{Outcome: spillway.OutcomeAbandoned, Latency: time.Since(r.attempt.Start)})
 	}
 	if err == nil {
 		r.policies.hedge.Answered(took, took >= delay)
-	} else if r.sent {
+	} else if r.cancel != nil {
 		a.Number++ // two attempts have failed
 	}
 	return r.choose(hedged, v, err)
@@ -161,18 +154,18 @@ func (r *race[T]) choose(hedged bool, v T, err error) (T, error) {
 func (r *race[T]) waits(err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.sent && !r.ended && err != nil && fault.Of(err).Retryable(true)
+	return r.cancel != nil && !r.ended && err != nil && fault.Of(err).Retryable(true)
 }
 
-// end ends the race, and reports whether the hedge has a result, and whether it has panicked. If it has no
-// result, it is canceled; what it panics with from then on is of no matter.
-func (r *race[T]) end() (hedged bool, panics any) {
+// end ends the race, and reports whether the hedge has a result or has panicked. If not,
+// it is canceled; what it panics with from then on is of no matter.
+func (r *race[T]) end() (hedged bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.over = true; r.sent && !r.ended {
+	if r.over = true; r.cancel != nil && !r.ended {
 		r.cancel()
 	}
-	return r.ended, r.panics
+	return r.ended
 }
 
 // fire sends the hedge when it is due.
@@ -185,39 +178,29 @@ func (r *race[T]) fire() {
 		return
 	}
 	defer close(r.done)
-	v, err := r.try(ctx)
+	v, panics, err := r.try(ctx)
 	r.mu.Lock()
 	late := r.over
 	if !late {
-		r.ended, r.value, r.err = true, v, err
-	}
-	if !late && err == nil || r.panics != nil {
-		r.first()
+		r.ended, r.value, r.panics, r.err = true, v, panics, err
+		if err == nil { // or it has panicked
+			r.first()
+		}
 	}
 	r.mu.Unlock()
 	// The throttle is not told, and the limit takes any outcome.
 	r.attempt.tickets[inflightGate].Settle(r.attempt.Start, spillway.OutcomeAbandoned)
-	if late {
+	if late && panics == nil {
 		r.discard(v, err)
 	}
 }
 
 // try calls send, and keeps its panic, which would end the process in this goroutine.
-func (r *race[T]) try(ctx context.Context) (v T, err error) {
-	returned := false
-	defer func() {
-		if !returned {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.panics, err = recover(), errPanicked
-		}
-	}()
+func (r *race[T]) try(ctx context.Context) (v T, panics any, err error) {
+	defer func() { panics = recover() }()
 	v, err = r.send(ctx, &r.attempt)
-	returned = true
-	return v, err
+	return v, nil, err
 }
-
-var errPanicked = errors.New("egress: send has panicked in a hedge")
 
 // report reports the hedge to the observer, if there is one.
 func (r *race[T]) report(e spillway.Event) {
@@ -248,7 +231,7 @@ func (r *race[T]) begin() (ctx context.Context, unpaid bool) {
 		}
 		r.attempt.tickets[inflightGate] = t
 	}
-	if !r.policies.hedge.Pay(now, p.Retry, &call) {
+	if !p.hedge.Pay(now, p.Retry, &call) {
 		r.attempt.tickets[inflightGate].Settle(now, spillway.OutcomeAbandoned)
 		return nil, true
 	}
@@ -256,7 +239,7 @@ func (r *race[T]) begin() (ctx context.Context, unpaid bool) {
 	if p.config.Inflight != nil { // as in Client.run
 		ctx = place.With(ctx, &r.attempt.tickets[inflightGate])
 	}
-	r.sent, r.cancel = true, cancel
+	r.cancel = cancel
 	cancelWith(&r.attempt, cancel)
 	return ctx, false
 }
@@ -284,7 +267,6 @@ type canceler struct {
 // GiveBack gives back the place alone, as the next attempt takes it. The context goes on until Settle.
 func (c *canceler) GiveBack() { c.ticket.Settle(time.Time{}, spillway.OutcomeServed) }
 
-// Settle implements [spillway.Settler].
 func (c *canceler) Settle(now time.Time, _ spillway.Ticket, o spillway.Outcome) {
 	c.ticket.Settle(now, o)
 	c.cancel()

@@ -58,8 +58,8 @@ type Admission struct {
 	reservation *ratelimit.Reservation // while it waits for a token
 	observed    *observed              // the same request at the gates that observe; nil: none does
 
-	quota, flight, shed spillway.Ticket // there is none of the rate limit
-	cost                learnedCost
+	tickets [gates]spillway.Ticket // there is none of the rate limit
+	cost    learnedCost
 }
 
 // observed is the way that a request would take through the gates that observe if they
@@ -74,7 +74,7 @@ type observed struct {
 func (a *Admission) Proceed(now time.Time, from *ratelimit.Caller) Step {
 	w := a.waiter
 	err := w.Err
-	*a.ticket(a.last()) = w.Ticket
+	a.tickets[a.last()] = w.Ticket
 	a.waiter = nil
 	a.settings.core.waiters.Put(w)
 	if a.last() == flightGate {
@@ -93,7 +93,7 @@ func (a *Admission) Expire(now time.Time, from *ratelimit.Caller) (Step, bool) {
 	case a.waiter == nil:
 		return Step{}, false
 	}
-	queue := a.settings.queue(a.last())
+	queue := a.settings.shedders[a.last()]
 	if more := queue.More(now, a.waiter); more > 0 {
 		return Step{Verdict: shed.Wait, For: more, Waiter: a.waiter}, true
 	}
@@ -109,7 +109,7 @@ func (a *Admission) Withdraw(now time.Time, err error) (Step, bool) {
 	if a.reservation != nil {
 		return a.leave(now, err, nil), true
 	}
-	if a.waiter == nil || !a.settings.queue(a.last()).Withdraw(a.waiter) {
+	if a.waiter == nil || !a.settings.shedders[a.last()].Withdraw(a.waiter) {
 		return Step{}, false
 	}
 	a.waiter.Ticket, a.waiter.Err = spillway.Ticket{}, err
@@ -192,44 +192,21 @@ func (o *observed) observe(gate int, now time.Time, from *ratelimit.Caller, step
 	step.Wake = step.Wake || o.last.Wake
 }
 
-// Detach returns the way of the request through the gates that observe if it is to wait
-// there, and nil if not. The request itself goes on. The caller treats the returned
-// Admission as a request, which runs for the same time as the request itself.
-func (a *Admission) Detach() (*Admission, Step) {
-	o := a.observed
-	if o == nil || o.last.Verdict != shed.Wait {
-		return nil, Step{}
+// change is [Passage.Suspend], [Passage.Resume] where suspends is negative, and [Passage.Charge].
+func (a *Admission) change(now time.Time, suspends int, cost float64) {
+	for range suspends {
+		a.tickets[flightGate].Suspend(now)
+		a.tickets[shedGate].Suspend(now)
 	}
-	a.observed = nil
-	return &o.Admission, o.last
-}
-
-// Suspend reports, at the time now, that the request waits for its client: see [Passage.Suspend].
-func (a *Admission) Suspend(now time.Time) {
-	a.flight.Suspend(now)
-	a.shed.Suspend(now)
-	if a.observed != nil {
-		a.observed.Suspend(now)
+	for range -suspends {
+		a.tickets[flightGate].Resume(now)
+		a.tickets[shedGate].Resume(now)
 	}
-}
-
-// Resume ends one Suspend at the time now. It never waits.
-func (a *Admission) Resume(now time.Time) {
-	a.flight.Resume(now)
-	a.shed.Resume(now)
-	if a.observed != nil {
-		a.observed.Resume(now)
-	}
-}
-
-// Charge adds cost, at the time now, to what the request costs the quota of its customer; see
-// [Passage.Charge]. Without a quota, and after Done, it does nothing.
-func (a *Admission) Charge(now time.Time, cost float64) {
-	if a.settings != nil && a.settings.quota != nil {
-		a.settings.quota.Charge(now, &a.quota, cost)
+	if cost != 0 && a.settings != nil && a.settings.quota != nil {
+		a.settings.quota.Charge(now, &a.tickets[quotaGate], cost)
 	}
 	if a.observed != nil {
-		a.observed.Charge(now, cost)
+		a.observed.change(now, suspends, cost)
 	}
 }
 
@@ -257,11 +234,9 @@ func (a *Admission) settle(now time.Time, o spillway.Outcome) (wake bool) {
 	if a.settings.config.Costs != nil {
 		a.endCost(now, o)
 	}
-	a.quota.Settle(now, o)
-	if a.flight.By != nil || a.shed.By != nil {
-		a.flight.Settle(now, o)
-		a.shed.Settle(now, o)
-		wake = true
+	wake = a.tickets[flightGate].By != nil || a.tickets[shedGate].By != nil
+	for gate := range a.tickets {
+		a.tickets[gate].Settle(now, o)
 	}
 	if a.observed != nil && a.observed.last.Verdict == shed.Run {
 		wake = a.observed.settle(now, o) || wake

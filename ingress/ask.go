@@ -1,7 +1,6 @@
 package ingress
 
 import (
-	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/shed"
 )
@@ -23,9 +22,9 @@ func (a *Admission) ask(gate int, from *ratelimit.Caller, step *Step) (admits bo
 //go:noinline
 func (a *Admission) pay(step *Step) (admits bool) {
 	var err error
-	a.quota, err = a.settings.quota.Admit(a.start, a.call)
+	a.tickets[quotaGate], err = a.settings.quota.Admit(a.start, a.call)
 	if err == nil && a.cost.extra != 0 {
-		a.settings.quota.Charge(a.start, &a.quota, a.cost.extra)
+		a.settings.quota.Charge(a.start, &a.tickets[quotaGate], a.cost.extra)
 	}
 	return step.reject(err)
 }
@@ -59,7 +58,7 @@ func (a *Admission) arrive(gate int, from *ratelimit.Caller, step *Step) (admits
 	c := a.settings.core
 	by, state := c.shedder(gate, a.start, a.settings)
 	state.Runnable = max(0, state.Runnable-c.companion)
-	if by.Pass(a.start, &a.call, &state, a.ticket(gate)) {
+	if by.Pass(a.start, &a.call, &state, &a.tickets[gate]) {
 		return true
 	}
 	return a.join(gate, by, from, &state, step)
@@ -81,23 +80,7 @@ func (a *Admission) join(gate int, by shedder, from *ratelimit.Caller, state *sh
 		return false
 	}
 	c.waiters.Put(w)
-	*a.ticket(gate) = d.Ticket
+	a.tickets[gate] = d.Ticket
 	a.behind = a.behind || d.Behind
 	return step.reject(d.Err)
-}
-
-// ticket returns where the one of a shedder is kept.
-func (a *Admission) ticket(gate int) *spillway.Ticket {
-	if gate == flightGate {
-		return &a.flight
-	}
-	return &a.shed
-}
-
-// queue returns the shedder that is a gate.
-func (s *settings) queue(gate int) shedder {
-	if gate == flightGate {
-		return s.flight
-	}
-	return s.shed
 }

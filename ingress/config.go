@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"cmp"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -125,8 +126,7 @@ type settings struct {
 	limiter   *ratelimit.Limiter
 	quota     *quota.Quota        // nil: none
 	baseCost  float64             // what it charges when it admits a request
-	flight    shedder             // at most MaxInFlight
-	shed      shedder             // as many as make sense
+	shedders  [gates]shedder      // of two gates: at most MaxInFlight, and as many as make sense
 	histogram *attempts.Histogram // inside
 	customers *attempts.Customers // at the edge
 }
@@ -155,10 +155,10 @@ func build(c Config) (*settings, error) {
 	}
 	s.observes = slices.Contains(s.modes[:], spillway.ModeObserve)
 	s.queues = s.modes[flightGate] != spillway.ModeOff || s.modes[shedGate] != spillway.ModeOff
-	if s.shed, err = newShedder(c.Shed, c.Concurrency); err != nil {
+	if s.shedders[shedGate], err = newShedder(c.Shed, c.Concurrency); err != nil {
 		return nil, err
 	}
-	if s.flight, err = newShedder(s.config.flight()); err != nil {
+	if s.shedders[flightGate], err = newShedder(s.config.flight()); err != nil {
 		return nil, invalid.At("ingress", "MaxInFlight", err)
 	}
 	if s.histogram, err = attempts.New(c.Attempts); err != nil {
@@ -173,9 +173,7 @@ func build(c Config) (*settings, error) {
 // meter returns the configuration of the measures.
 func (c *Config) meter() load.Config {
 	l := c.Load
-	if l.Reference == (load.Thresholds{}) {
-		l.Reference = load.Thresholds(c.Shed.Thresholds) // the zero value means the same to both
-	}
+	l.Reference = cmp.Or(l.Reference, load.Thresholds(c.Shed.Thresholds)) // the zero value means the same to both
 	return l
 }
 
@@ -189,32 +187,23 @@ func (c *Config) flight() (shed.Config, concurrency.Config) {
 // puts them in place of the new ones. As each was made with that configuration
 // once, none returns an error.
 func (s *settings) adopt(old *settings) error {
-	if s.quota != nil && old.quota != nil {
-		if err := old.quota.Update(s.config.Quota); err != nil {
-			return err
-		}
-		s.quota = old.quota
-	}
-	for _, err := range []error{
+	err := errors.Join(
 		old.limiter.Update(s.config.RateLimit),
-		old.flight.update(s.config.flight()),
+		old.shedders[flightGate].update(s.config.flight()),
 		old.histogram.Update(s.config.Attempts),
 		old.customers.Update(s.config.Attempts),
-	} {
-		if err != nil {
-			return err
-		}
+	)
+	if s.quota != nil && old.quota != nil {
+		err = errors.Join(err, old.quota.Update(s.config.Quota))
+		s.quota = old.quota
 	}
-	s.limiter, s.flight = old.limiter, old.flight
-	s.histogram, s.customers = old.histogram, old.customers
+	s.limiter, s.histogram, s.customers = old.limiter, old.histogram, old.customers
+	s.shedders[flightGate] = old.shedders[flightGate]
 	if old.modes[shedGate] == spillway.ModeObserve && s.modes[shedGate] == spillway.ModeEnforce {
-		return nil // it has learned of requests that nobody held back
+		return err // it has learned of requests that nobody held back
 	}
-	if err := old.shed.update(s.config.Shed, s.config.Concurrency); err != nil {
-		return err
-	}
-	s.shed = old.shed
-	return nil
+	s.shedders[shedGate] = old.shedders[shedGate]
+	return errors.Join(err, s.shedders[shedGate].update(s.config.Shed, s.config.Concurrency))
 }
 
 // observe counts the attempt number of a request where it is believed: inside

@@ -160,21 +160,21 @@ func (c *Core) Next(now time.Time) (w *shed.Waiter, busy bool) {
 // Waiting returns how many requests wait in queues. It takes no lock.
 func (c *Core) Waiting() int {
 	st := c.settings.Load()
-	return st.shed.Waiting() + st.flight.Waiting()
+	return st.shedders[shedGate].Waiting() + st.shedders[flightGate].Waiting()
 }
 
 // shed returns the current shedder.
-func (c *Core) shed() shedder { return c.settings.Load().shed }
+func (c *Core) shed() shedder { return c.settings.Load().shedders[shedGate] }
 
 // shedder returns the one that is a gate, and the state that it decides by. In front of
 // MaxInFlight no load counts.
 func (c *Core) shedder(gate int, now time.Time, st *settings) (shedder, shed.State) {
 	if gate == flightGate {
-		return st.flight, shed.State{Processors: 1}
+		return st.shedders[gate], shed.State{Processors: 1}
 	}
 	state := c.state(now)
 	if st.config.ProxyOnly {
 		state.Runnable = 0 // what only forwards is not busy because goroutines are ready to run
 	}
-	return st.shed, state
+	return st.shedders[gate], state
 }

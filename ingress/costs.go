@@ -11,7 +11,6 @@ import (
 type learnedCost struct {
 	ticket cost.Ticket
 	extra  float64 // to what the quota charges
-	begun  bool
 }
 
 // knownCustomer returns the customer of a call if the Allocator knows it. All others share
@@ -27,7 +26,7 @@ func (c *Config) knownCustomer(call spillway.Call) string {
 func (a *Admission) beginCost() {
 	c := &a.settings.config
 	ticket, units, known := c.Costs.Begin(a.start, c.CostKey(a.call))
-	a.cost = learnedCost{ticket: ticket, begun: true}
+	a.cost = learnedCost{ticket: ticket}
 	if known {
 		a.cost.extra = units - a.settings.baseCost
 	}
@@ -38,11 +37,11 @@ func (a *Admission) beginCost() {
 
 // endCost ends a request with its outcome.
 func (a *Admission) endCost(now time.Time, o spillway.Outcome) {
-	if a.cost.extra != 0 && o == spillway.OutcomeNotStarted && a.quota.By != nil {
-		a.settings.quota.Charge(now, &a.quota, -a.cost.extra)
+	if a.cost.extra != 0 && o == spillway.OutcomeNotStarted && a.tickets[quotaGate].By != nil {
+		a.settings.quota.Charge(now, &a.tickets[quotaGate], -a.cost.extra)
 	}
 	switch costs := a.settings.config.Costs; {
-	case !a.cost.begun:
+	case a.cost.ticket == cost.Ticket{}: // of the gates that observe, or it has ended
 	case o == spillway.OutcomeNotStarted:
 		costs.Reject(now)
 	default:

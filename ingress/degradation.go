@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,10 +47,7 @@ func (c *Core) refresh(st *settings, now time.Time) {
 	}
 	g.last = now
 	stats, state := c.shed().Stats(now), c.state(now)
-	p := shed.Pressure{Utilization: state.Utilization, Thresholds: st.config.Shed.Thresholds}
-	if p.Thresholds == ([spillway.Criticalities]float64{}) {
-		p.Thresholds = shed.DefaultThresholds
-	}
+	p := shed.Pressure{Utilization: state.Utilization, Thresholds: cmp.Or(st.config.Shed.Thresholds, shed.DefaultThresholds)}
 	p.Fill = float64(stats.Waiting) / (stats.Depth * float64(max(state.Processors, 1)))
 	rejects := false
 	for i := range stats.Classes {
@@ -68,17 +66,11 @@ func (c *Core) refresh(st *settings, now time.Time) {
 // nothing and takes no lock. A handler gets the level that its request was admitted
 // with from the context: [spillway.DegradationFrom].
 func (s *Server) Degradation(c spillway.Criticality) spillway.DegradationLevel {
-	if s.core.signals.degrader.Idle() {
+	d := &s.core.signals.degrader
+	if d.Idle() || s.core.settings.Load().modes[shedGate] != spillway.ModeEnforce {
 		return spillway.DegradationNone
 	}
-	return s.degradation(c)
-}
-
-func (s *Server) degradation(c spillway.Criticality) spillway.DegradationLevel {
-	if s.core.settings.Load().modes[shedGate] != spillway.ModeEnforce {
-		return spillway.DegradationNone
-	}
-	return s.core.signals.degrader.Level(c)
+	return d.Level(c)
 }
 
 // AcceptRatio returns, as a decimal number, the share of the calls of a criticality that this
@@ -96,11 +88,7 @@ func (c *Core) AcceptRatio(class spillway.Criticality) shed.Ratio {
 	if !c.signals.rejects.Load() {
 		return shed.RatioOne
 	}
-	return c.acceptRatio(c.settings.Load(), class)
-}
-
-func (c *Core) acceptRatio(st *settings, class spillway.Criticality) shed.Ratio {
-	if st.config.Trust.Boundary != Internal || st.modes[shedGate] != spillway.ModeEnforce {
+	if st := c.settings.Load(); st.config.Trust.Boundary != Internal || st.modes[shedGate] != spillway.ModeEnforce {
 		return shed.RatioOne
 	}
 	return shed.Ratio(c.signals.accepts[class.Index()].Load())

@@ -51,16 +51,14 @@ const takeOver = 5 * time.Microsecond
 // letIn admits all waiters that may run now. It reports whether more could run if a
 // processor were free.
 func (s *Server) letIn() (busy bool) {
-	now := time.Now()
-	s.load.Refresh(now) // idle now; busy, once a waiter was let in
 	for {
+		now := time.Now()
+		s.load.Refresh(now) // idle at first; busy, once a waiter was let in
 		w, more := s.core.Next(now)
 		if w == nil {
 			return more
 		}
 		release(w)
-		now = time.Now()
-		s.load.Refresh(now)
 	}
 }
 

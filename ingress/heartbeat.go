@@ -28,24 +28,13 @@ func (s *Server) beat() {
 	if !h.again.Load() {
 		h.again.Store(true)
 	}
-	if h.armed.Load() || h.armed.Swap(true) {
-		return
-	}
-	s.core.shed().limit.Beat(time.Now(), s.busy())
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case h.done:
-	case h.timer == nil:
-		h.timer = time.AfterFunc(heartbeatEvery, s.tick)
-	default:
-		h.timer.Reset(heartbeatEvery)
+	if !h.armed.Load() && !h.armed.Swap(true) {
+		s.pulse(true)
 	}
 }
 
-// tick is one heartbeat. The last comes when no request has come since the one before and
-// none is at work or waits. Time alone may let a waiter in: what is in flight for long no longer counts. Requests that
-// come, and those that end, look for waiters, so that this matters in a silence.
+// tick is when a heartbeat is due. They end when no request has come since the last one and
+// none is at work or waits.
 func (s *Server) tick() {
 	h := &s.heart
 	limit := s.core.shed().limit
@@ -56,17 +45,29 @@ func (s *Server) tick() {
 		h.armed.Store(false)
 		return
 	}
-	limit.Beat(time.Now(), s.busy())
+	s.pulse(came)
+}
+
+// pulse is one heartbeat, and has the next one come. Time alone may let a waiter in: what is in flight for long no
+// longer counts. Requests that come, and those that end, look for waiters, so that this matters in a silence.
+func (s *Server) pulse(came bool) {
+	h := &s.heart
+	s.core.shed().limit.Beat(time.Now(), s.busy())
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.quiet++; came {
 		h.quiet = 0
 	}
-	if !h.done {
-		if h.quiet >= silence {
-			s.wakeWaiters()
-		}
+	switch {
+	case h.done:
+		return
+	case h.timer == nil:
+		h.timer = time.AfterFunc(heartbeatEvery, s.tick)
+	default:
 		h.timer.Reset(heartbeatEvery)
+	}
+	if h.quiet >= silence {
+		s.wakeWaiters()
 	}
 }
 

@@ -78,19 +78,18 @@ func (p *Passage) follow(ctx context.Context, step *Step, from *ratelimit.Caller
 	s, a := p.server, &p.admission
 	came := a.start
 	for {
-		if a.observed != nil {
-			if o, next := a.Detach(); o != nil {
-				p.shadow = s.cast(o, next, from)
-			}
-		}
-		if step.Wake {
-			s.wakeWaiters()
+		if o := a.observed; o != nil && o.last.Verdict == shed.Wait {
+			a.observed = nil // the request goes on without it
+			p.shadow = s.cast(&o.Admission, o.last, from)
 		}
 		if step.Verdict != shed.Wait {
 			break
 		}
 		*step = s.await(ctx, a, *step, from)
 		p.waited = time.Since(came) >= standing
+	}
+	if step.Wake {
+		s.wakeWaiters()
 	}
 	if step.Verdict == shed.Run {
 		return true
@@ -108,46 +107,33 @@ func (p *Passage) follow(ctx context.Context, step *Step, from *ratelimit.Caller
 // many calls of [Passage.Resume] it is neither counted as work in flight nor does the
 // time count as latency. Suspend and Resume are safe for concurrent use, also with
 // Done, after which they do nothing.
-func (p *Passage) Suspend(now time.Time) {
-	if !p.mu.lock() {
-		return
-	}
-	defer p.mu.unlock()
-	if p.server == nil {
-		return
-	}
-	p.admission.Suspend(now)
-	p.shadow.change(now, 1, 0)
-	p.server.wakeWaiters()
-}
+func (p *Passage) Suspend(now time.Time) { p.change(now, 1, 0) }
 
 // Resume ends one Suspend at the time now. It never waits.
-func (p *Passage) Resume(now time.Time) {
-	if !p.mu.lock() {
-		return
-	}
-	defer p.mu.unlock()
-	p.admission.Resume(now)
-	p.shadow.change(now, -1, 0)
-}
+func (p *Passage) Resume(now time.Time) { p.change(now, -1, 0) }
 
 // Charge adds cost, at the time now, to what the request costs the quota of its customer, or
 // gives it back where cost is negative: what the request was found to cost, less
 // [quota.Config.Cost]. See [quota.Quota.Charge]. Charge is safe for concurrent use, also with
 // Done, after which it does nothing, as without a quota.
-func (p *Passage) Charge(now time.Time, cost float64) {
+func (p *Passage) Charge(now time.Time, cost float64) { p.change(now, 0, cost) }
+
+func (p *Passage) change(now time.Time, suspends int, cost float64) {
 	if !p.mu.lock() {
 		return
 	}
 	defer p.mu.unlock()
-	p.admission.Charge(now, cost)
-	p.shadow.change(now, 0, cost)
+	p.admission.change(now, suspends, cost)
+	p.shadow.change(now, suspends, cost)
+	if suspends > 0 && p.server != nil {
+		p.server.wakeWaiters()
+	}
 }
 
 // Chargeable reports whether [Passage.Charge] can have an effect: whether the request has passed
 // a quota. Call it before Done.
 func (p *Passage) Chargeable() bool {
-	return p.server != nil && p.admission.settings.quota != nil
+	return p.admission.settings != nil && p.admission.settings.quota != nil
 }
 
 // Done ends the request with its outcome: [spillway.OutcomeServed], or
@@ -163,16 +149,11 @@ func (p *Passage) Done(o spillway.Outcome) {
 
 // DoneAt is Done at the time now, for callers that have already read the clock.
 func (p *Passage) DoneAt(now time.Time, o spillway.Outcome) {
-	if !p.mu.end() {
+	if !p.mu.end() || p.server == nil {
 		return
 	}
-	s := p.server
-	if s == nil {
-		return
-	}
-	p.server = nil
 	if p.admission.Done(now, o) {
-		s.wakeWaiters()
+		p.server.wakeWaiters()
 	}
 	if p.shadow != nil {
 		p.shadow.end(now, o, nil)

@@ -76,7 +76,7 @@ func (s *Server) Trust() *Trust { return &s.core.settings.Load().config.Trust }
 // determine the caller.
 func (s *Server) WantsCaller() bool {
 	st := s.core.settings.Load()
-	return st.modes[limitGate] != spillway.ModeOff || st.shed.TellsCallersApart() || st.flight.TellsCallersApart()
+	return st.modes[limitGate] != spillway.ModeOff || st.shedders[shedGate].TellsCallersApart() || st.shedders[flightGate].TellsCallersApart()
 }
 
 // Enter asks all gates in turn whether a request may be served. It may wait: for a token of
@@ -128,7 +128,7 @@ func (s *Server) Work(now time.Time) (begun uint64, cpu float64) {
 	if st.modes[shedGate] != spillway.ModeEnforce {
 		return 0, 0
 	}
-	for _, class := range st.shed.Stats(now).Classes {
+	for _, class := range st.shedders[shedGate].Stats(now).Classes {
 		begun += class.AdmittedTotal
 	}
 	s.load.Utilization(now) // it samples, which CPU does not
@@ -184,9 +184,9 @@ func (s *Server) Stats(now time.Time) Stats {
 	st := c.settings.Load()
 	all := Stats{
 		RateLimit:   st.limiter.Stats(now),
-		InFlight:    st.flight.Stats(now),
-		Shed:        st.shed.Stats(now),
-		Concurrency: st.shed.limit.Stats(now),
+		InFlight:    st.shedders[flightGate].Stats(now),
+		Shed:        st.shedders[shedGate].Stats(now),
+		Concurrency: st.shedders[shedGate].limit.Stats(now),
 		Load:        s.load.Stats(now),
 		Attempts:    st.histogram.Stats(now),
 

@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -16,11 +17,10 @@ type shadow struct {
 	came      time.Time
 	ended     chan ending // receives one value
 	leave     context.CancelFunc
-	mu        spinlock // guards what follows once the request runs
-	admission *Admission
-	runs      bool    // it has waited
-	suspended int     // how often the request was suspended, less how often resumed, unless the shadow was
-	charged   float64 // likewise what the request was charged
+	mu        sync.Mutex
+	admission *Admission // nil while it waits
+	suspended int        // how often the request was suspended, less how often resumed, unless the shadow was
+	charged   float64    // likewise what the request was charged
 }
 
 // ending is the result of a request.
@@ -33,21 +33,18 @@ type ending struct {
 // cast returns the shadow that goes the way of a, which is to wait.
 func (s *Server) cast(a *Admission, step Step, from *ratelimit.Caller) *shadow {
 	ctx, leave := context.WithCancel(context.Background()) // that of the request ends with it
-	x := &shadow{server: s, came: a.start, ended: make(chan ending, 1), leave: leave, admission: a}
+	x := &shadow{server: s, came: a.start, ended: make(chan ending, 1), leave: leave}
 	caller := *from
-	s.shadows.Go(func() { x.follow(ctx, step, &caller) })
+	s.shadows.Go(func() { x.follow(ctx, a, step, &caller) })
 	return x
 }
 
 // follow waits, asks the gates behind, and ends as late as the request would have.
-func (x *shadow) follow(ctx context.Context, step Step, from *ratelimit.Caller) {
+func (x *shadow) follow(ctx context.Context, a *Admission, step Step, from *ratelimit.Caller) {
 	defer x.leave()
 	s := x.server
 	for step.Verdict == shed.Wait {
-		if step.Wake {
-			s.wakeWaiters()
-		}
-		step = s.await(ctx, x.admission, step, from)
+		step = s.await(ctx, a, step, from)
 	}
 	if step.Wake {
 		s.wakeWaiters()
@@ -56,52 +53,33 @@ func (x *shadow) follow(ctx context.Context, step Step, from *ratelimit.Caller) 
 		return
 	}
 	begin := time.Now()
-	x.begin(begin)
+	x.mu.Lock()
+	x.admission = a
+	x.mu.Unlock()
+	x.change(begin, 0, 0)
 	e := <-x.ended
 	_ = pause(ctx, time.Until(begin.Add(e.took))) // it ends either way
-	x.mu.lock()
-	defer x.mu.unlock()
-	if x.admission.end(time.Now(), e.o, e.err) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if a.end(time.Now(), e.o, e.err) {
 		s.wakeWaiters()
 	}
 }
 
-// change is [Passage.Suspend] of the shadow, [Passage.Resume] where suspends is negative, and
-// [Passage.Charge]. While the shadow waits, it only notes what to change. A nil shadow has nothing
+// change is that of the Admission. While the shadow waits, it only notes what to change. A nil shadow has nothing
 // to change.
 func (x *shadow) change(now time.Time, suspends int, cost float64) {
 	if x == nil {
 		return
 	}
-	x.mu.lock()
-	defer x.mu.unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	x.suspended += suspends
 	x.charged += cost
-	if x.runs {
-		x.apply(now)
+	if x.admission != nil {
+		x.admission.change(now, x.suspended, x.charged)
+		x.suspended, x.charged = 0, 0
 	}
-}
-
-// begin ends the wait. If the request waits for its client, so does the shadow from now on.
-func (x *shadow) begin(now time.Time) {
-	x.mu.lock()
-	defer x.mu.unlock()
-	x.runs = true
-	x.apply(now)
-}
-
-// apply makes the changes that were noted. The lock is held.
-func (x *shadow) apply(now time.Time) {
-	for range x.suspended {
-		x.admission.Suspend(now)
-	}
-	for range -x.suspended {
-		x.admission.Resume(now)
-	}
-	if x.charged != 0 {
-		x.admission.Charge(now, x.charged)
-	}
-	x.suspended, x.charged = 0, 0
 }
 
 // end reports the result of the request at the time now.

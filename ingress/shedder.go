@@ -1,6 +1,8 @@
 package ingress
 
 import (
+	"errors"
+
 	"github.com/seed90641741/spillway/concurrency"
 	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/shed"
@@ -25,8 +27,5 @@ func newShedder(c shed.Config, l concurrency.Config) (s shedder, err error) {
 
 func (s shedder) update(c shed.Config, l concurrency.Config) error {
 	c.Limit = s.limit
-	if err := s.Shedder.Update(c); err != nil {
-		return err
-	}
-	return s.limit.Update(l)
+	return errors.Join(s.Shedder.Update(c), s.limit.Update(l))
 }

@@ -28,6 +28,9 @@ func release(w *shed.Waiter) { w.Owner.(*waiter).done <- struct{}{} }
 
 // await waits as step says, and returns what to do next.
 func (s *Server) await(ctx context.Context, a *Admission, step Step, from *ratelimit.Caller) (next Step) {
+	if step.Wake {
+		s.wakeWaiters()
+	}
 	if step.Waiter == nil {
 		if err := pause(ctx, step.For); err != nil {
 			next, _ = a.Withdraw(time.Now(), err)

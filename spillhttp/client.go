@@ -105,10 +105,12 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	call := spillway.Call{Key: key, Criticality: x.class}
 	call.Kind, call.Idempotent = kindOf(req)
 	if t.hedging.Load() && mayHedge(req) {
+		x.hedged = true
 		return hedge(ctx, x, t.pool.For(key), call)
 	}
 	err := t.pool.For(key).DoRoute(ctx, call, t.routeOf(req), func(ctx context.Context, a *egress.Attempt) error {
-		return x.keep(x.send(ctx, a))
+		_, err := x.send(ctx, a)
+		return err
 	})
 	return x.end(err)
 }

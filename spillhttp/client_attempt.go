@@ -23,15 +23,6 @@ type attempt struct {
 	body     body
 }
 
-// labels are the values of the header of the criticality, by class. All requests share them, as
-// a RoundTripper changes none.
-var labels = func() (all [spillway.Criticalities][]string) {
-	for i := range all {
-		all[i] = []string{(spillway.Criticality(i) + spillway.Sheddable).String()}
-	}
-	return all
-}()
-
 // prepare returns the attempt with the request to send, or nil if req, that of the
 // caller, can go out as it is.
 func (x *exchange) prepare(req *http.Request, a *egress.Attempt) (t *attempt, err error) {
@@ -59,16 +50,15 @@ func (x *exchange) headers(a *egress.Attempt) (o own) {
 	if !x.internal {
 		return o
 	}
-	if o[ownCriticality] = x.own[ownCriticality]; o[ownCriticality] == "" && x.labelled {
+	o = x.own
+	if o[ownCriticality] == "" && x.labelled {
 		o[ownCriticality] = x.class.String()
 	}
-	if a.Number > 0 {
+	if o[ownAttempt] = ""; a.Number > 0 {
 		o[ownAttempt] = strconv.Itoa(a.Number + 1)
 	}
 	if deadline, ok := x.request.Context().Deadline(); ok {
 		o[ownDeadline] = milliseconds(deadline.Sub(a.Start))
-	} else {
-		o[ownDeadline] = x.own[ownDeadline]
 	}
 	return o
 }
@@ -89,7 +79,7 @@ func (x *exchange) setHeaders(t *attempt, wants *own) {
 		}
 	}
 	if wants[ownCriticality] != "" && wants[ownCriticality] != x.own[ownCriticality] {
-		h[headerCriticality] = labels[x.class.Index()]
+		h[headerCriticality] = claims.Labels[x.class.Index()]
 	}
 	if wants[ownAttempt] != "" {
 		h[headerAttempt] = []string{wants[ownAttempt]}

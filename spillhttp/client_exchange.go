@@ -12,7 +12,6 @@ import (
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/internal/claims"
-	"github.com/seed90641741/spillway/retry"
 )
 
 // An exchange is one call of RoundTrip, with all its attempts.
@@ -24,11 +23,10 @@ type exchange struct {
 	class     spillway.Criticality
 	labelled  bool // with the class
 	internal  bool
-	hedged    bool            // attempts have contexts of their own
-	sent      bool            // the base has taken over the body
-	response  *http.Response  // after success
-	failed    *StatusError    // the last answer, if it was a failure
-	lost      *transportError // of the last attempt, if it brought no answer
+	hedged    bool           // attempts have contexts of their own
+	sent      bool           // the base has taken over the body
+	response  *http.Response // after success
+	failed    *StatusError   // the last answer, if it was a failure
 }
 
 // label finds the criticality of the call, and whether the request is labelled with it, in its header
@@ -44,7 +42,7 @@ func (x *exchange) label(ctx context.Context) {
 	}
 }
 
-// send makes one attempt. An answer that is a failure is returned as a
+// send makes one attempt, and keeps what it has brought. An answer that is a failure is returned as a
 // [StatusError].
 func (x *exchange) send(ctx context.Context, a *egress.Attempt) (*http.Response, error) {
 	from := x.request
@@ -59,10 +57,8 @@ func (x *exchange) send(ctx context.Context, a *egress.Attempt) (*http.Response,
 	if t != nil {
 		req = &t.request
 	}
-	if !a.IsHedge() {
-		x.failed.giveUp() // only now is it certain that another answer takes its place
-		x.sent, x.failed, x.lost = true, nil, nil
-	}
+	x.failed.giveUp() // only now is it certain that another answer takes its place
+	x.sent, x.failed = true, nil
 	resp, err := x.transport.config.Base.RoundTrip(req)
 	if err != nil {
 		return nil, &transportError{err, x.once(ofError(from.Context(), err))}
@@ -79,11 +75,12 @@ func (x *exchange) send(ctx context.Context, a *egress.Attempt) (*http.Response,
 func (x *exchange) judge(resp *http.Response, a *egress.Attempt) (*http.Response, error) {
 	if suspect(resp.StatusCode, resp.Header) {
 		if f, failed := failureOf(resp.StatusCode, resp.Header, time.Now()); failed {
-			e := &StatusError{StatusCode: resp.StatusCode, Header: resp.Header, failure: x.once(f), response: resp}
-			a.BeforeRetry(e.giveWay)
-			return nil, e
+			x.failed = &StatusError{StatusCode: resp.StatusCode, Header: resp.Header, failure: x.once(f), response: resp}
+			a.BeforeRetry(x.failed.giveWay)
+			return nil, x.failed
 		}
 	}
+	x.response = resp
 	return resp, nil
 }
 
@@ -91,31 +88,17 @@ func (x *exchange) judge(resp *http.Response, a *egress.Attempt) (*http.Response
 // that it accepts, if the server is trusted. The header is for this caller only, which
 // must not pass it on as its own.
 func (x *exchange) listenToAdvice(h http.Header, a *egress.Attempt) {
-	values := h[headerAcceptRatio]
-	if len(values) == 0 {
-		return
+	if values := h[headerAcceptRatio]; len(values) > 0 {
+		delete(h, headerAcceptRatio)
+		if ratio, ok := claims.Ratio(values); ok && x.internal {
+			a.Advise(ratio)
+		}
 	}
-	delete(h, headerAcceptRatio)
-	if ratio, ok := claims.Ratio(values); ok && x.internal {
-		a.Advise(ratio)
-	}
-}
-
-// keep keeps what an attempt has brought.
-func (x *exchange) keep(resp *http.Response, err error) error {
-	x.response = resp
-	switch e := err.(type) { //nolint:errorlint // of send itself
-	case *StatusError:
-		x.failed = e
-	case *transportError:
-		x.lost = e
-	}
-	return err
 }
 
 // once makes f final if the request cannot be sent again.
 func (x *exchange) once(f fault.Failure) fault.Failure {
-	if r := x.request; r.Body != nil && r.Body != http.NoBody && r.GetBody == nil {
+	if streamed(x.request) {
 		f.Safety = fault.RetryUnsafe
 	}
 	return f
@@ -136,8 +119,8 @@ func (x *exchange) end(err error) (*http.Response, error) {
 		delete(x.failed.Header, headerScope) // that of the backend, and not of who passes its answer on
 		return x.failed.response, nil
 	}
-	if _, gaveUp := errors.AsType[*retry.Error](err); !gaveUp && x.lost != nil {
-		return nil, x.lost.error // as the base made it
+	if lost, ok := err.(*transportError); ok { //nolint:errorlint // what was tried again has a retry.Error around it
+		return nil, lost.error // as the base made it
 	}
 	return nil, err
 }

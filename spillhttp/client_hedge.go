@@ -14,11 +14,10 @@ import (
 // body without GetBody exists once. After a switch of protocols the connection is the answer,
 // and lasts longer than the attempt.
 func mayHedge(req *http.Request) bool {
-	replayable := req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
-	return replayable && req.Method != http.MethodConnect && !has(req.Header, "Upgrade")
+	return !streamed(req) && req.Method != http.MethodConnect && !has(req.Header, "Upgrade")
 }
 
-// A doubled is an exchange with a hedge, which may outlive the call.
+// A doubled is the exchange of a first attempt whose hedge may outlive the call.
 type doubled struct {
 	exchange
 
@@ -26,19 +25,16 @@ type doubled struct {
 	returned bool // the call has
 }
 
-// hedge makes a call with a hedge where the policies allow it. It has a copy of the exchange,
-// because a hedge may outlive the call.
+// hedge makes a call with a hedge where the policies allow it. Each of the two attempts has a copy of the exchange.
 func hedge(ctx context.Context, of exchange, c *egress.Client, call spillway.Call) (*http.Response, error) {
 	x := &doubled{exchange: of}
-	x.hedged = true
 	defer x.giveBack()
 	resp, err := egress.Hedged(ctx, c, call, x.transport.routeOf(x.request), func(ctx context.Context, a *egress.Attempt) (*http.Response, error) {
 		if !a.IsHedge() {
-			resp, err := x.send(ctx, a)
-			return resp, x.keep(resp, err)
+			return x.send(ctx, a)
 		}
-		second := x.second(ctx)
-		if second == nil {
+		second := of
+		if second.request = x.clone(ctx); second.request == nil {
 			return nil, &transportError{context.Canceled, fault.Failure{Canceled: true}}
 		}
 		return second.send(ctx, a)
@@ -54,18 +50,15 @@ func (x *doubled) giveBack() {
 	x.returned = true
 }
 
-// second returns the exchange of the hedge, or nil if the call has returned. It has a copy of the request, because the base may
-// still read it when the call has returned with the answer to the first attempt. The first attempt is always waited for.
-func (x *doubled) second(ctx context.Context) *exchange {
+// clone returns a copy of the request for the hedge, or nil if the call has returned: the base may still read it when the call has
+// returned with the answer to the first attempt. The first attempt is always waited for.
+func (x *doubled) clone(ctx context.Context) *http.Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.returned {
 		return nil
 	}
-	return &exchange{
-		transport: x.transport, request: x.request.Clone(ctx), answered: x.request,
-		own: x.own, class: x.class, labelled: x.labelled, internal: x.internal, hedged: true,
-	}
+	return x.request.Clone(ctx)
 }
 
 // discardAnswer frees what an attempt has brought whose answer does not count.

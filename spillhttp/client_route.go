@@ -59,7 +59,6 @@ func (t *Transport) routeOf(req *http.Request) egress.Router {
 
 type defaultRoute http.Request
 
-// Route implements [egress.Router].
 func (r *defaultRoute) Route() string { return DefaultRoute((*http.Request)(r)) }
 
 type namedRoute struct {
@@ -67,5 +66,4 @@ type namedRoute struct {
 	request *http.Request
 }
 
-// Route implements [egress.Router].
 func (r *namedRoute) Route() string { return r.name(r.request) }

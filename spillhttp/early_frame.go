@@ -135,17 +135,15 @@ const (
 
 // known are the fields that mean something here, by the length of their names.
 var known = func() (table [32][]knownField) {
-	add := func(name string, meaning int) {
-		table[len(name)] = append(table[len(name)], knownField{name, meaning})
+	fields := []knownField{
+		{"Host", fieldHost}, {"Content-Length", fieldLength}, {"Connection", fieldConnection},
+		{"Transfer-Encoding", fieldUnusual}, {"Upgrade", fieldUnusual}, {"Expect", fieldUnusual}, {"Trailer", fieldUnusual},
 	}
 	for i, name := range claimHeaders {
-		add(name, i)
+		fields = append(fields, knownField{name, i})
 	}
-	add("Host", fieldHost)
-	add("Content-Length", fieldLength)
-	add("Connection", fieldConnection)
-	for _, name := range [...]string{"Transfer-Encoding", "Upgrade", "Expect", "Trailer"} {
-		add(name, fieldUnusual)
+	for _, f := range fields {
+		table[len(f.name)] = append(table[len(f.name)], f)
 	}
 	return table
 }()

@@ -98,9 +98,9 @@ func (h *Handler) work(now time.Time) (begun uint64, cpu float64) {
 
 // What is owed by a connection, where it is not a number of bytes.
 const (
-	atBoundary = -1 // nothing, and the last request was answered
-	inHead     = -2 // the rest of a head
-	untracked  = -3 // nobody knows: from here on, all is passed through
+	untracked  = -1 // nobody knows, as after more than was owed: from here on, all is passed through
+	atBoundary = -2 // nothing, and the last request was answered
+	inHead     = -3 // the rest of a head
 	ahead      = -4 // the first byte of the next request was read while this one is answered
 )
 
@@ -211,25 +211,19 @@ func (c *conn) examine(b []byte) (refused bool, err error) {
 
 // track takes note of what is owed after b, as owed was before it.
 func (c *conn) track(owed int64, b []byte) {
-	switch owed {
-	case 0:
+	switch {
+	case owed == 0 && len(b) == 1:
 		// While a request is answered, net/http waits for one more byte, to learn
 		// when the client leaves. A quick client has sent its next request by then.
-		if len(b) != 1 {
-			c.owed.Store(untracked)
-			return
-		}
 		c.head = append(c.head, b[0])
 		c.owed.Store(ahead)
-	case ahead:
-		c.owed.Store(untracked)
-	case atBoundary:
+	case owed == atBoundary:
 		c.owed.Store(c.begin(b))
-	case inHead:
+	case owed == inHead:
 		c.head = append(c.head, b...)
 		c.owed.Store(c.begin(c.head))
-	default:
-		c.owed.Store(orUntracked(owed - int64(len(b))))
+	default: // ahead, too, becomes untracked
+		c.owed.Store(max(owed-int64(len(b)), untracked))
 	}
 }
 
@@ -242,7 +236,7 @@ var emptyLine = []byte("\r\n\r\n")
 func (c *conn) begin(b []byte) (owed int64) {
 	if f, ok := frame(b); ok {
 		c.head = nil
-		return orUntracked(f.owes(b))
+		return max(f.owes(b), untracked)
 	}
 	if len(b) >= maxHead || bytes.Contains(b, emptyLine) {
 		c.head = nil
@@ -252,13 +246,6 @@ func (c *conn) begin(b []byte) (owed int64) {
 		c.head = bytes.Clone(b)
 	}
 	return inHead
-}
-
-func orUntracked(owed int64) int64 {
-	if owed < 0 {
-		return untracked
-	}
-	return owed
 }
 
 // refuse answers the request in b, parsed as x, if it is to be rejected.

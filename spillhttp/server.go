@@ -208,20 +208,23 @@ func (h *Handler) admit(now time.Time, w http.ResponseWriter, r *http.Request, a
 func (h *Handler) serve(now time.Time, w http.ResponseWriter, r *http.Request, a *arrival, place *ingress.Passage) {
 	a.level = h.ingress.Degradation(a.call.Criticality)
 	x := h.visitOf(w, r, a, place)
+	p := x.response.passage
 	returned := false
 	defer func() {
 		outcome := spillway.OutcomeFailed
 		end := now.Add(time.Since(now)) // which reads one clock, and time.Now two
-		err := x.leave(end, r)
+		err := x.end(end)
+		// In r, net/http finds the files of a form, to remove them, and others find the route.
+		r.MultipartForm, r.Pattern = x.request.MultipartForm, x.request.Pattern
 		if returned || err != nil { // who forwards requests panics when the client has left
 			outcome = outcomeOf(err, int(x.response.code))
 		}
-		x.passage.DoneAt(end, outcome)
+		p.DoneAt(end, outcome)
 		unshared := x.response.late.End()
 		if unshared {
 			x.response.passage = nil
 		}
-		if unshared || x.passage != place {
+		if unshared || p != place {
 			passages.Put(place)
 		}
 	}()
@@ -243,7 +246,7 @@ func (h *Handler) refuse(now time.Time, w http.ResponseWriter, r *http.Request, 
 		}
 	}
 	refuse(w, r, why, h.wordingOf(why))
-	if r.ProtoMajor == 1 && incomplete(r) {
+	if r.ProtoMajor == 1 && streamed(r) {
 		// net/http reads what is left of a short body before it answers. What does not
 		// come at once costs the connection.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime)) // who has none closes it

@@ -58,7 +58,6 @@ var levels = [spillway.DegradationLevels]context.Context{
 	spillway.DegradationHigh:   spillway.WithDegradation(context.Background(), spillway.DegradationHigh),
 }
 
-// Deadline implements [context.Context].
 func (c *inherited) Deadline() (time.Time, bool) {
 	d, ok := c.Context.Deadline()
 	if c.deadline.IsZero() || ok && d.Before(c.deadline) {
@@ -67,7 +66,6 @@ func (c *inherited) Deadline() (time.Time, bool) {
 	return c.deadline, true
 }
 
-// Done implements [context.Context].
 func (c *inherited) Done() <-chan struct{} {
 	if c.deadline.IsZero() {
 		return c.Context.Done()
@@ -75,7 +73,6 @@ func (c *inherited) Done() <-chan struct{} {
 	return c.limit().Done()
 }
 
-// Err implements [context.Context].
 func (c *inherited) Err() error {
 	if c.deadline.IsZero() || c.timed.Load() == nil && time.Until(c.deadline) > 0 {
 		return c.Context.Err()
@@ -83,7 +80,7 @@ func (c *inherited) Err() error {
 	return c.limit().Err() // which is final from now on
 }
 
-// Value implements [context.Context]. It knows the context with the timer, if
+// Value knows the context with the timer, if
 // there is one, so that contexts derived from c need no goroutine.
 func (c *inherited) Value(key any) any {
 	if c.labelled {
@@ -109,14 +106,12 @@ func (c *inherited) Value(key any) any {
 
 // limit returns the context with the deadline.
 func (c *inherited) limit() *timed {
-	if t := c.timed.Load(); t != nil {
-		return t
+	if c.timed.Load() == nil {
+		ctx, stop := context.WithDeadline(c.Context, c.deadline)
+		if !c.timed.CompareAndSwap(nil, &timed{ctx, stop}) {
+			stop() // somebody else was first
+		}
 	}
-	ctx, stop := context.WithDeadline(c.Context, c.deadline)
-	if t := (&timed{ctx, stop}); c.timed.CompareAndSwap(nil, t) {
-		return t
-	}
-	stop() // somebody else was first
 	return c.timed.Load()
 }
 

@@ -81,7 +81,7 @@ func TestContextAtItsDeadline(t *testing.T) {
 func TestChargedPassageIsNotReused(t *testing.T) {
 	var passage *ingress.Passage
 	h := mustHandler(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		passage = r.Context().Value(chargeKey{}).(*heir).passage
+		passage = r.Context().Value(chargeKey{}).(*heir).response.passage
 		Charge(r.Context(), 1)
 	}), ingress.Config{}, HandlerConfig{})
 	h.ServeHTTP(httptest.NewRecorder(), incoming(t))

@@ -25,7 +25,6 @@ type response struct {
 	unsent int16          // bytes that were written since all was sent, at most one more than unblocked
 }
 
-// WriteHeader implements [http.ResponseWriter].
 func (r *response) WriteHeader(code int) {
 	if r.code == 0 && (code >= http.StatusOK || code == http.StatusSwitchingProtocols) {
 		r.code = int16(code)
@@ -56,7 +55,6 @@ func dontRetry(h http.Header, status int) {
 	}
 }
 
-// Write implements [http.ResponseWriter].
 func (r *response) Write(p []byte) (int, error) {
 	if r.blocks(len(p)) {
 		r.suspend()
@@ -65,7 +63,6 @@ func (r *response) Write(p []byte) (int, error) {
 	return r.ResponseWriter.Write(p)
 }
 
-// WriteString implements [io.StringWriter].
 func (r *response) WriteString(s string) (int, error) {
 	if r.blocks(len(s)) {
 		r.suspend()

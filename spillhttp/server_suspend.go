@@ -34,7 +34,6 @@ type requestBody struct {
 	pausing
 }
 
-// Read implements [io.Reader].
 func (b *requestBody) Read(p []byte) (int, error) {
 	b.suspend()
 	defer b.resume()
@@ -48,9 +47,9 @@ func (b *requestBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// incomplete reports whether some of the body of a request may still be arriving. A body
-// with GetBody was read before.
-func incomplete(r *http.Request) bool {
+// streamed reports whether a request has a body that can be read once only, and of which some may still be
+// arriving. A body with GetBody was read before.
+func streamed(r *http.Request) bool {
 	return r.Body != nil && r.Body != http.NoBody && r.GetBody == nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"net/http"
-	"time"
 
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/claims"
@@ -16,12 +15,10 @@ import (
 type heir struct {
 	inherited // which makes it the context of the request
 
-	passage  *ingress.Passage // as long as it can be charged
 	response response1
 	request  http.Request
 }
 
-// Value implements [context.Context].
 func (h *heir) Value(key any) any {
 	switch key {
 	case final.Key{}:
@@ -45,7 +42,7 @@ type chargeKey struct{}
 // is not finite. It allocates nothing and is safe for concurrent use.
 func Charge(ctx context.Context, cost float64) {
 	if h, ok := ctx.Value(chargeKey{}).(*heir); ok && h.response.late.Begin() {
-		h.passage.Charge(h.response.clock.Now(), cost)
+		h.response.passage.Charge(h.response.clock.Now(), cost)
 	}
 }
 
@@ -63,7 +60,7 @@ type sending struct {
 func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p *ingress.Passage) *heir {
 	var x *heir
 	body := r.Body
-	if incomplete(r) {
+	if streamed(r) {
 		s := &sending{passage: *p} // nobody else knows of it yet
 		*p = ingress.Passage{}
 		s.body = requestBody{r.Body, pausing{&s.passage, &h.clock}}
@@ -81,15 +78,7 @@ func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p 
 	c.class, c.labelled, c.level = a.call.Criticality, a.labelled, a.level
 	x.response.ResponseWriter, x.response.pausing = w, pausing{p, &h.clock}
 	x.response.final.Repeated = a.call.Attempt > 0
-	x.passage = p
 	return x
-}
-
-// leave ends the visit of r at the time now, and returns the error that its context had by then. In r,
-// net/http finds the files of a form, to remove them, and others find the route.
-func (h *heir) leave(now time.Time, r *http.Request) error {
-	r.MultipartForm, r.Pattern = h.request.MultipartForm, h.request.Pattern
-	return h.end(now)
 }
 
 // restated returns the header with which r is to be served, which says what was believed of its class,

@@ -2,8 +2,8 @@ package claims
 
 import "github.com/seed90641741/spillway"
 
-// labels are the values of the field for the class that name one, by class. They are shared.
-var labels = func() (all [spillway.Criticalities][]string) {
+// Labels are the values of the field for the class that name one, by class. They are shared.
+var Labels = func() (all [spillway.Criticalities][]string) {
 	for i := range all {
 		all[i] = []string{(spillway.Criticality(i) + spillway.Sheddable).String()}
 	}
@@ -19,7 +19,7 @@ func Restate(label, baggage []string, class spillway.Criticality, labelled bool)
 	if len(label) > 0 && !says(label, class, labelled) {
 		newLabel, changed = nil, true
 		if labelled {
-			newLabel = labels[class.Index()]
+			newLabel = Labels[class.Index()]
 		}
 	}
 	if len(baggage) > 0 && HasBaggage(baggage) {
