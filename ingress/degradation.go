@@ -88,7 +88,11 @@ func (c *Core) AcceptRatio(class spillway.Criticality) shed.Ratio {
 	if !c.signals.rejects.Load() {
 		return shed.RatioOne
 	}
-	if st := c.settings.Load(); st.config.Trust.Boundary != Internal || st.modes[shedGate] != spillway.ModeEnforce {
+	return c.acceptRatio(c.settings.Load(), class)
+}
+
+func (c *Core) acceptRatio(st *settings, class spillway.Criticality) shed.Ratio {
+	if st.config.Trust.Boundary != Internal || st.modes[shedGate] != spillway.ModeEnforce {
 		return shed.RatioOne
 	}
 	return shed.Ratio(c.signals.accepts[class.Index()].Load())

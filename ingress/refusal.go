@@ -71,7 +71,7 @@ func (c *Core) refusal(st *settings, now time.Time, call *spillway.Call, err err
 	if !ok {
 		return r
 	}
-	r.AcceptRatio = c.AcceptRatio(call.Criticality).String()
+	r.AcceptRatio = c.acceptRatio(st, call.Criticality).String()
 	r.DontRetry = r.Outcome == spillway.OutcomeOverloaded && st.dontRetry(now, call)
 	r.RetryAfter = st.config.RetryAfter
 	// The hint of a limit is exact: earlier makes no sense, later does not matter.
