@@ -96,7 +96,8 @@ func TestCertificatesAreAskedForAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		requests := 0
-		for ; requests < 100 && ask() == nil; requests++ { // the drain may begin after a few more
+		for requests < 100 && ask() == nil { // the drain may begin after a few more
+			requests++
 		}
 		if requests == 100 {
 			t.Errorf("%s: a connection without a certificate goes on", name)
