@@ -105,7 +105,6 @@ func (s *supervisor) secure(c *config.Config) error {
 	return err
 }
 
-// serve serves operators until the server is closed.
 func (s *supervisor) serve(socket net.Listener) {
 	go func() {
 		if err := s.server.Serve(socket); err != nil {

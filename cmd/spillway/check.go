@@ -42,7 +42,6 @@ type step struct {
 	status int // with which the program exits where it fails
 }
 
-// Run checks, and prints the steps.
 func (c *checkCommand) Run(ctx context.Context, w streams) error {
 	if err := c.named(); err != nil {
 		return err
@@ -91,7 +90,6 @@ func (c *checkCommand) steps(ctx context.Context) (all []step) {
 	return all
 }
 
-// schemaStep reports the errors of the file itself.
 func schemaStep(err error) step {
 	hint := "spillway schema describes the file; docs/proxy.md has examples"
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, os.ErrPermission) {

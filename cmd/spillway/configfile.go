@@ -15,7 +15,6 @@ type configFile struct {
 	Config string `placeholder:"FILE" help:"Configuration file, in place of the argument."`
 }
 
-// named sets File to the configuration that was named.
 func (c *configFile) named() error {
 	if c.File = cmp.Or(c.File, c.Config); c.File == "" {
 		return usage{errors.New("no configuration: name a FILE, or give --config=FILE")}

@@ -120,7 +120,6 @@ func (c *explainCommand) target(r *http.Request) (err error) {
 	return nil
 }
 
-// headers sets the headers of the request.
 func (c *explainCommand) headers(r *http.Request) error {
 	for _, h := range c.Header {
 		name, value, ok := strings.Cut(h, ":")

@@ -124,7 +124,6 @@ func (c *importing) put(result *importer.Result) ([]byte, error) {
 	return text, writeCertificates(result.Files)
 }
 
-// reportImport writes what happened to the input.
 func reportImport(w io.Writer, result *importer.Result) {
 	for _, n := range result.Notes {
 		fmt.Fprintln(w, n)

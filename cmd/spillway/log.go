@@ -39,7 +39,6 @@ func newLogging(w io.Writer, format string) (*logging, *slog.Logger) {
 // close writes what is left, for two seconds at most.
 func (l *logging) close() { l.lines.Close() }
 
-// set applies a configuration.
 func (l *logging) set(c *config.Config) {
 	d := c.Defaulted().Log
 	var level slog.Level

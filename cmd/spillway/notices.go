@@ -36,7 +36,6 @@ type certificate struct {
 	until    time.Time
 }
 
-// note notes a change, or one that failed.
 func (e *events) note(bad bool, text string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -82,7 +81,6 @@ func (e *events) use(c *config.Config) {
 	e.certs = certs
 }
 
-// read returns the notices and the changes at the time now.
 func (e *events) read(now time.Time) (notices []admin.Notice, changes []admin.Change) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

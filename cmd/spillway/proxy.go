@@ -49,7 +49,6 @@ func (proxyCommand) Help() string {
 		"SIGTERM and SIGINT drain: no new connections are accepted, and in-flight requests end. A second signal ends everything at once."
 }
 
-// Run proxies until a signal ends it.
 func (c *proxyCommand) Run(ctx context.Context, w streams) error {
 	// From here on a SIGHUP, or a change of the file, is not missed.
 	hangups := make(chan os.Signal, 1)

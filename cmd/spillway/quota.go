@@ -59,7 +59,6 @@ type quotaFile struct {
 	CriticalityKey string                      `yaml:"criticality_key"`
 }
 
-// Run serves until ctx ends.
 func (c *quotaCommand) Run(ctx context.Context, w streams) error {
 	if err := c.named(); err != nil {
 		return err
@@ -108,7 +107,6 @@ func (c *quotaCommand) read() (file quotaFile, source strict.Source, err error) 
 	return file, source, err
 }
 
-// serveQuota serves until ctx ends.
 func serveQuota(ctx context.Context, s *spillrlqs.Server, g *grpc.Server, listener net.Listener) error {
 	var done sync.WaitGroup
 	done.Go(func() { s.Run(ctx) })
@@ -177,7 +175,6 @@ func (f *quotaFile) board(logger *slog.Logger) (fleet.Board, func(), error) {
 	return quotas.Logged(b, f.Domain, logger), func() { _ = engine.Close() }, nil // nothing depends on it
 }
 
-// options returns the options of the gRPC server.
 func (c *quotaCommand) options() ([]grpc.ServerOption, error) {
 	o := []grpc.ServerOption{
 		grpc.MaxConcurrentStreams(1000),

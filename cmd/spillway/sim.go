@@ -32,7 +32,6 @@ func (simCommand) Help() string {
 
 type simList struct{ output }
 
-// Run prints a line for each scenario.
 func (c *simList) Run(w streams) error {
 	scenarios, err := scenario.Builtin()
 	if err != nil {

@@ -72,7 +72,6 @@ func (c *tuneCommand) config(client *mongo.Client, logger *slog.Logger) mongotun
 	return k
 }
 
-// Run moves the limits until ctx ends.
 func (c *tuneCommand) Run(ctx context.Context, w streams) error {
 	if c.Latency == 0 && c.Queued == 0 && c.CPU == 0 && c.Memory == 0 && c.Tickets == 0 {
 		return usage{errors.New("no target: give at least one of --latency, --queued, --cpu, --memory and --tickets")}

@@ -119,7 +119,6 @@ func (p *Proxy) log(c *config.Access) error {
 	return err
 }
 
-// tell logs what has changed.
 func (p *Proxy) tell(c *config.Config) {
 	if len(p.config.Listeners)+len(p.config.Mongo) == 0 {
 		return // started

@@ -41,7 +41,6 @@ func parseCombination(text string) (combination, error) {
 	return compile(tree, 0)
 }
 
-// compile returns the function of an expression.
 func compile(e ast.Expr, depth int) (combination, error) {
 	if depth > maxNesting {
 		return nil, fmt.Errorf("has more than %d levels of parentheses", maxNesting)

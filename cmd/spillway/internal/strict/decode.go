@@ -52,7 +52,6 @@ func (d *decoder) resolve(n *yaml.Node, field string) *yaml.Node {
 
 func (d *decoder) up() { d.depth-- }
 
-// decode reads a node into v.
 func (d *decoder) decode(n *yaml.Node, field string, v reflect.Value) {
 	d.depth++
 	defer d.up()
@@ -97,7 +96,6 @@ func isEmpty(n *yaml.Node) bool {
 // kinds are the names of what a node can be.
 var kinds = map[yaml.Kind]string{yaml.ScalarNode: "a single value", yaml.SequenceNode: "a list", yaml.MappingNode: "a mapping"}
 
-// is reports whether a node is of a kind.
 func (d *decoder) is(n *yaml.Node, field string, kind yaml.Kind) bool {
 	if n.Kind != kind {
 		d.failf(n, field, "is %s, must be %s", kinds[n.Kind], kinds[kind])

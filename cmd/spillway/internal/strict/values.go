@@ -83,7 +83,6 @@ func truth(s string) (bool, error) {
 // special are numbers as YAML spells them, and as Go does.
 var special = strings.NewReplacer(".inf", "inf", ".nan", "nan")
 
-// number reads a number.
 func number(s string) (float64, error) {
 	if n, err := strconv.ParseInt(s, 0, 64); err == nil {
 		return float64(n), nil

@@ -31,7 +31,6 @@ type Counts struct {
 // At returns the counts of a place. It allocates for the first call of a place only.
 func (b *Book) At(p Place) *Counts { return b.places.Get(p, MaxPlaces, Elsewhere) }
 
-// end counts the end of a request.
 func (c *Counts) end(e *End) {
 	if e.Account == Served && e.Sent > 0 {
 		c.latency.Add(e.Waited, e.Sent)

@@ -63,7 +63,6 @@ type OutlierDetection struct {
 // least replaces a negative threshold: it is as good as zero, and above it.
 const least = 1e-9
 
-// withDefaults returns c with its zero fields filled in.
 func (c Config) withDefaults() Config {
 	c.PanicThreshold = max(cmp.Or(c.PanicThreshold, 50), least)
 	c.ActiveRequestBias = max(cmp.Or(c.ActiveRequestBias, 1), 0)

@@ -69,7 +69,6 @@ func (s *Set) Pick(now time.Time, class spillway.Criticality, tried []*Endpoint)
 	return Pick{first, spillway.Ticket{By: x.throttle, Criticality: class}, v.at, x.busy.Add(1) - 1}
 }
 
-// look returns how the endpoints stand.
 func (s *Set) look(at int64, class spillway.Criticality, tried []*Endpoint) view {
 	v := view{at: at, class: class.Index(), tried: tried, calm: s.sick.Load() == 0 && s.calm.Load() <= at}
 	if v.calm {
@@ -84,7 +83,6 @@ func (s *Set) look(at int64, class spillway.Criticality, tried []*Endpoint) view
 	return v
 }
 
-// rank returns the rank of x.
 func (v *view) rank(x *Endpoint) int {
 	state := Available
 	if !v.calm {

@@ -71,7 +71,6 @@ type pass struct {
 
 var errPassed = errors.New("the body is read by another attempt")
 
-// Read implements [io.Reader].
 func (r *pass) Read(b []byte) (int, error) {
 	p := r.replay
 	p.mu.Lock()
@@ -94,7 +93,6 @@ func (r *pass) Read(b []byte) (int, error) {
 	}
 }
 
-// again reads from the buffer.
 func (r *pass) again(b []byte) int {
 	p := r.replay
 	n := copy(b, p.kept[r.at:])

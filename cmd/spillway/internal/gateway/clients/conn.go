@@ -41,7 +41,6 @@ func (p *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// isPeer reports whether an address is in one of the networks.
 func isPeer(networks []netip.Prefix, a net.Addr) bool {
 	if len(networks) == 0 {
 		return true
@@ -71,7 +70,6 @@ type conn struct {
 	ending bool // it is to be closed, unless there is something to read
 }
 
-// Read implements [net.Conn].
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && c.lastLook() {
@@ -168,7 +166,6 @@ func (c *conn) lastLook() bool {
 	return c.ending && c.Conn.SetReadDeadline(time.Now().Add(time.Millisecond)) == nil
 }
 
-// Write implements [net.Conn].
 func (c *conn) Write(b []byte) (int, error) {
 	c.writers.Add(1)
 	defer c.writers.Add(-1)
@@ -211,7 +208,6 @@ type upgraded struct {
 	exchange *Exchange
 }
 
-// Read implements [net.Conn].
 func (u *upgraded) Read(p []byte) (int, error) {
 	if n := u.early.Buffered(); n > 0 {
 		return u.early.Read(p[:min(len(p), n)])
@@ -221,7 +217,6 @@ func (u *upgraded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write implements [net.Conn].
 func (u *upgraded) Write(p []byte) (int, error) {
 	n, err := u.Conn.Write(p)
 	u.exchange.moved.Store(monotonic())

@@ -111,7 +111,6 @@ func (x *Exchange) Network() string {
 // A requestBody is the body of an exchange.
 type requestBody Exchange
 
-// Read implements [io.Reader].
 func (b *requestBody) Read(p []byte) (int, error) {
 	x := (*Exchange)(b)
 	x.reads.begin(monotonic())
@@ -137,7 +136,6 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements [io.Closer].
 func (b *requestBody) Close() error {
 	b.closed.Store(true)
 	return b.source.Close()
@@ -203,7 +201,6 @@ var (
 	errEvicted = fmt.Errorf("the client was waited for while there was no room for others: %w", os.ErrDeadlineExceeded)
 )
 
-// overdue reports whether the exchange must end.
 func (x *Exchange) overdue(now int64) bool {
 	b := x.bounds.Load()
 	exceeded := func(d, bound time.Duration) bool { return bound > 0 && d > bound }
@@ -316,5 +313,4 @@ func (e *BodyError) Error() string { return "the body of the request: " + e.erro
 // time begins, so that all times are positive.
 var epoch = time.Now().Add(-50 * 365 * 24 * time.Hour)
 
-// monotonic returns the nanoseconds since epoch.
 func monotonic() int64 { return int64(time.Since(epoch)) }

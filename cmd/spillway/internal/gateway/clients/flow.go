@@ -22,7 +22,6 @@ const scarceRate = 16 << 10
 // writeBuffer is how much of what is written net/http may keep until the next flush.
 const writeBuffer = 4 << 10
 
-// begin starts a wait for the client.
 func (f *flow) begin(now int64) { f.since.Store(now) }
 
 // end ends a wait in which n bytes moved. Bytes pay for the time that they take at the
@@ -51,10 +50,8 @@ func (f *flow) stalled(now int64) time.Duration {
 	return time.Duration(max(0, f.stall.Load())) + f.pending(now)
 }
 
-// waits reports whether the proxy is waiting for the client.
 func (f *flow) waits() bool { return f.since.Load() != 0 }
 
-// pending returns the duration of the current wait.
 func (f *flow) pending(now int64) time.Duration {
 	if since := f.since.Load(); since != 0 {
 		return time.Duration(now - since)

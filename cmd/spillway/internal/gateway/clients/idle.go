@@ -27,7 +27,6 @@ type ending struct {
 	close bool  // or else announce it
 }
 
-// idle returns the connections to close.
 func (s *Set) idle() (all []ending) {
 	now := monotonic()
 	s.mu.Lock()

@@ -40,7 +40,6 @@ func (x *Exchange) Streaming(w http.ResponseWriter) http.ResponseWriter {
 	return &streaming{ResponseWriter: w, exchange: x}
 }
 
-// Write implements [http.ResponseWriter].
 func (s *streaming) Write(p []byte) (int, error) {
 	s.wake()
 	return s.ResponseWriter.Write(p)
@@ -66,5 +65,4 @@ func (s *streaming) wake() {
 	}
 }
 
-// Unwrap is for [http.ResponseController].
 func (s *streaming) Unwrap() http.ResponseWriter { return s.ResponseWriter }

@@ -170,7 +170,6 @@ func (k *checker) oneOf(field, value string, words ...string) {
 	}
 }
 
-// each checks the elements of a list.
 func (k *checker) each(list string, all []string, good func(string) bool, must string) {
 	for i, text := range all {
 		if !good(text) {

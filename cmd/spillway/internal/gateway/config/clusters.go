@@ -55,7 +55,6 @@ func (k *checker) batch(at string, x *Cluster) {
 	}
 }
 
-// retry checks how requests to a cluster are sent again.
 func (k *checker) retry(at string, x *Cluster) {
 	enforced := *k.config
 	enforced.Mode = Mode(spillway.ModeEnforce.String()) // so that all of it is looked at

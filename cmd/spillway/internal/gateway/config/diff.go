@@ -51,7 +51,6 @@ func (v value) shown() string {
 	return v.text
 }
 
-// flatten puts in all values that v holds.
 func (all values) flatten(path string, v reflect.Value) {
 	visit(path, v, func(path string, v reflect.Value, tag reflect.StructTag) {
 		switch {

@@ -15,7 +15,6 @@ const maxSize = 16 << 20
 // An Error is what is wrong with a configuration, and where.
 type Error = strict.Error
 
-// failf makes the error of a field.
 func failf(field, format string, args ...any) *Error {
 	return &Error{Field: field, Problem: fmt.Sprintf(format, args...)}
 }

@@ -158,7 +158,6 @@ func mongoRate(rate, burst float64, depth int, exempt []string) ratelimit.Config
 	return c
 }
 
-// parseNetwork reads a network, or a single address.
 func parseNetwork(text string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(text); err == nil {
 		return a.Prefix(a.BitLen())

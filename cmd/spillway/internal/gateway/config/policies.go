@@ -50,7 +50,6 @@ func (c *Config) Ingress(l *Listener, x *Cluster) ingress.Config {
 	return all
 }
 
-// shed sets what the shedder uses.
 func (c *Config) shed(all *ingress.Config, x *Shed) {
 	all.ShedMode = c.modeOf(x.Mode)
 	all.Shed = policyconf.Fill[shed.Config](*x)
@@ -58,7 +57,6 @@ func (c *Config) shed(all *ingress.Config, x *Shed) {
 	all.Load = policyconf.Fill[load.Config](*x)
 }
 
-// quota sets what customers may use.
 func (c *Config) quota(all *ingress.Config, q *Quota) {
 	if q == nil {
 		return

@@ -63,7 +63,6 @@ func (k *checker) customer(at string, r *Route) {
 	}
 }
 
-// atEdges reports whether all listeners of a route are edges.
 func (k *checker) atEdges(r *Route) bool {
 	return !slices.ContainsFunc(k.config.Listeners, func(l Listener) bool {
 		return l.Boundary == "internal" && (len(r.Listeners) == 0 || slices.Contains(r.Listeners, l.Defaulted().Name))

@@ -58,7 +58,6 @@ func (x *Cluster) Tuning() (c tune.Config, ok bool) {
 // Tuning returns how the rate of the request limiter is tuned, and whether it is.
 func (m *Mongo) Tuning() (c tune.Config, ok bool) { return m.Tune.config(m.Parameters.RequestRate) }
 
-// config returns how a limit is tuned, and whether it is.
 func (t *Tune) config(limit float64) (c tune.Config, ok bool) {
 	if t == nil || t.Mode == "off" {
 		return c, false
@@ -97,7 +96,6 @@ func (k *checker) tune(at string, x *Cluster) {
 	}
 }
 
-// mongoTune checks how the rate of a request limiter is tuned.
 func (k *checker) mongoTune(at string, m *Mongo) {
 	t, p := m.Tune, &m.Parameters
 	if !k.tunes(at, t) {

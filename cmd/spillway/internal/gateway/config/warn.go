@@ -40,14 +40,12 @@ func (c *Config) Warnings() strict.Errors {
 	return k.errs
 }
 
-// warnRate warns of a limiter without its limit.
 func (k *checker) warnRate(at string, r *RateLimit) {
 	if r.Rate == 0 && !reflect.ValueOf(r).Elem().IsZero() {
 		k.failf(at, "has no effect: rate is not given")
 	}
 }
 
-// warnUnused warns of what nothing else refers to.
 func (k *checker) warnUnused() {
 	c, used := k.config, make(map[string]bool)
 	c.SharedQuotas(func(_ string, _ *Engine, q *Quota) { used[q.Engine] = true })

@@ -19,7 +19,6 @@ type ClusterXDS struct {
 	Service string `yaml:"service" jsonschema_description:"The EDS service for which the limits are meant: they follow the resource only while it names this one. The default is any."`
 }
 
-// xds checks how the control plane is reached.
 func (k *checker) xds(x *XDS) {
 	k.address("xds.address", x.Address, false)
 	if x.Node.ID == "" {

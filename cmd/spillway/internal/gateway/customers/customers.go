@@ -180,7 +180,6 @@ func limitedBy(c *Customer) string {
 	return "its limit"
 }
 
-// perSecond returns the text of a limit.
 func perSecond(limit float64) string {
 	if limit == 0 {
 		return "–"

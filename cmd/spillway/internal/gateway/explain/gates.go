@@ -29,7 +29,6 @@ const (
 	says429 = "429 with Retry-After, or RESOURCE_EXHAUSTED"
 )
 
-// gates says what each gate does, in their order.
 func (e *explaining) gates(exempt bool) []GateFacts {
 	l := e.listener
 	all := []GateFacts{{

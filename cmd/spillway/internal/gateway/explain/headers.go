@@ -41,7 +41,6 @@ var claiming = []claimingHeader{
 	{"Grpc-Timeout", (*explaining).deadline},
 }
 
-// headers explains how the headers of the request are used.
 func (e *explaining) headers() []HeaderFacts {
 	all := []HeaderFacts{}
 	for _, c := range claiming {

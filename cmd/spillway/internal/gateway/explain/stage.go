@@ -71,14 +71,12 @@ type answered struct {
 // Header implements [http.ResponseWriter].
 func (a *answered) Header() http.Header { return a.header }
 
-// WriteHeader implements [http.ResponseWriter].
 func (a *answered) WriteHeader(status int) {
 	if a.status == 0 && status >= http.StatusOK {
 		a.status = status
 	}
 }
 
-// Write implements [io.Writer].
 func (a *answered) Write(p []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
 	return len(p), nil
@@ -129,7 +127,6 @@ func (s *stage) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	return s.conns.DialContext(ctx)
 }
 
-// ServeHTTP implements [http.Handler].
 func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body) // as far as it comes
 	s.sent.CompareAndSwap(nil, r)

@@ -52,7 +52,6 @@ type accounting struct {
 	visit    *visit  // nil: nobody wants to know
 }
 
-// accountingOf returns the accounting of a request, or nil without one.
 func accountingOf(ctx context.Context) *accounting {
 	if ctx == nil {
 		return nil
@@ -61,7 +60,6 @@ func accountingOf(ctx context.Context) *accounting {
 	return e
 }
 
-// take records an event of the request.
 func (n *accounting) take(e *spillway.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -192,7 +190,6 @@ func (n *accounting) note(a *own, err error) {
 	n.answered, n.err, n.head = a, err, time.Now()
 }
 
-// markSent notes that the request is sent on.
 func (n *accounting) markSent() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -30,7 +30,6 @@ type own struct {
 	text    string
 }
 
-// Error implements error.
 func (a *own) Error() string { return a.text }
 
 // The answers of the proxy. The texts report what happened without internal details. GoneWaiting is the
@@ -60,7 +59,6 @@ var (
 	scopeTask    = []string{"task"} // another proxy may have capacity
 )
 
-// ownOf returns the answer for an error.
 func ownOf(r *http.Request, err error) *own {
 	broken := false
 	for _, e := range []error{err, context.Cause(r.Context())} {
@@ -229,7 +227,6 @@ func (s *settings) concealIn(h http.Header, quota bool) (line string) {
 // The bodies of rejections are shorter.
 const unread = 512
 
-// replaceBody replaces the body of an answer.
 func replaceBody(resp *http.Response, text string) {
 	_, _ = io.CopyN(io.Discard, resp.Body, unread) // an error costs the connection
 	_ = resp.Body.Close()                          // it is replaced

@@ -18,7 +18,6 @@ import (
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
-// newForward returns the reverse proxy to a cluster.
 func (p *Proxy) newForward(g *gate) *httputil.ReverseProxy {
 	failures, err := loglimit.New(p.with.Logger, 1)
 	p.impossible(err) // of a constant
@@ -37,7 +36,6 @@ func (p *Proxy) newForward(g *gate) *httputil.ReverseProxy {
 	}
 }
 
-// rewrite makes the outgoing request from the incoming one.
 func (g *gate) rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.RawQuery = r.In.URL.RawQuery // as it came, like the path: RFC 9110, section 7.7
 	routes.Send(r.Out.URL, r.In)

@@ -91,7 +91,6 @@ func (g *gate) exempt(r *http.Request) bool {
 // batch cluster. There are few turns, so that clients must not hold them as they send.
 const batchBody = 1 << 20
 
-// serve serves a request that was let in.
 func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 	g.admitted.Add(1)
 	g.charge(r)

@@ -75,7 +75,6 @@ func (s *settings) alike(o *settings) bool {
 		a.WriteTimeout == b.WriteTimeout && a.IdleTimeout == b.IdleTimeout // all else is read for each request
 }
 
-// match returns the target that a request matches, or nil.
 func (s *settings) match(r *http.Request) *target {
 	if x := s.table.Match(r); x != nil {
 		return &s.targets[x.Index]
@@ -234,7 +233,6 @@ type single struct {
 // Accept implements [net.Listener].
 func (s single) Accept() (net.Conn, error) { return s.conn, nil }
 
-// ServeHTTP implements [http.Handler].
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	came, cut, a := r.Context(), true, &accounting{listener: l, request: r}
 	l.proxy.with.Accounts.Begin()
@@ -288,7 +286,6 @@ func (l *listener) admit(x *clients.Exchange, r *http.Request, s *settings) {
 // is kept for retries by default.
 const shortBody = 64 << 10
 
-// pass sends a request through its gate.
 func (l *listener) pass(x *clients.Exchange, r *http.Request) {
 	to := l.enter(r)
 	if to == nil {

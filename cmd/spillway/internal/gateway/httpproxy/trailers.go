@@ -16,7 +16,6 @@ type trailed struct {
 	ended func()
 }
 
-// Read implements [io.Reader].
 func (b *trailed) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {

@@ -72,7 +72,6 @@ func (t *tuning) Set(limit float64) error {
 	return nil
 }
 
-// Read implements [tuner.Limit].
 func (t *tuning) Read(now time.Time, values []float64) (used float64) {
 	m, dropped, share := t.count(now)
 	served := t.window.Read(now, m, values)

@@ -111,7 +111,6 @@ func (n *accounting) tell(x *accesslog.Record, d *decisions.Decision, end accoun
 	}
 }
 
-// failed says why a request was not served in time.
 func (n *accounting) failed(end accounts.End) string {
 	switch {
 	case n.answered == errClientLeft:

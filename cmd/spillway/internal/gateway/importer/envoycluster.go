@@ -40,7 +40,6 @@ func (e *envoyImport) newCluster(c document.Part) {
 	e.order = append(e.order, x.Name)
 }
 
-// endpoints imports addresses.
 func (e *envoyImport) endpoints(x *config.Cluster, c document.Part) {
 	switch kind := c.Get("type"); strings.ToUpper(kind.Text()) {
 	case "STATIC":
@@ -78,7 +77,6 @@ func (e *envoyImport) endpoints(x *config.Cluster, c document.Part) {
 	x.Endpoints = all
 }
 
-// connections imports timeouts and protocols.
 func (e *envoyImport) connections(x *config.Cluster, c document.Part) {
 	put(e.builder, x, c.Get("connect_timeout"), "connect_timeout", "")
 	options := c.At("typed_extension_protocol_options", "envoy.extensions.upstreams.http.v3.HttpProtocolOptions")

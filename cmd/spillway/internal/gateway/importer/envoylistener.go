@@ -124,7 +124,6 @@ func prefixes(c document.Part) (all []string, ok bool) {
 	return all, len(all) > 0
 }
 
-// manager returns the HTTP connection manager of a filter chain.
 func manager(chain document.Part) document.Part {
 	for _, f := range chain.Get("filters").List() {
 		m := f.Get("typed_config")
@@ -175,7 +174,6 @@ var counterparts = map[string]string{
 	".HealthCheck": "/readyz of the admin address", ".GrpcStats": "/metrics of the admin address",
 }
 
-// connectionManager imports the options of an HTTP connection manager.
 func (e *envoyImport) connectionManager(l *config.Listener, m document.Part) {
 	for _, t := range []struct {
 		at     document.Part

@@ -234,7 +234,6 @@ func (e *envoyImport) condition(r *config.Route, c document.Part, name, value, r
 	return try(e.builder, r, next, c, "headers", reason) && len(r.Methods)+len(r.Headers) == before+1 && len(r.Methods) < 2
 }
 
-// timeout imports that of a route.
 func (e *envoyImport) timeout(r *config.Route, c document.Part) {
 	switch d, ok := c.Duration(); {
 	case !c.There():

@@ -145,7 +145,6 @@ func (e *envoyImport) tlsOptions(to string, common document.Part) {
 	}
 }
 
-// clientTLS imports how endpoints are connected to.
 func (e *envoyImport) clientTLS(x *config.Cluster, socket document.Part) {
 	t := socket.Get("typed_config")
 	kind := t.Get("@type")

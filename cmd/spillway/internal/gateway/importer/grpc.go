@@ -69,7 +69,6 @@ type grpcImport struct {
 	all  bool            // some method config is for all methods
 }
 
-// throttling imports the ratio of retries.
 func (g *grpcImport) throttling(c document.Part) {
 	if !c.There() {
 		g.Notef("retryThrottling is missing, and grpc would retry without bound: retries are bound to 0.1 for each request, the default of retry.ratio")
@@ -126,7 +125,6 @@ func (g *grpcImport) method(c document.Part) {
 	}
 }
 
-// name makes the route of a name.
 func (g *grpcImport) name(r config.Route, c document.Part) (config.Route, bool) {
 	service, method := c.Get("service"), c.Get("method")
 	path := ""
@@ -182,7 +180,6 @@ func (g *grpcImport) retry(x *config.Cluster, c document.Part) {
 	c.Get("per_attempt_recv_timeout").Leave("an attempt has all the time that the request has left", "response_timeout of the cluster")
 }
 
-// statusCode imports a code that is to be retried.
 func statusCode(c document.Part) {
 	switch strings.ToUpper(c.Text()) {
 	case "UNAVAILABLE", "14":

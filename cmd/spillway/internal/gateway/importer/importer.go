@@ -85,7 +85,6 @@ func (r *Result) documents(docs []Document, read func(Document) (any, error)) (r
 	return roots, nil
 }
 
-// tree returns a document in YAML or JSON.
 func tree(d Document) (value any, err error) {
 	if err := d.Decode(&value, maxSize); err != nil {
 		return nil, err

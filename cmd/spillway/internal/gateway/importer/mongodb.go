@@ -56,7 +56,6 @@ type mongoImport struct {
 	exposed bool // the listener would be without the TLS that the server has
 }
 
-// uriOrTree reads a connection string, or a file in YAML or JSON.
 func uriOrTree(d Document) (any, error) {
 	text := strings.TrimSpace(string(d.Text))
 	if len(d.Text) > maxSize || !strings.HasPrefix(text, "mongodb://") && !strings.HasPrefix(text, "mongodb+srv://") {
@@ -95,7 +94,6 @@ func (m *mongoImport) uri(root document.Part) {
 	m.behaviour(options)
 }
 
-// hosts imports the servers of a connection string.
 func (m *mongoImport) hosts(c, set document.Part) {
 	if set.There() && len(c.List()) > 1 {
 		set.LeaveAs(Traffic, "a listener is for one server, or for several mongos; each member of a replica set needs a separate listener",
@@ -117,7 +115,6 @@ func (m *mongoImport) hosts(c, set document.Part) {
 	}
 }
 
-// files imports the files of TLS to the servers.
 func (m *mongoImport) files(options document.Part) {
 	put(m.builder, &m.x, options.Get("tlscafile"), "upstream_tls.ca", "")
 	pair := options.Get("tlscertificatekeyfile")
@@ -148,7 +145,6 @@ func (m *mongoImport) credentials(root, options document.Part) {
 	}
 }
 
-// behaviour imports timeouts and retries.
 func (m *mongoImport) behaviour(options document.Part) {
 	timeout := options.Get("connecttimeoutms")
 	if n, ok := timeout.Count(); ok && n > 0 {

@@ -77,7 +77,6 @@ func (c *conn) kill(why *end) {
 	}
 }
 
-// serve serves the connection until it ends, and returns why it did.
 func (c *conn) serve() *end {
 	err := c.run()
 	if c.place != nil {
@@ -217,7 +216,6 @@ func (c *conn) await() error {
 	return nil
 }
 
-// idleError returns why no message arrived.
 func (c *conn) idleError(err error) error {
 	switch {
 	case !errors.Is(err, os.ErrDeadlineExceeded):

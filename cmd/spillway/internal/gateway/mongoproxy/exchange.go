@@ -196,7 +196,6 @@ func (c *conn) identify() {
 	c.known = c.classify("")
 }
 
-// call returns the call of a command for the policies.
 func (c *conn) call(now time.Time, cmd *message.Command) spillway.Call {
 	if c.settings.byDatabase {
 		// A long body may have $db at its end, outside of the buffer. Most connections use one

@@ -38,7 +38,6 @@ type unproven struct {
 	until    time.Time // zero before the first command other than hello
 }
 
-// mustProve reports whether the connection still has to authenticate.
 func (c *conn) mustProve() bool { return c.settings.config.Authentication && !c.who.proven }
 
 // longest returns the maximum length of the next message; 0 is the maximum of the protocol.

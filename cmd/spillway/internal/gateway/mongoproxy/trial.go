@@ -113,7 +113,6 @@ func (t *trial) begin() {
 	t.token.Attempt().Use(c.place.Address)
 }
 
-// end reports the outcome of the last attempt.
 func (t *trial) end(v message.Verdict, no ingress.Rejection) {
 	t.settle(v)
 	t.verdict, t.no = v, no
@@ -154,7 +153,6 @@ func (t *trial) settle(v message.Verdict) {
 	}
 }
 
-// abandon ends a trial without a result.
 func (t *trial) abandon() {
 	if t.begun {
 		t.begun = false

@@ -48,7 +48,6 @@ func (t *tuning) begin() {
 	}
 }
 
-// end measures the end of a command.
 func (t *tuning) end(took time.Duration, a answered, err error) {
 	if t == nil {
 		return
@@ -70,7 +69,6 @@ func (t *tuning) Set(float64) error {
 	return l.gate.Update(l.ingress(l.settings.Load())) // with the limit that the tuner has
 }
 
-// Read implements [tuner.Limit].
 func (t *tuning) Read(now time.Time, values []float64) (used float64) {
 	served := t.window.Read(now, &t.meter, values)
 	s := t.listener.gate.Stats(now).RateLimit

@@ -17,7 +17,6 @@ type keyed struct {
 	*http.Transport
 }
 
-// RoundTrip implements [http.RoundTripper].
 func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
 	more, err := headers(k.file)
 	if err != nil {

@@ -88,7 +88,6 @@ func (w *Watch) See(now time.Time, r Route, t *Totals) {
 	}
 }
 
-// add takes in a reading.
 func (h *history) add(t *Totals) {
 	counted := t.since(&h.read)
 	h.read = *t
@@ -125,7 +124,6 @@ func (h *history) typical() (time.Duration, bool) {
 	return slices.Sorted(slices.Values(h.usual))[len(h.usual)/2], true
 }
 
-// end takes in a block.
 func (h *history) end(last *block) {
 	if last.Total() < fewOf {
 		return

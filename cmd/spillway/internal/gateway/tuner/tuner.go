@@ -68,7 +68,6 @@ func (t *Tuner) Stop() { t.cancel() }
 // Follows reports whether the Tuner does what a configuration says.
 func (t *Tuner) Follows(c tune.Config) bool { return reflect.DeepEqual(t.config.Tune, c) }
 
-// run reads and adjusts the limit until ctx ends.
 func (t *Tuner) run(ctx context.Context, interval time.Duration) {
 	ticks := time.NewTicker(interval)
 	defer ticks.Stop()
@@ -82,7 +81,6 @@ func (t *Tuner) run(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// step reads the signals and adjusts the limit once.
 func (t *Tuner) step(ctx context.Context) {
 	t.config.Lock.Lock()
 	defer t.config.Lock.Unlock()
@@ -100,7 +98,6 @@ func (t *Tuner) step(ctx context.Context) {
 	}
 }
 
-// put sets the limit.
 func (t *Tuner) put(now time.Time, limit float64) {
 	err := t.config.Limit.Set(limit)
 	if err == nil {
@@ -115,7 +112,6 @@ func (t *Tuner) put(now time.Time, limit float64) {
 	t.failing = err != nil
 }
 
-// tell logs a move.
 func (t *Tuner) tell(m tune.Move) {
 	text, level := "a limit was moved", slog.LevelInfo
 	switch {

@@ -105,7 +105,6 @@ func (q *queue) wait(ctx context.Context, t *turn, most time.Duration) error {
 	return q.late
 }
 
-// leave frees a slot.
 func (q *queue) leave() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -118,7 +117,6 @@ func (q *queue) vacate() {
 	q.fill()
 }
 
-// fill assigns free slots to waiting requests.
 func (q *queue) fill() {
 	for q.busy < q.limits.Places && q.waiting > 0 {
 		t := q.first()
@@ -237,14 +235,12 @@ func (g greed) Swap(i, j int) {
 	g[i].index, g[j].index = i, j
 }
 
-// Push implements [heap.Interface].
 func (g *greed) Push(x any) {
 	l := x.(*line)
 	l.index = len(*g)
 	*g = append(*g, l)
 }
 
-// Pop implements [heap.Interface].
 func (g *greed) Pop() any {
 	last := len(*g) - 1
 	l := (*g)[last]
@@ -253,7 +249,6 @@ func (g *greed) Pop() any {
 	return l
 }
 
-// update changes the limits.
 func (q *queue) update(l Limits) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -36,7 +36,6 @@ func (c *call) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Read implements [io.Reader].
 func (c *call) Read(p []byte) (int, error) {
 	if c.left == 0 {
 		return 0, fmt.Errorf("a message of more than %d bytes", maxMessage)

@@ -18,7 +18,6 @@ func (noConnectionError) Error() string {
 	return "no connection was free before the deadline (max_connections of the cluster)"
 }
 
-// Unwrap returns the error of the transport.
 func (e noConnectionError) Unwrap() error { return e.error }
 
 // placeKey is the context key of the place of an attempt.

@@ -131,7 +131,6 @@ func (e *endpoints) places() int { return e.each * len(e.all) }
 // A noter is the source of a request that notes where its attempts are sent.
 type noter interface{ Sent(endpoint string) }
 
-// RoundTrip implements [http.RoundTripper].
 func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
 	t, call := e.plain, media.IsGRPC(r)
 	if e.second != nil && (e.always || call) {
@@ -173,7 +172,6 @@ func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// unanswered notes an attempt without an answer.
 func (e *endpoints) unanswered(now time.Time, x *endpoint, a balance.Answer, err error) {
 	if a.Failed {
 		x.errors.Add(1)
@@ -185,7 +183,6 @@ func (e *endpoints) unanswered(now time.Time, x *endpoint, a balance.Answer, err
 	}
 }
 
-// answered processes the headers of an answer.
 func (e *endpoints) answered(
 	now time.Time, x *endpoint, p *balance.Pick, class spillway.Criticality, resp *http.Response, tried *trail, safe bool,
 ) {
@@ -234,7 +231,6 @@ func (e *endpoints) report(now time.Time, x *endpoint, h http.Header) {
 	}
 }
 
-// take takes in a load report.
 func (e *endpoints) take(now time.Time, x *endpoint, r orca.Report) {
 	e.set.Report(now, x.Endpoint, balance.Load{Application: r.Application, CPU: r.CPU, QPS: r.RPS, EPS: r.EPS})
 	e.work.report(now, x, r)

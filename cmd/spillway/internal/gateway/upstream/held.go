@@ -34,7 +34,6 @@ type held struct {
 	ended     atomic.Bool
 }
 
-// Read implements [io.Reader].
 func (h *held) Read(p []byte) (int, error) {
 	n, err := h.ReadCloser.Read(p)
 	if err != nil {
@@ -46,7 +45,6 @@ func (h *held) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements [io.Closer].
 func (h *held) Close() error {
 	defer h.end()
 	return h.ReadCloser.Close()

@@ -17,7 +17,6 @@ type keeper struct {
 	trails bool  // attempts of one request are to avoid one another's endpoints
 }
 
-// RoundTrip implements [http.RoundTripper].
 func (k *keeper) RoundTrip(r *http.Request) (*http.Response, error) {
 	call := media.IsGRPC(r)
 	if !call && !k.trails {

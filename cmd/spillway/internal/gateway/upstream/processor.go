@@ -31,7 +31,6 @@ const maxUtilization = 1000
 
 var errNoReport = errors.New("an endpoint has sent no cpu_utilization lately")
 
-// report takes in a report of an endpoint.
 func (p *processor) report(now time.Time, x *endpoint, r orca.Report) {
 	if !(r.CPU > 0) || r.CPU > maxUtilization {
 		return // the endpoint does not report its utilization

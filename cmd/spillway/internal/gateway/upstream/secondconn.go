@@ -71,7 +71,6 @@ type secondConn struct {
 	at      int // bytes of the setting
 }
 
-// Read implements [net.Conn].
 func (c *secondConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.shorten(b[:n])

@@ -33,7 +33,6 @@ func newThrottles(x *config.Cluster, c egress.Config, next http.RoundTripper) (*
 	return &throttles{next: next, name: x.Name, mode: c.ThrottleMode, throttle: th, observer: c.Observer, whole: x.Throttle.WholeCluster}, err
 }
 
-// RoundTrip implements [http.RoundTripper].
 func (t *throttles) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.mode == spillway.ModeOff {
 		return t.next.RoundTrip(r)
@@ -73,7 +72,6 @@ func (t *throttles) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// route returns the route of a request.
 func (t *throttles) route(r *http.Request) throttle.Route {
 	switch {
 	case t.whole:

@@ -129,7 +129,6 @@ func (x *Cluster) makeVersion(o Options) (*Version, error) {
 	return u, nil
 }
 
-// equip creates the optional parts of a version.
 func (u *Version) equip(secured *tls.Config) {
 	x := u.Config
 	if x.Health != nil {
@@ -168,7 +167,6 @@ func (u *Version) apply(policies egress.Config, limiter *inflight.Limiter) (*spi
 	})
 }
 
-// same reports whether a version with o would be equal.
 func (u *Version) same(o Options) bool {
 	return u.secrets == o.Secrets.Text && u.mode == o.Config.Mode && u.plane == o.Plane && reflect.DeepEqual(u.Config, o.Cluster)
 }

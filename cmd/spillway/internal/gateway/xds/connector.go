@@ -88,7 +88,6 @@ func (p *plane) Limits(x config.ClusterXDS) (upstream.Limits, error) {
 	return &limits{c, left}, nil
 }
 
-// Close implements [upstream.ControlPlane].
 func (p *plane) Close() error {
 	c := p.connector
 	c.mu.Lock()
@@ -104,7 +103,6 @@ type limits struct {
 	left func()
 }
 
-// Close implements [upstream.Limits].
 func (l *limits) Close() {
 	l.left()
 	l.Cluster.Close()

@@ -96,7 +96,6 @@ func (h *health) leave(cluster string) {
 	}
 }
 
-// needed reports whether any limits are in use.
 func (h *health) needed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -61,7 +61,6 @@ func share(n, clients int) int {
 	return max(minInFlight, n/clients)
 }
 
-// RoundTrip implements [http.RoundTripper].
 func (t transports) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t[recordFrom(r.Context()).client].RoundTrip(r)
 }

@@ -167,7 +167,6 @@ func (r *Result) Afterwards(run *Run) float64 {
 	return float64(run.Phases[2].Goodput) / length
 }
 
-// recovered says when the service was back.
 func (r *Result) recovered(run *Run) string {
 	switch {
 	case run.RecoverS == nil:

@@ -189,7 +189,6 @@ func (c Config) settings() Settings {
 	}
 }
 
-// callerWords describes the callers without Spillway.
 func (c Config) callerWords() string {
 	if c.Retries == 0 {
 		return "no retries"

@@ -144,7 +144,6 @@ func (d *drill) again(ctx context.Context, capacity *float64, when string) error
 	return nil
 }
 
-// measure starts a backend and returns its capacity.
 func (d *drill) measure(ctx context.Context) (float64, error) {
 	p, err := d.start(ctx, false)
 	if err != nil {

@@ -34,7 +34,6 @@ func newProbe(next http.RoundTripper, length time.Duration) *probe {
 	return &probe{next: next, slots: make([]slot, (length+slotLength-1)/slotLength)}
 }
 
-// RoundTrip implements [http.RoundTripper].
 func (p *probe) RoundTrip(req *http.Request) (*http.Response, error) {
 	r := recordFrom(req.Context())
 	r.attempts++ // the attempts of a call follow one another

@@ -69,7 +69,6 @@ func (c *Counts) add(r *record) {
 	}
 }
 
-// of returns the number of calls with an outcome.
 func (c *Counts) of(o outcome) *int {
 	return [...]*int{
 		good:              &c.Goodput,

@@ -49,7 +49,6 @@ func (w wire) transport(conns int) *http.Transport {
 	}
 }
 
-// send makes one attempt, and returns the status of its answer.
 func (w wire) send(ctx context.Context, client *http.Client, url string) (status int, err error) {
 	method, body := http.MethodGet, io.Reader(nil)
 	if len(w.body) > 0 {

@@ -70,7 +70,6 @@ func ServeBackend(settings string, in io.Reader, out io.Writer) error {
 	return b.serve(ln, b.handler(down))
 }
 
-// serve serves h from ln, with the configured protection in front of it.
 func (b Backend) serve(ln net.Listener, h http.Handler) error {
 	switch {
 	case b.Quota > 0:
@@ -82,7 +81,6 @@ func (b Backend) serve(ln net.Listener, h http.Handler) error {
 	return newServer(h).Serve(ln)
 }
 
-// protect serves next from ln with Spillway in front of it.
 func protect(ln net.Listener, next http.Handler, c ingress.Config, hc spillhttp.HandlerConfig) (err error) {
 	if hc.Ingress, err = ingress.New(c); err != nil {
 		return err

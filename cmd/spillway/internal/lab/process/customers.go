@@ -50,7 +50,6 @@ func (b Backend) serveCustomers(ln net.Listener) error {
 	})
 }
 
-// customers returns the handler of the customers' calls.
 func (b Backend) customers(costs *cost.Estimator) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == CostsPath {

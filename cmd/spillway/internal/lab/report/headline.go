@@ -88,7 +88,6 @@ func lengthOf(r *drill.Result, phase string) float64 {
 	return 0
 }
 
-// stepName returns the name of the step for readers.
 func stepName(r *drill.Result) string {
 	if r.Settings.Overload > 1 {
 		return "overload"
@@ -96,7 +95,6 @@ func stepName(r *drill.Result) string {
 	return r.Settings.StepName()
 }
 
-// service describes the work of a call at the backend.
 func service(s drill.Settings) string {
 	if s.ServiceMS == 0 {
 		return s.Backend + " backend"

@@ -49,12 +49,10 @@ var dist = strict.Text(func(s string) (sim.Dist, error) {
 	return d, err
 })
 
-// wrong returns an error in a field.
 func wrong(field, format string, args ...any) error {
 	return &strict.Error{Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
-// check tries everything in the file.
 func (s *Scenario) check() error {
 	if s.Name == "" {
 		return wrong("name", "is missing")

@@ -58,7 +58,6 @@ func (e *Expectation) band() string {
 
 func number(v float64) string { return fmt.Sprintf("%.4g", v) }
 
-// holds reports whether v is within the band.
 func (e *Expectation) holds(v float64) bool {
 	return (e.Least == nil || v >= *e.Least) && (e.Most == nil || v <= *e.Most)
 }

@@ -33,7 +33,6 @@ func settable(v reflect.Value) bool {
 	return v.CanSet() && (v.Kind() != reflect.Struct || v.Type() == reflect.TypeFor[sim.Dist]())
 }
 
-// give gives v the value that a text represents.
 func give(v reflect.Value, text string) error {
 	if v.Kind() == reflect.Pointer {
 		fresh := reflect.New(v.Type().Elem())
@@ -46,7 +45,6 @@ func give(v reflect.Value, text string) error {
 // separators are those of a path.
 var separators = strings.NewReplacer("_", "", "[", ".", "]", "")
 
-// words returns the words of a path.
 func words(path string) []string {
 	return strings.Split(strings.ToLower(separators.Replace(path)), ".")
 }

@@ -158,7 +158,6 @@ func short(v float64) string {
 	}
 }
 
-// rates returns counts per second.
 func rates(counts []int, step float64) []float64 {
 	all := make([]float64, len(counts))
 	for i, n := range counts {
@@ -315,7 +314,6 @@ func (f *frame) line(class string, values []float64) {
 	flush()
 }
 
-// plot finishes the picture.
 func (f *frame) plot(name, summary string) plot {
 	svg := fmt.Sprintf(`<svg viewBox="0 0 %g %g" role="img" aria-label="%s">%s</svg>`, width, height, template.HTMLEscapeString(summary), f.b.String())
 	return plot{name, summary, template.HTML(svg)}
@@ -334,7 +332,6 @@ func shown(n int) (all []span) {
 	return all
 }
 
-// mean is the mean of the known values.
 func (s span) mean(values []float64) float64 {
 	sum, n := 0.0, 0
 	for _, v := range values[s.from:s.to] {

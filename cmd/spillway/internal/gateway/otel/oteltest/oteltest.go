@@ -120,7 +120,6 @@ func attributes(all []*common.KeyValue) map[string]string {
 	return m
 }
 
-// add records the values of a metric.
 func (x *Export) add(m *metrics.Metric) {
 	for _, p := range m.GetGauge().GetDataPoints() {
 		x.Figures[series(m.GetName(), attributes(p.GetAttributes()))] = p.GetAsDouble()
