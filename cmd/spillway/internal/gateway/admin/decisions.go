@@ -58,14 +58,11 @@ func emptiest(clusters []Cluster) (least *Budget) {
 	return least
 }
 
-// MongoSuffix follows the name of a MongoDB listener where a cluster has the same name.
-const MongoSuffix = " (mongodb)"
-
 // names returns the places of a reason as the configuration names them, in order.
 func (r *Reason) names() (all []string) {
 	for _, place := range r.places {
 		if place != "" {
-			all = append(all, strings.TrimSuffix(place, MongoSuffix))
+			all = append(all, place)
 		}
 	}
 	slices.Sort(all)

@@ -151,7 +151,7 @@ func TestEachReasonSaysWhatToDo(t *testing.T) {
 func TestSettingsOfSeveralClusters(t *testing.T) {
 	s := configuredScene(t)
 	s.occur("main", "web")
-	all := s.occur("db", "db"+MongoSuffix)
+	all := s.occur("db", "db")
 	i := slices.IndexFunc(all, func(r Reason) bool { return r.Reason == "rate_limit" })
 	want := []Field{{"mongo[db].parameters.ingressRequestAdmissionRatePerSec", "7"}, {"clusters[web].rate_limit.rate", "30"}}
 	if i < 0 || !slices.Equal(all[i].Settings, want) {

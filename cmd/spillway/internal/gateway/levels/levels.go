@@ -100,14 +100,11 @@ func tunedLevel(name string, s *tune.Stats) admin.Tuned {
 	return t
 }
 
-// mongoGate returns the state of a MongoDB listener's gates. An HTTP listener may have the
-// same name. The servers behind it have the name of the listener, unless a cluster has it.
+// mongoGate returns the state of a MongoDB listener's gates. The servers behind it have the name of
+// the listener, which no cluster has.
 func mongoGate(c *config.Config, x *mongoproxy.Stats) admin.Gate {
 	g := httpproxy.GateStats{
 		Listener: x.Listener, Cluster: x.Listener, Admitted: x.Admitted, InFlight: x.InFlight, Peak: x.Peak, Stats: x.Gate,
-	}
-	if slices.ContainsFunc(c.Clusters, func(x config.Cluster) bool { return x.Name == g.Listener }) {
-		g.Cluster += admin.MongoSuffix
 	}
 	for i := range c.Mongo {
 		if m := &c.Mongo[i]; m.Name == x.Listener {
