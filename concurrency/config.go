@@ -24,7 +24,7 @@ type Config struct {
 	// waiting queue.
 	Fixed bool
 	// Keys is how many keys have a limit of their own. What exceeds it shares one. Zero
-	// means 64; it must be 1 to 4096. A key takes about 800 bytes.
+	// means 64; it must be 1 to 4096. A key takes about 1,100 bytes.
 	Keys int
 }
 

@@ -10,8 +10,8 @@
 //  1. Open. There is no limit until there is evidence of a queue: latency grows with what is in
 //     flight, almost in proportion, to twice the base latency, with 16 or more in flight.
 //  2. Draining. Nothing starts until one BDP is left in flight.
-//  3. Probing. For a round of 32 requests or more, that many stay in flight. If throughput fell with
-//     what is in flight, there was no queue: the key is open again. Otherwise three quarters as many
+//  3. Probing. For a round of 32 requests or more, that many stay in flight. If the requests before did not take 1.5 times
+//     as long, there was no queue: the key is open again. Otherwise three quarters as many
 //     are tried, until throughput falls. The latency of the last probe is the base latency.
 //  4. Limiting. limit = 1.5 · BDP + throughput · 5 ms + 1. Throughput is that of rounds in which requests
 //     waited. Every ten seconds, and when the BDP has halved, a short probe at 0.75 · BDP measures
@@ -26,6 +26,10 @@
 // errors and an elasticity of 0.4 to 2 (1 % more in flight makes latency 0.4 to 2 % longer). Above 2
 // more have arrived meanwhile, and what each request found counts. Latency that jumps at the same in
 // flight is no evidence.
+//
+// Slow requests are left after a burst, and quick ones end first in a new one: in both cases latency seems to grow with the number in flight.
+// So the requests that began in the round of the evidence must show it alone, too. The latency of a probe is compared with these requests,
+// including the ones that end in the drain or in the probe. If they took at most 1.5 times the base latency, a limit would not reject them.
 //
 // Requests of a key need not wait for the same thing: answers from a cache do not. If a quarter of 128 answers or more are
 // divided from the others by a gap (two octaves with a sixteenth of the answers of either side), and the others take most of the
@@ -47,7 +51,7 @@
 // Those with few requests are judged together, and are apart if even these are too few. Each second a key that is on the wrong
 // side to four standard errors changes it. A key that comes, or comes again, while the limit is at work is apart.
 //
-// If the probe finds that throughput falls, the evidence of the next ten seconds counts for the key alone, also if the BDP
+// If the probe finds no queue, the evidence of the next ten seconds counts for the key alone, also if the BDP
 // of the limit of all keys halves for a second while it is reached: requests that wait elsewhere have its places.
 //
 // # Departures from BBR, Vegas and Gradient
@@ -55,7 +59,7 @@
 // Those algorithms take longer latency as proof of a queue. A backend can become slower, and a
 // key can receive more expensive requests, without any queue: a limit then rejects
 // requests that would have been served. Here latency must grow with what is in flight, and
-// throughput must not fall when less is in flight. Without such a proof nothing is rejected.
+// it must be shorter when less is in flight. Without such a proof nothing is rejected.
 //
 // BBR has the least latency of single packets as its base. Requests differ in their
 // work, so the base latency here is a mean, measured while nothing waits.
@@ -93,7 +97,7 @@
 // The time is an argument of each call. A time before the latest one counts as the latest one.
 //
 // A Limiter is safe for concurrent use. It has one lock and starts no
-// goroutines. It takes about 800 bytes for each of at most [Config.Keys] keys. Further keys
+// goroutines. It takes about 1,100 bytes for each of at most [Config.Keys] keys. Further keys
 // share one limit, until a key was not used for a minute and gives up its place. Ten times a second the key that was unused
 // the longest gives it up for one of them, if they had 64 requests: who invents names cannot hide another key.
 //

@@ -85,9 +85,10 @@ type limit struct {
 		rate     float64 // per second: what was answered, without what was quick
 		calls    float64 // that the probe takes
 	}
-	drain struct{ served, took float64 } // the last one
-	stays float64                        // in flight all through the last probe
-	quiet bool                           // while Limiting, fewer are in flight than a probe allows
+	cohort cohort                         // requests that began in a round while Open, and in the last one before a probe
+	drain  struct{ served, took float64 } // the last one
+	stays  float64                        // in flight all through the last probe
+	quiet  bool                           // while Limiting, fewer are in flight than a probe allows
 
 	latency   latency       // of answers that are not quick
 	spread    spread        // of all answers, while Open
@@ -118,6 +119,7 @@ type counts struct {
 	looked     int                                 // at the last look for evidence
 	loaded     float64                             // what was in flight while these were, added up
 	fit        fit                                 // of latency over the mean in flight meanwhile
+	young      fit                                 // the same, of requests that began in this round only
 	came       fit                                 // of latency over what was found in flight
 	quickest   struct{ found, left, took float64 } // of a few, for the shared limit
 	candidates int
@@ -223,8 +225,11 @@ func (l *limit) leave(began time.Duration, found int, all float64, o spillway.Ou
 		return // a failure that came sooner than usual says nothing: the work was not done
 	}
 	l.latency.add(l.at, took, calm)
+	if began >= l.cohort.from && began < l.cohort.to {
+		l.cohort.add(float64(found), took)
+	}
 	if began >= l.hung {
-		l.learn(took, float64(found), float64(working), all)
+		l.learn(took, float64(found), float64(working), all, began >= l.begin)
 	}
 }
 
@@ -322,25 +327,4 @@ func (l *limit) hangs(began time.Duration, left int) {
 		l.restart()
 	}
 	l.answered = l.at
-}
-
-// learn adds an answer to the lines that may show a queue.
-func (l *limit) learn(took, found, left, all float64) {
-	if !l.shared {
-		l.fit.add(float64((found+left)/2), took)
-		l.came.add(found, took)
-		if !l.known {
-			l.common[l.generation&1].add(all, took)
-		}
-		return
-	}
-	if q := &l.quickest; l.candidates == 0 || took < q.took {
-		q.found, q.left, q.took = found, left, took
-	}
-	if l.candidates++; l.candidates == group {
-		q := &l.quickest
-		l.fit.add(float64((q.found+q.left)/2), q.took)
-		l.came.add(q.found, q.took)
-		l.candidates = 0
-	}
 }

@@ -22,32 +22,6 @@ func (l *limit) watch(stall float64) bool {
 	return false
 }
 
-// evidence reports whether latency grows with what is in flight. Where it grows faster than a queue,
-// what is in flight has grown while requests waited, and what they found there counts. If
-// latency jumps while they find the same number as before, that is not why. A few in flight need no limit.
-func (l *limit) evidence(rate, stall float64) bool {
-	working := float64(l.working)
-	line := &l.fit
-	_, sigmas := line.slope()
-	if line.elasticity() >= sudden && l.inOrder(rate) {
-		line = &l.came
-		_, found := line.slope()
-		sigmas = min(sigmas, found)
-	}
-	return working >= round/2 && (l.shared || line.n >= round/2) && sigmas > certain &&
-		line.elasticity() > elastic && max(line.elasticity(), l.came.elasticity()) < sudden &&
-		line.at(working) > doubled*l.latency.least()+brief.Seconds()+stall
-}
-
-// inOrder reports whether what is in flight has doubled while requests waited, and as many of them ended
-// meanwhile as each had found: they wait for one another. Without a queue the first requests to end are
-// the quickest, which overtake the others.
-func (l *limit) inOrder(rate float64) bool {
-	mean, _ := l.fit.means()
-	found, took := l.came.means()
-	return 2*mean-found >= doubled*found && rate*took >= lean*found
-}
-
 // saturated returns the mean in flight of the round, and the throughput while there was something to do.
 func (l *limit) saturated() (flight, rate float64) {
 	flight, rate = l.measured()
@@ -76,6 +50,8 @@ func (l *limit) probe(flight, rate, window float64) {
 	l.before.calls = round
 	if l.before.limiting {
 		l.before.calls = 2 * round
+	} else {
+		l.cohort.to, l.cohort.flight = l.at, float64(l.working)
 	}
 	if l.rest > 0 {
 		window = min(window, rate*l.rest/(doubled*gain))
@@ -130,6 +106,7 @@ func (l *limit) probeCalls() float64 {
 func (l *limit) conclude() {
 	flight, rate := l.measured()
 	flight = max(0, flight-l.stays)
+	queue := l.confirmed(flight / rate)
 	both := (l.drain.served + float64(l.served)) / (l.drain.took + inSeconds(l.at-l.begin))
 	rate = min(rate, max(l.rate, both))
 	if l.worked > 0 && flight > 0 { // otherwise it is what it was: how long failures take is no latency
@@ -139,9 +116,7 @@ func (l *limit) conclude() {
 	l.probed = l.at - seconds(memory.Seconds()*missing) // fewer requests count for less time
 	l.passed, l.turned = 0, 0
 	l.latency.reset(l.at, l.base)
-	// With nothing in flight there is nothing to compare: callers paused, and no queue was found.
-	fell := flight == 0 || rate/l.before.rate < math.Sqrt(flight/l.before.flight)
-	if fell && !l.before.limiting && gain*l.rate*l.base > l.before.flight {
+	if !queue && !l.before.limiting {
 		l.clear()
 		return
 	}
@@ -238,6 +213,9 @@ func (l *limit) idle() {
 
 func (l *limit) restart() {
 	l.counts = counts{begin: l.at, beginArea: l.area, were: l.working}
+	if l.state == Open {
+		l.cohort = cohort{from: l.at, to: math.MaxInt64}
+	}
 }
 
 // measured returns the mean in flight and the throughput of the round. What was abandoned is no throughput: clients that leave

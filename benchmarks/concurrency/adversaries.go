@@ -262,6 +262,32 @@ var adversaries = []*Scenario{
 			p.poisson(flat(830), spread(request(newPool(5), 0, lognormal(30*ms, 1.2), 142*ms), 80))
 		},
 	},
+	{
+		Name: "X37 bursts, no queue", About: "requests of 525 ms, twelve times as many for a second of each five: those that take long are left after a burst",
+		End: 60 * sec,
+		Fill: func(p *Process) {
+			p.poisson(burst(5*sec, sec, 50, 600), request(noQueue(), 0, exponential(525*ms), 5*sec))
+		},
+	},
+	{
+		Name: "X38 bursts, slower, no queue", About: "requests of 100 ms, nine times as many for a fifth of each second, 2.8 times slower from 10 s to 20 s",
+		End: 30 * sec,
+		Fill: func(p *Process) {
+			b := noQueue()
+			p.slower(b, span{10 * sec, 20 * sec}, 2.8)
+			p.poisson(burst(sec, 200*ms, 500, 4500), request(b, 0, exponential(100*ms), 2*sec))
+		},
+	},
+}
+
+// burst is a rate that is higher at the end of each period.
+func burst(period, long Time, quiet, high float64) rate {
+	return func(t Time) float64 {
+		if t%period < period-long {
+			return quiet
+		}
+		return high
+	}
 }
 
 // leavers send 715 requests per second in bursts to a pool of 3, which serves 143 per second.
