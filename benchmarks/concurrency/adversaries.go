@@ -263,10 +263,10 @@ var adversaries = []*Scenario{
 		},
 	},
 	{
-		Name: "X37 bursts, no queue", About: "requests of 525 ms, twelve times as many for a second of each five: those that take long are left after a burst",
+		Name: "X37 bursts, no queue", About: "requests of 525 ms, twelve times as many for a second of each five: after that only the slow ones are left",
 		End: 60 * sec,
 		Fill: func(p *Process) {
-			p.poisson(burst(5*sec, sec, 50, 600), request(noQueue(), 0, exponential(525*ms), 5*sec))
+			p.poisson(bursts(5*sec, sec, 600, 50), request(noQueue(), 0, exponential(525*ms), 5*sec))
 		},
 	},
 	{
@@ -275,30 +275,15 @@ var adversaries = []*Scenario{
 		Fill: func(p *Process) {
 			b := noQueue()
 			p.slower(b, span{10 * sec, 20 * sec}, 2.8)
-			p.poisson(burst(sec, 200*ms, 500, 4500), request(b, 0, exponential(100*ms), 2*sec))
+			p.poisson(bursts(sec, 200*ms, 4500, 500), request(b, 0, exponential(100*ms), 2*sec))
 		},
 	},
-}
-
-// burst is a rate that is higher at the end of each period.
-func burst(period, long Time, quiet, high float64) rate {
-	return func(t Time) float64 {
-		if t%period < period-long {
-			return quiet
-		}
-		return high
-	}
 }
 
 // leavers send 715 requests per second in bursts to a pool of 3, which serves 143 per second.
 func leavers(p *Process) {
 	next := request(newPool(3), 0, lognormal(21*ms, 0.8), 113*ms)
-	p.poisson(func(t Time) float64 {
-		if t%(874*ms) < 124*ms {
-			return 4000
-		}
-		return 170
-	}, func(at Time, rng *rand.Rand) *Request {
+	p.poisson(bursts(874*ms, 124*ms, 4000, 170), func(at Time, rng *rand.Rand) *Request {
 		r := next(at, rng)
 		if rng.IntN(3) == 0 {
 			r.Patience = 20*ms + Time(rng.Float64()*float64(113*ms))

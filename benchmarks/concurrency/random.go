@@ -249,12 +249,7 @@ func (d *draft) drawRate(perSecond float64) func(p *Process) rate {
 	case 4:
 		period, share := Time(d.between(0.2, 5)*float64(sec)), 0.1+0.4*d.rng.Float64()
 		d.sayf("bursts of %v each %v", Time(share*float64(period)).Round(ms), period.Round(ms))
-		return fixed(func(t Time) float64 {
-			if t%period < Time(share*float64(period)) {
-				return 0.8 * perSecond / share
-			}
-			return 0.2 * perSecond / (1 - share)
-		})
+		return fixed(bursts(period, Time(share*float64(period)), 0.8*perSecond/share, 0.2*perSecond/(1-share)))
 	case 5:
 		stay := Time(d.between(0.05, 3) * float64(sec))
 		d.sayf("MMPP, changes each %v", stay.Round(ms))

@@ -74,6 +74,16 @@ func during(s span, inside, outside float64) rate {
 	}
 }
 
+// bursts is a rate that is high for some time at the begin of each period.
+func bursts(period, long Time, high, otherwise float64) rate {
+	return func(t Time) float64 {
+		if t%period < long {
+			return high
+		}
+		return otherwise
+	}
+}
+
 // queries sends queries to a pool of 8 slots, which serves 400 per second.
 func queries(perSecond rate) func(p *Process) {
 	return func(p *Process) { p.poisson(perSecond, query(newPool(8))) }
@@ -258,12 +268,7 @@ var scenarios = []*Scenario{
 	{
 		Name: "S13 bursts", About: "10 times the capacity for 0.1 s of each second, 0.2 times otherwise",
 		Overload: true, End: 30 * sec, Band: 85,
-		Fill: queries(func(t Time) float64 {
-			if t%sec < 100*ms {
-				return 4000
-			}
-			return 80
-		}),
+		Fill: queries(bursts(sec, 100*ms, 4000, 80)),
 	},
 	{
 		Name: "S14 slow rpc idle", About: "few requests, slow and very different: 0.5 s, σ = 1.5, no queue",
