@@ -39,6 +39,8 @@ func TestSilentCallsCostLittle(t *testing.T) {
 		upstream.EnableHTTP2 = true
 		c := atUpstream(t, upstream, secured)
 		p := start(t, c)
+		// Without a connection to the endpoint, each call could open its own.
+		do(t, client(t, true), http.MethodPost, "http://"+p.Addr("").String(), "", "Content-Type", "application/grpc", "Te", "trailers")
 		c2, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", p.Addr("").String())
 		if err != nil {
 			t.Fatal(err)
