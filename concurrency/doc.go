@@ -9,7 +9,7 @@
 //
 //  1. Open. There is no limit until there is evidence of a queue: latency grows with what is in
 //     flight, almost in proportion, to twice the base latency, with 16 or more in flight.
-//  2. Draining. Nothing starts until one BDP is left in flight.
+//  2. Draining. Nothing starts until one BDP is left in flight, or requests end too slowly for a queue.
 //  3. Probing. For a round of 32 requests or more, that many stay in flight. If the requests before did not take 1.5 times
 //     as long, there was no queue: the key is open again. Otherwise three quarters as many
 //     are tried, until throughput falls. The latency of the last probe is the base latency.
@@ -36,6 +36,9 @@
 // time, in two such windows, then those below the gap are quick. They are not measured: in a growing queue they end while more is in flight than a slow
 // one had on average, and would hide it. A limit cannot tell them from the others, and admits the same part of both. So there is
 // no limit while the quick ones are more than it would admit. Each new probe asks that again.
+//
+// A queue is gone after in flight / throughput, and its second half in half the time of the first. A drain that takes twice as long for either ends with
+// what is left in flight: that is in service.
 //
 // A round lasts whole turns: in each as many requests end as are in flight, because requests that began
 // together end together. A first probe is not repeated if a round takes a second. But no probe has more in flight than

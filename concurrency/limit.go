@@ -87,8 +87,11 @@ type limit struct {
 	}
 	cohort cohort                         // requests that began in a round while Open, and in the last one before a probe
 	drain  struct{ served, took float64 } // the last one
-	stays  float64                        // in flight all through the last probe
-	quiet  bool                           // while Limiting, fewer are in flight than a probe allows
+	half   struct {                       // the last time that what is in flight has halved in a drain
+		flight   int
+		took, at time.Duration
+	}
+	quiet bool // while Limiting, fewer are in flight than a probe allows
 
 	latency   latency       // of answers that are not quick
 	spread    spread        // of all answers, while Open
@@ -163,7 +166,7 @@ func (l *limit) found() bool { return l.state == Limiting || l.state != Open && 
 
 // full reports whether as many are working as are in service at once, where a queue was found.
 func (l *limit) full() bool {
-	return l.found() && float64(l.working) >= float64(l.rate*l.base)+l.stays
+	return l.found() && float64(l.working) >= l.rate*l.base
 }
 
 // work returns how many seconds a request takes once it runs, as far as is known.
@@ -246,9 +249,8 @@ func (l *limit) advance(at time.Duration) {
 	}
 	took := inSeconds(at-l.begin) * l.before.rate / overdue
 	switch {
-	case l.state == Draining && took > l.before.flight:
-		l.stays = max(0, float64(l.working)-l.window)
-		l.window += l.stays
+	case l.state == Draining && (took > l.before.flight || l.fades()):
+		l.window = max(l.window, float64(l.working))
 		l.measure()
 	case l.state == Probing && took > max(l.before.flight, l.probeCalls()):
 		l.conclude()
@@ -283,15 +285,15 @@ func (l *limit) decide(stall float64, busy, alone bool) (evidence bool) {
 	case Draining:
 		if working <= l.window {
 			l.measure()
-		} else if l.throughputFell() {
-			l.clear()
+		} else {
+			l.halve()
 		}
 	case Probing:
 		if whole && (float64(l.ended) >= l.probeCalls() || l.fellShort()) {
 			l.conclude()
 		}
 	case Limiting:
-		switch quiet := working-l.stays < lean*l.rate*l.base; {
+		switch quiet := working < lean*l.rate*l.base; {
 		case quiet != l.quiet:
 			l.quiet = quiet
 			l.restart()

@@ -6,14 +6,14 @@ import (
 )
 
 // A queue is found when there is a limit, and also while its base latency is measured again. The limit
-// is saturated if the number that is working reaches the number in service at once; what stays in flight does not count.
+// is saturated if the number that is working reaches the number in service at once.
 func TestSaturated(t *testing.T) {
 	for _, row := range []struct {
-		state          State
-		again          bool // after a limit
-		stays, working int
-		found, full    bool
-		work           float64
+		state       State
+		again       bool // after a limit
+		working     int
+		found, full bool
+		work        float64
 	}{
 		{state: Open, working: 100, work: 1},
 		{state: Open, again: true, working: 100, work: 1},
@@ -23,11 +23,9 @@ func TestSaturated(t *testing.T) {
 		{state: Draining, again: true, working: 9, found: true, full: true, work: 0.02},
 		{state: Limiting, working: 7, found: true, work: 0.02},
 		{state: Limiting, working: 8, found: true, full: true, work: 0.02},
-		{state: Limiting, stays: 2, working: 9, found: true, work: 0.02},
-		{state: Limiting, stays: 2, working: 10, found: true, full: true, work: 0.02},
 	} {
 		l := newLimit(0, true)
-		l.state, l.before.limiting, l.stays, l.working = row.state, row.again, float64(row.stays), row.working
+		l.state, l.before.limiting, l.working = row.state, row.again, row.working
 		l.rate, l.base = 400, 0.02
 		l.latency.add(time.Second, 1, true)
 		if l.found() != row.found || l.full() != row.full || l.work() != row.work {

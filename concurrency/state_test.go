@@ -68,34 +68,33 @@ func TestEachTransition(t *testing.T) {
 	}
 }
 
-// Before a backend that becomes slow with the load and needs no limit, a probe clears it.
-func TestThroughputFallsWithWhatIsInFlight(t *testing.T) {
-	l := newLimit(0, false)
-	l.working = 40
-	l.latency.reset(0, 0.02)
-	l.base, l.rate = 0.02, 2000
-	l.begin, l.beginArea, l.ended, l.served = 0, 0, 32, 32
-	l.at = 16 * time.Millisecond
-	l.probe(40, l.rate, 20)
-	if l.state != Draining || l.limit(&Config{Min: 1}) != 20 {
-		t.Fatalf("%v, limit %v", l.state, l.limit(&Config{Min: 1}))
-	}
-	// Throughput is a quarter of what it was when half is in flight.
-	for at, ended := l.at, 0; l.state != Open; ended++ {
-		at += 2 * time.Millisecond
-		l.advance(at)
-		l.leave(1, 20, 20, spillway.OutcomeServed, true, false)
-		l.working--
-		l.decide(0, false, false)
-		if l.working < 15 {
-			l.working++
+// A drain ends when one BDP is left. It ends before if what is left ends too slowly for a queue: that is in service.
+func TestDrainEndsWithWhatIsInService(t *testing.T) {
+	for _, row := range []struct {
+		slower     time.Duration // from one end to the next, once half has ended
+		least, max float64       // what is left when the probe begins
+	}{
+		{slower: time.Millisecond, least: 8, max: 8},
+		{slower: 1500 * time.Microsecond, least: 8, max: 8},
+		{slower: 4 * time.Millisecond, least: 32, max: 64},
+	} {
+		l := newLimit(0, false)
+		l.working = 128
+		l.probe(128, 1000, 8)
+		for at := l.at; l.state == Draining; {
+			if at += time.Millisecond; l.working <= 64 {
+				at += row.slower - time.Millisecond
+			}
+			if l.advance(at); l.state != Draining {
+				break
+			}
+			l.leave(1, 128, 128, spillway.OutcomeServed, true, false)
+			l.working--
+			l.decide(0, false, false)
 		}
-		if ended > 200 {
-			t.Fatalf("still %v", l.state)
+		if left := l.limit(&Config{Min: 1}); l.state != Probing || left < row.least || left > row.max {
+			t.Errorf("%v from one end to the next: %v with %v in flight, want %v to %v", row.slower, l.state, left, row.least, row.max)
 		}
-	}
-	if l.cleared != 40 {
-		t.Errorf("%v in flight were cleared, want 40", l.cleared)
 	}
 }
 

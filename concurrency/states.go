@@ -61,22 +61,30 @@ func (l *limit) probe(flight, rate, window float64) {
 
 // empty begins a drain.
 func (l *limit) empty(window float64) {
-	l.state, l.window, l.stays = Draining, max(1, window), 0
+	l.state, l.window = Draining, max(1, window)
+	l.half.flight, l.half.took, l.half.at = l.working, 0, l.at
 	l.restart()
 }
 
-// throughputFell reports whether throughput fell when nothing started: there is no queue. It
-// takes as long as requests took before to see that.
-func (l *limit) throughputFell() bool {
-	took := inSeconds(l.at - l.begin)
-	return !l.before.limiting && took > max(l.before.flight, 2*round)/l.before.rate && float64(l.served) < l.before.rate*took/doubled
+// halve notes when what is in flight has halved.
+func (l *limit) halve() {
+	if h := &l.half; 2*l.working <= h.flight {
+		h.flight, h.took, h.at = l.working, l.at-h.at, l.at
+	}
+}
+
+// fades reports whether a drain takes as long for the next half as it took for the last one. A queue takes half as long: what is left is in
+// service. Queues of several keys do not end together, and few requests may end late by chance.
+func (l *limit) fades() bool {
+	h := &l.half
+	return l.before.calls == round && h.flight >= round && h.took > 0 && l.at-h.at > h.took
 }
 
 // fellShort reports whether a turn of a first probe has ended, and so slowly that the rest of the
 // probe tells nothing more.
 func (l *limit) fellShort() bool {
 	expected := l.before.rate * inSeconds(l.at-l.begin)
-	return !l.before.limiting && float64(l.ended) >= l.window-l.stays && expected > round && float64(l.served) < expected*math.Sqrt(l.window/l.before.flight)
+	return !l.before.limiting && float64(l.ended) >= l.window && expected > round && float64(l.served) < expected*math.Sqrt(l.window/l.before.flight)
 }
 
 // measure begins the round of a probe. What was served in the drain is the throughput with all in
@@ -93,7 +101,7 @@ func (l *limit) measure() {
 // it. Requests that began together end together, so that a part of a turn, in which as many end as
 // are in flight, may have all of them or none. It counts for little after two turns.
 func (l *limit) probeCalls() float64 {
-	calls, turn := l.before.calls, math.Ceil(l.window-l.stays)
+	calls, turn := l.before.calls, math.Ceil(l.window)
 	if 2*turn <= calls {
 		return calls
 	}
@@ -105,7 +113,6 @@ func (l *limit) probeCalls() float64 {
 // grow: where it seems to, by chance or after a stall, it was that of the probe and the drain before it together.
 func (l *limit) conclude() {
 	flight, rate := l.measured()
-	flight = max(0, flight-l.stays)
 	queue := l.confirmed(flight / rate)
 	both := (l.drain.served + float64(l.served)) / (l.drain.took + inSeconds(l.at-l.begin))
 	rate = min(rate, max(l.rate, both))
@@ -123,7 +130,7 @@ func (l *limit) conclude() {
 	full := rate > (1+lean)/2*l.rate
 	l.rate = max(l.rate, rate)
 	l.bdp, l.lately = l.rate*l.base, l.rate
-	if most := l.window - l.stays; full && !l.before.limiting && most > 1 && l.at-l.begin < lasting {
+	if most := l.window; full && !l.before.limiting && most > 1 && l.at-l.begin < lasting {
 		l.empty(min(lean*flight, math.Ceil(most)-1))
 		return
 	}
@@ -145,13 +152,13 @@ func (l *limit) clear() {
 }
 
 func (l *limit) open() {
-	l.state, l.window, l.stays = Open, math.Inf(1), 0
+	l.state, l.window = Open, math.Inf(1)
 	l.restart()
 }
 
 // resize sets the limit by the bandwidth-delay product.
 func (l *limit) resize() {
-	l.window = float64(gain*l.rate*l.base) + float64(l.rate*brief.Seconds()) + 1 + l.stays
+	l.window = float64(gain*l.rate*l.base) + float64(l.rate*brief.Seconds()) + 1
 	l.restart()
 }
 
@@ -160,7 +167,7 @@ func (l *limit) resize() {
 // than the ones that waited have the places: the keys do not wait for the same thing.
 func (l *limit) follow(alone bool) {
 	flight, rate := l.measured()
-	waited := l.held >= l.begin || flight-l.stays > doubled*rate*l.base
+	waited := l.held >= l.begin || flight > doubled*rate*l.base
 	if waited || rate > l.rate {
 		l.average(rate)
 	}
