@@ -37,8 +37,8 @@
 // one had on average, and would hide it. A limit cannot tell them from the others, and admits the same part of both. So there is
 // no limit while the quick ones are more than it would admit. Each new probe asks that again.
 //
-// A queue is gone after in flight / throughput, and its second half in half the time of the first. A drain that takes twice as long for either ends with
-// what is left in flight: that is in service.
+// A queue is gone after in flight / throughput, and its second half in half the time of the first. A drain that takes twice as long for either
+// ends: the rest is in service.
 //
 // A round lasts whole turns: in each as many requests end as are in flight, because requests that began
 // together end together. A first probe is not repeated if a round takes a second. But no probe has more in flight than

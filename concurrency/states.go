@@ -73,8 +73,9 @@ func (l *limit) halve() {
 	}
 }
 
-// fades reports whether a drain takes as long for the next half as it took for the last one. A queue takes half as long: what is left is in
-// service. Queues of several keys do not end together, and few requests may end late by chance.
+// fades reports whether a drain takes as long for the next half as it took for the last one. A queue takes half of that, so the rest is in
+// service. It asks only in a first probe of one key, which takes one round: queues of several keys do not end together. Few requests may
+// end late by chance.
 func (l *limit) fades() bool {
 	h := &l.half
 	return l.before.calls == round && h.flight >= round && h.took > 0 && l.at-h.at > h.took
@@ -130,8 +131,8 @@ func (l *limit) conclude() {
 	full := rate > (1+lean)/2*l.rate
 	l.rate = max(l.rate, rate)
 	l.bdp, l.lately = l.rate*l.base, l.rate
-	if most := l.window; full && !l.before.limiting && most > 1 && l.at-l.begin < lasting {
-		l.empty(min(lean*flight, math.Ceil(most)-1))
+	if full && !l.before.limiting && l.window > 1 && l.at-l.begin < lasting {
+		l.empty(min(lean*flight, math.Ceil(l.window)-1))
 		return
 	}
 	l.state, l.roundTime = Limiting, inSeconds(l.at-l.begin)
