@@ -36,7 +36,7 @@ func (l *Limiter) cap() {
 	var missing []string
 	for _, name := range slices.Sorted(maps.Keys(l.config.MaxByKey)) {
 		if slot, ok := l.index[name]; ok {
-			l.keys[slot].max = l.config.MaxByKey[name]
+			l.capTo(slot, l.config.MaxByKey[name])
 		} else {
 			missing = append(missing, name)
 		}
@@ -52,8 +52,17 @@ func (l *Limiter) cap() {
 			l.keys = append(l.keys, l.newKey(name))
 		}
 		l.index[name] = slot
-		l.keys[slot].max = l.config.MaxByKey[name]
+		l.capTo(slot, l.config.MaxByKey[name])
 	}
+}
+
+// capTo gives a key a cap, and its own limit: the cap counts what this key has in flight.
+func (l *Limiter) capTo(slot, most int) {
+	k := &l.keys[slot]
+	if k.late {
+		l.release(k)
+	}
+	k.max = most
 }
 
 // spare returns the places of up to n keys that nothing holds, those first that were unused the longest: without it the
@@ -77,7 +86,8 @@ func (l *Limiter) decides(slot int) bool {
 		k.full = l.at + memory
 		return true
 	}
-	return k.apart || l.shared.state == Open && (k.state != Open || l.at < k.full)
+	u := l.group(k)
+	return u.apart || l.shared.state == Open && (u.state != Open || l.at < k.full)
 }
 
 // spare returns how many more requests the cap of a key admits. Requests that take long count, too.

@@ -2,12 +2,15 @@ package concurrency
 
 import "time"
 
-// key is a limit with its name.
+// key is a limit with its name. The first one is for all names without a place, and for the late keys.
 type key struct {
 	*limit
 	name   string
 	flight flight
-	parked int           // of these, as counted
+	active int           // of these, what is at work, as counted
+	parked int           // the same
+	late   bool          // came while the limit of all keys was at work: one of the others, whose limit counts for it
+	came   time.Duration // when it got its place
 	apart  bool          // does not wait for what all keys do, while their limit is at work
 	held   int           // tickets that are not settled
 	max    int           // as in MaxByKey; 0: none
@@ -37,16 +40,50 @@ func (l *Limiter) find(name string) int {
 	return l.place(name)
 }
 
-// moveOn advances what all share, and a key; each second all keys, so that what hangs there is parked.
+// group returns the key whose limit counts for a key: itself, or the others.
+func (l *Limiter) group(k *key) *key {
+	if k.late {
+		return &l.keys[0]
+	}
+	return k
+}
+
+// units yields the keys whose limits count.
+func (l *Limiter) units(yield func(*key) bool) {
+	for i := range l.keys {
+		if k := &l.keys[i]; !k.late && !yield(k) {
+			return
+		}
+	}
+}
+
+// release gives a late key its own limit, with new evidence: when the limit of all keys has ended, or after a memory without a need to
+// limit the others.
+func (l *Limiter) release(k *key) {
+	k.advance(l.at)
+	k.late, k.apart, k.known, k.hung = false, l.keys[0].apart, false, l.at
+	k.restart()
+	k.working = k.active
+	l.keys[0].working -= k.active
+}
+
+// moveOn advances what all share, the others and a key; each second all keys, so that what hangs there is parked.
 func (l *Limiter) moveOn(slot int) {
 	l.shared.advance(l.at)
 	if l.at-l.swept < lasting {
-		l.age(&l.keys[slot])
+		k := &l.keys[slot]
+		if k.late {
+			l.keys[0].advance(l.at)
+		}
+		l.age(k)
 		return
 	}
 	l.swept = l.at
 	for i := range l.keys {
-		l.age(&l.keys[i])
+		k := &l.keys[i]
+		if l.age(k); k.late && l.at-k.came > memory && l.rule(k).state == Open {
+			l.release(k)
+		}
 	}
 }
 
@@ -55,7 +92,7 @@ func (l *Limiter) age(k *key) {
 	silence := l.at - k.at
 	k.advance(l.at)
 	if l.at-k.flight.since >= lasting { // parkAfter is no less
-		k.flight.turn(l.at, k.parkAfter(), silence)
+		k.flight.turn(l.at, l.group(k).parkAfter(), silence)
 		l.count(k)
 	}
 }
@@ -71,19 +108,15 @@ func (l *Limiter) place(name string) int {
 	} else {
 		delete(l.index, l.keys[slot].name)
 		l.keys[slot] = l.newKey(name)
-		l.keys[slot].apart = l.keys[0].apart // it was one of the others
 	}
 	l.index[name] = slot
 	return slot
 }
 
-// newKey returns a key without requests. While the limit of all keys is at work, it is apart.
+// newKey returns a key without requests.
 func (l *Limiter) newKey(name string) key {
-	k := key{limit: newLimit(l.at, false), name: name, used: l.at}
+	k := key{limit: newLimit(l.at, false), name: name, came: l.at, used: l.at, late: l.shared.state != Open}
 	k.flight.since, k.flight.before = l.at, l.at
-	if l.shared.state != Open {
-		k.apart, l.divided = true, true
-	}
 	return k
 }
 

@@ -136,7 +136,7 @@ func (l *Limiter) Ask(now time.Time, key string) spillway.Pace {
 	p := spillway.Pace{Free: l.free(slot), Fastest: l.shared.fastest.value()}
 	decides := l.shared
 	if l.decides(slot) {
-		p.Scope, decides = slot+1, l.keys[slot].limit
+		p.Scope, decides = slot+1, l.group(&l.keys[slot]).limit
 	}
 	p.Left, p.Found, p.Saturated = l.left(slot), decides.found(), decides.full()
 	p.Usual = l.keys[slot].work() * l.keys[slot].counted()
@@ -191,8 +191,9 @@ func (l *Limiter) Take(now time.Time, key string, class spillway.Criticality, de
 	return t, true
 }
 
-// rule returns the limit that counts for a key: its own, or that of all keys while it is at work.
+// rule returns the limit that decides for a key: its own, that of the others, or that of all keys while it is at work.
 func (l *Limiter) rule(k *key) *limit {
+	k = l.group(k)
 	if l.shared.state == Open || k.apart {
 		return k.limit
 	}
@@ -225,23 +226,25 @@ func rest(now, deadline time.Time) float64 {
 // were just written.
 func (l *Limiter) enter(t *spillway.Ticket, slot int, class spillway.Criticality, left float64) {
 	k := &l.keys[slot]
-	k.start(left)
-	if !k.apart {
+	u := l.group(k)
+	u.start(left)
+	if !u.apart {
 		l.shared.start(left)
 	}
 	k.held++
 	k.used = l.at
-	t.By, t.Criticality, t.Epoch, t.State = l, class, uint64(l.at), pack(slot, k.working, l.shared.working)
+	t.By, t.Criticality, t.Epoch, t.State = l, class, uint64(l.at), pack(slot, u.working, l.shared.working)
 	k.flight.add(l.at, 1)
 	l.count(k)
 }
 
 // count takes in how many requests of a key are at work now.
 func (l *Limiter) count(k *key) {
-	by := k.flight.working() - k.working
-	k.working += by
+	by, u := k.flight.working()-k.active, l.group(k)
+	k.active += by
+	u.working += by
 	l.working += by
-	if !k.apart {
+	if !u.apart {
 		l.shared.working += by
 	}
 	l.parked += k.flight.parked - k.parked
@@ -266,20 +269,25 @@ func (l *Limiter) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 	}
 	l.count(k)
 	if !l.config.Fixed {
-		l.decide(k)
+		l.decide(l.group(k))
 	}
 }
 
 // learn takes in a request that ends, and what it found in flight when it began.
 func (l *Limiter) learn(k *key, began time.Duration, own, all int, o spillway.Outcome) {
-	k.keepUp(l.shared.generation)
+	u := l.group(k)
+	u.keepUp(l.shared.generation)
 	calm := l.at-l.stood >= lasting
-	quick := o != spillway.OutcomeAbandoned && k.isQuick(l.at-began, l.rule(k).state == Open)
+	quick := o != spillway.OutcomeAbandoned && u.isQuick(l.at-began, l.rule(k).state == Open)
 	if o != spillway.OutcomeAbandoned {
 		l.shared.fastest.add(l.at, inSeconds(l.at-began))
 	}
-	k.leave(began, own, float64(all), o, calm, quick)
-	if !k.apart {
+	u.leave(began, own, float64(all), o, calm, quick)
+	if u != k { // it is to know its latency when it has a limit of its own
+		k.keepUp(l.shared.generation)
+		k.leave(began, own, float64(all), o, calm, quick)
+	}
+	if !u.apart {
 		l.shared.leave(began, all, float64(all), o, calm, quick)
 	}
 }

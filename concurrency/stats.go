@@ -8,7 +8,8 @@ import "time"
 type Stats struct {
 	// Shared is the limit of all keys that wait for the same thing.
 	Shared KeyStats
-	// Keys are those with a limit of their own, in no order, the one of all [Others] first.
+	// Keys are those with a limit of their own, in no order, the one of all [Others] first. A key that came while Shared was at work is one of
+	// the others until that ends, or until nothing has limited the others for ten seconds.
 	Keys []KeyStats
 	// RejectedTotal is how many calls [Limiter.Admit] has rejected.
 	RejectedTotal uint64
@@ -44,12 +45,19 @@ func (l *Limiter) Stats(now time.Time) Stats {
 	l.advance(now)
 	s := Stats{
 		Shared: l.shared.stats("", &l.config), RejectedTotal: l.rejected,
-		Starved: l.beats && l.wall-l.beatWall > late, Keys: make([]KeyStats, len(l.keys)),
+		Starved: l.beats && l.wall-l.beatWall > late, Keys: make([]KeyStats, 0, len(l.keys)),
 	}
-	for i, k := range l.keys {
-		s.Keys[i] = k.stats(k.name, &l.config)
-		s.Keys[i].Parked, s.Keys[i].Apart = k.parked, k.apart
-		if !k.apart {
+	for k := range l.units {
+		of := k.stats(k.name, &l.config)
+		of.Parked, of.Apart = k.parked, k.apart
+		s.Keys = append(s.Keys, of)
+	}
+	for i := range l.keys {
+		k := &l.keys[i]
+		if k.late {
+			s.Keys[0].Parked += k.parked
+		}
+		if !l.group(k).apart {
 			s.Shared.Parked += k.parked
 		}
 	}

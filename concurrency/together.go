@@ -17,10 +17,10 @@ func (l *Limiter) blame(k *key) {
 // judge, taken together. It is zero if that is not known.
 func (l *Limiter) steepest() (most growth) {
 	var few growth
-	for i := range l.keys {
-		g := l.keys[i].growth(l.shared.generation)
+	for k := range l.units {
+		g := k.growth(l.shared.generation)
 		switch {
-		case l.keys[i].apart:
+		case k.apart:
 		case !g.sure(g.slope()):
 			few.add(g)
 		case g.xy > most.xy:
@@ -38,8 +38,7 @@ func (l *Limiter) suspectAll(slope float64) {
 	l.begin(slope)
 	var of work
 	total, apart := l.total(), false
-	for i := range l.keys {
-		k := &l.keys[i]
+	for k := range l.units {
 		g := k.growth(l.shared.generation)
 		switch {
 		case k.apart:
@@ -71,8 +70,8 @@ func (l *Limiter) total() float64 {
 		rate = max(rate, l.shared.rate)
 	}
 	points := 0.0
-	for i := range l.keys {
-		points += l.keys[i].points()
+	for k := range l.units {
+		points += k.points()
 	}
 	return rate / points
 }
@@ -119,8 +118,7 @@ func (l *Limiter) review() {
 		l.narrowed = true
 		l.shared.narrow(left)
 	}
-	for i := range l.keys {
-		k := &l.keys[i]
+	for k := range l.units {
 		g := k.growth(l.shared.generation)
 		k.known = !k.apart && g.sure(slope)
 	}
@@ -131,8 +129,8 @@ func (l *Limiter) review() {
 // probe, and stay where they are later.
 func (l *Limiter) acquit(slope float64, first bool) float64 {
 	keys, before, left := 0, 0.0, 0.0
-	for i := range l.keys {
-		if n := l.keys[i].points(); !l.keys[i].apart && n > 0 {
+	for k := range l.units {
+		if n := k.points(); !k.apart && n > 0 {
 			keys++
 			before += n
 		}
@@ -141,8 +139,7 @@ func (l *Limiter) acquit(slope float64, first bool) float64 {
 		return 1
 	}
 	few := l.few(slope, false)
-	for i := range l.keys {
-		k := &l.keys[i]
+	for k := range l.units {
 		g := l.judge(k, slope, few)
 		switch {
 		case k.apart || !first && g.n < group:
@@ -157,8 +154,8 @@ func (l *Limiter) acquit(slope float64, first bool) float64 {
 
 // few returns how latency grows in the keys with too few requests to judge, taken together: of the keys that are apart, or of the others.
 func (l *Limiter) few(slope float64, apart bool) (of growth) {
-	for i := range l.keys {
-		if g := l.keys[i].growth(l.shared.generation); l.keys[i].apart == apart && !g.sure(slope) {
+	for k := range l.units {
+		if g := k.growth(l.shared.generation); k.apart == apart && !g.sure(slope) {
 			of.add(g)
 		}
 	}
@@ -179,8 +176,7 @@ func (l *Limiter) judge(k *key, slope float64, few growth) growth {
 // Latency grows by slope for each request, as far as is known.
 func (l *Limiter) begin(slope float64) {
 	l.divided, l.first, l.narrowed, l.slope, l.reviewAt = true, true, false, slope, 0
-	for i := range l.keys {
-		k := &l.keys[i]
+	for k := range l.units {
 		k.keepUp(l.shared.generation)
 		if !k.apart && k.working == 0 && k.points() == 0 {
 			l.part(k)
@@ -205,8 +201,7 @@ func (l *Limiter) gather() {
 // too few requests to judge are taken together.
 func (l *Limiter) join(slope float64) (joined bool) {
 	few := l.few(slope, true)
-	for i := range l.keys {
-		k := &l.keys[i]
+	for k := range l.units {
 		if g := l.judge(k, slope, few); k.apart && g.same(slope) {
 			k.apart, joined = false, true
 			k.open()
@@ -225,7 +220,11 @@ func (l *Limiter) rejoin() {
 	l.divided, l.first, l.narrowed = false, false, false
 	l.shared.generation += 2
 	for i := range l.keys {
-		k := &l.keys[i]
+		if k := &l.keys[i]; k.late {
+			l.release(k)
+		}
+	}
+	for k := range l.units {
 		if k.known = false; k.apart {
 			k.apart = false
 			l.shared.working += k.working

@@ -195,7 +195,7 @@ func TestKeysThatWaitTogether(t *testing.T) {
 						wrong++
 					}
 				}
-				if wrong > len(st.Keys)/20 {
+				if wrong > len(s.l.keys)/20 {
 					t.Errorf("seed %d: %d keys are not where they belong: %+v", seed, wrong, st.Keys)
 				}
 				if n := s.queued(); n > 48 {
@@ -303,5 +303,37 @@ func TestLimitOfKeysThatStopped(t *testing.T) {
 				t.Errorf("seed %d: 20 s after their last request, %q is apart %v, and all keys are %v", seed, k.Key, k.Apart, st.Shared.State)
 			}
 		}
+	}
+}
+
+// Keys that come while the limit of all keys is at work are one key: none of them need have enough requests to show a queue.
+func TestManyKeysThatComeLater(t *testing.T) {
+	for seed := range uint64(4) {
+		s := newSite(t, seed, 8)
+		over := source{key: "over", perSecond: 1200, service: 20 * ms, names: 2}
+		s.run(5*time.Second, over)
+		for round := range 10 {
+			s.run(time.Second, over, source{key: fmt.Sprint("late ", round, " "), perSecond: 1200, service: 20 * ms, names: 30})
+			if n := s.queued(); n > 800 { // as many as a second without a limit of theirs adds
+				t.Errorf("seed %d: %d wait for the pool after %d s", seed, n, round+1)
+			}
+		}
+	}
+}
+
+// A key that came while the limit of all keys was at work gets its own limit after ten seconds, if nothing has limited the others: it is not
+// rejected for later ones.
+func TestLateKeyAlone(t *testing.T) {
+	s := newSite(t, 1, 8, 0, 8)
+	over := source{key: "over", perSecond: 1200, service: 20 * ms, names: 2}
+	in := source{key: "in", pool: 1, perSecond: 500, service: 30 * ms}
+	s.run(5*time.Second, over)
+	s.run(memory+2*time.Second, over, in)
+	if s.refused["in"] != 0 {
+		t.Errorf("%d of %d innocent requests were rejected", s.refused["in"], s.sent["in"])
+	}
+	s.run(5*time.Second, over, in, source{key: "later", pool: 2, perSecond: 1200, service: 20 * ms})
+	if s.refused["in"]*100 > s.sent["in"] || s.refused["later"] < s.sent["later"]/2 {
+		t.Errorf("rejected: %d of %d innocent requests, %d of %d others", s.refused["in"], s.sent["in"], s.refused["later"], s.sent["later"])
 	}
 }

@@ -263,6 +263,31 @@ var adversaries = []*Scenario{
 		},
 	},
 	{
+		Name: "X39 60 more keys, 3x", About: "two keys overload a pool of 8, and from 10 s on 60 others, which are rare, send three times what it can do",
+		Overload: true, End: 30 * sec, Band: 90,
+		Fill: func(p *Process) {
+			b := newPool(8)
+			p.poisson(flat(600), spread(query(b), 2))
+			p.poisson(during(span{10 * sec, 30 * sec}, 1200, 0), func(at Time, rng *rand.Rand) *Request {
+				r := query(b)(at, rng)
+				r.Key = 2 + rng.IntN(60)
+				return r
+			})
+		},
+	},
+	{
+		Name: "X40 a new key each 100 ms, 3x", About: "each key is used for a second, and ten of them overload a pool of 8 at any time",
+		Overload: true, End: 30 * sec, Band: 85,
+		Fill: func(p *Process) {
+			next := query(newPool(8))
+			p.poisson(flat(1200), func(at Time, rng *rand.Rand) *Request {
+				r := next(at, rng)
+				r.Key = int(at/(100*ms)) + rng.IntN(10)
+				return r
+			})
+		},
+	},
+	{
 		Name: "X37 bursts, no queue", About: "requests of 525 ms, twelve times as many for a second of each five: after that only the slow ones are left",
 		End: 60 * sec,
 		Fill: func(p *Process) {
