@@ -137,6 +137,9 @@ func (l *Limiter) Ask(now time.Time, key string) spillway.Pace {
 	decides := l.shared
 	if l.decides(slot) {
 		p.Scope, decides = slot+1, l.group(&l.keys[slot]).limit
+		if l.keys[slot].late {
+			p.Scope = 1 // that of the others
+		}
 	}
 	p.Left, p.Found, p.Saturated = l.left(slot), decides.found(), decides.full()
 	p.Usual = l.keys[slot].work() * l.keys[slot].counted()
@@ -283,7 +286,7 @@ func (l *Limiter) learn(k *key, began time.Duration, own, all int, o spillway.Ou
 		l.shared.fastest.add(l.at, inSeconds(l.at-began))
 	}
 	u.leave(began, own, float64(all), o, calm, quick)
-	if u != k { // it is to know its latency when it has a limit of its own
+	if u != k { // it must know its latency when it gets its own limit
 		k.keepUp(l.shared.generation)
 		k.leave(began, own, float64(all), o, calm, quick)
 	}
