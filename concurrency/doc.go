@@ -53,7 +53,7 @@
 // may be alike, and begins again if others join. After it, when latency has fallen as well as grown, keys that differ are apart.
 // Those with few requests are judged together, and are apart if even these are too few. Each second a key that is on the wrong
 // side to four standard errors changes it. A key that comes again while the limit is at work is apart. New keys are one key
-// until it ends, or for ten seconds if nothing limits them: together they may overload what none of them does by itself.
+// until it ends, or ten seconds later when nothing limits them: together they may overload what none of them does by itself.
 //
 // If the probe finds no queue, the evidence of the next ten seconds counts for the key alone, also if the BDP
 // of the limit of all keys halves for a second while it is reached: requests that wait elsewhere have its places.

@@ -57,8 +57,8 @@ func (l *Limiter) units(yield func(*key) bool) {
 	}
 }
 
-// release gives a late key its own limit, with new evidence: when the limit of all keys has ended, or after a memory without a need to
-// limit the others.
+// release gives a late key its own limit, with new evidence: when the limit of all keys has ended, or after a memory when nothing limits
+// the others.
 func (l *Limiter) release(k *key) {
 	k.advance(l.at)
 	k.late, k.apart, k.known, k.hung = false, l.keys[0].apart, false, l.at

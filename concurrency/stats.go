@@ -9,7 +9,7 @@ type Stats struct {
 	// Shared is the limit of all keys that wait for the same thing.
 	Shared KeyStats
 	// Keys are those with a limit of their own, in no order, the one of all [Others] first. A key that came while Shared was at work is one of
-	// the others until that ends, or until nothing has limited the others for ten seconds.
+	// the others until that ends, or ten seconds later when nothing limits the others.
 	Keys []KeyStats
 	// RejectedTotal is how many calls [Limiter.Admit] has rejected.
 	RejectedTotal uint64

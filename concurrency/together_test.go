@@ -321,7 +321,7 @@ func TestManyKeysThatComeLater(t *testing.T) {
 	}
 }
 
-// A key that came while the limit of all keys was at work gets its own limit after ten seconds, if nothing has limited the others: it is not
+// A key that came while the limit of all keys was at work gets its own limit after ten seconds, if nothing limits the others then: it is not
 // rejected for later ones.
 func TestLateKeyAlone(t *testing.T) {
 	s := newSite(t, 1, 8, 0, 8)

@@ -268,11 +268,7 @@ var adversaries = []*Scenario{
 		Fill: func(p *Process) {
 			b := newPool(8)
 			p.poisson(flat(600), spread(query(b), 2))
-			p.poisson(during(span{10 * sec, 30 * sec}, 1200, 0), func(at Time, rng *rand.Rand) *Request {
-				r := query(b)(at, rng)
-				r.Key = 2 + rng.IntN(60)
-				return r
-			})
+			p.poisson(during(span{10 * sec, 30 * sec}, 1200, 0), spread(request(b, 2, exponential(20*ms), 250*ms), 60))
 		},
 	},
 	{

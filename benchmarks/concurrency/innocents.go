@@ -1,7 +1,5 @@
 package main
 
-import "math/rand/v2"
-
 // innocents are scenarios in which some keys wait for a queue, and others do not. The others must not be
 // rejected for it.
 var innocents = []*Scenario{
@@ -34,24 +32,14 @@ var innocents = []*Scenario{
 		Overload: true, End: 20 * sec, Isolated: map[int]float64{3: 90, 13: 90, 22: 90},
 		Fill: func(p *Process) {
 			pair(p)
-			rare := request(noQueue(), 3, exponential(30*ms), sec)
-			p.poisson(flat(100), func(at Time, rng *rand.Rand) *Request {
-				r := rare(at, rng)
-				r.Key += rng.IntN(20)
-				return r
-			})
+			p.poisson(flat(100), spread(request(noQueue(), 3, exponential(30*ms), sec), 20))
 		},
 	},
 	{
 		Name: "X31 1000 names, the last 3x", About: "1000 keys have one request per second each, then another key overloads a pool of 8",
 		Overload: true, End: 20 * sec, Isolated: map[int]float64{1: 95},
 		Fill: func(p *Process) {
-			some := request(noQueue(), 1, exponential(30*ms), sec)
-			p.poisson(flat(1000), func(at Time, rng *rand.Rand) *Request {
-				r := some(at, rng)
-				r.Key += rng.IntN(1000)
-				return r
-			})
+			p.poisson(flat(1000), spread(request(noQueue(), 1, exponential(30*ms), sec), 1000))
 			p.poisson(during(span{5 * sec, 20 * sec}, 1200, 0), request(newPool(8), 0, exponential(20*ms), 250*ms))
 		},
 	},

@@ -407,11 +407,11 @@ var scenarios = []*Scenario{
 	},
 }
 
-// spread returns a generator that gives each request a random key.
+// spread returns a generator that gives each request a random one of some keys, beginning with the one that it has.
 func spread(request generator, keys int) generator {
 	return func(at Time, rng *rand.Rand) *Request {
 		r := request(at, rng)
-		r.Key = rng.IntN(keys)
+		r.Key += rng.IntN(keys)
 		return r
 	}
 }
