@@ -28,6 +28,7 @@ type place struct {
 	context.Context //nolint:containedctx // it is one
 
 	came  atomic.Bool
+	got   atomic.Bool // it has one
 	trace httptrace.ClientTrace
 }
 
@@ -42,7 +43,7 @@ func (x *place) Value(key any) any {
 // await returns the request with its place.
 func await(r *http.Request) (*http.Request, *place) {
 	x := &place{Context: r.Context()}
-	x.trace.GotConn = func(httptrace.GotConnInfo) { x.came.Store(true) }
+	x.trace.GotConn = func(httptrace.GotConnInfo) { x.came.Store(true); x.got.Store(true) }
 	return r.WithContext(httptrace.WithClientTrace(x, &x.trace)), x
 }
 

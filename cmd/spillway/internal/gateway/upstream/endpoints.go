@@ -27,6 +27,7 @@ type endpoints struct {
 	second *http.Transport // HTTP/2; nil: not spoken
 	checks *http.Transport // of health checks; nil: there are none
 	always bool            // nothing else is spoken
+	turns  handshakes      // of second
 	each   int             // connections of plain to each endpoint
 	work   *processor      // of the cluster
 }
@@ -74,7 +75,7 @@ func newEndpoints(x *config.Cluster, secured *tls.Config) *endpoints {
 		e.scheme, e.plain.TLSClientConfig = "https", secured
 	}
 	if x.Protocol != "http1" {
-		e.second = newSecondTransport(x, second, secured)
+		e.second = newSecondTransport(x, second, secured, &e.turns)
 	}
 	return e
 }
@@ -114,13 +115,13 @@ func newTransport(x *config.Cluster, connections int) *http.Transport {
 	}
 }
 
-// newSecondTransport is newTransport for HTTP/2.
-func newSecondTransport(x *config.Cluster, connections int, secured *tls.Config) *http.Transport {
+// newSecondTransport is newTransport for HTTP/2. It connects in turns.
+func newSecondTransport(x *config.Cluster, connections int, secured *tls.Config, turns *handshakes) *http.Transport {
 	t := newTransport(x, connections)
 	t.Protocols.SetUnencryptedHTTP2(true) // also where DialTLSContext has encrypted it
-	t.DialContext = shortFrames(t.DialContext)
+	t.DialContext = turns.inTurn(shortFrames(t.DialContext))
 	if secured != nil {
-		t.DialTLSContext = noting(shortFrames(overTLS(&net.Dialer{Timeout: x.ConnectTimeout}, secured)))
+		t.DialTLSContext = noting(turns.inTurn(shortFrames(overTLS(&net.Dialer{Timeout: x.ConnectTimeout}, secured))))
 	}
 	return t
 }
@@ -282,7 +283,7 @@ func (e *endpoints) inherit(old *endpoints, health bool) {
 func (e *endpoints) dial(how DialFunc) {
 	e.plain.DialContext = noting(how)
 	if e.second != nil {
-		e.second.DialContext = noting(how)
+		e.second.DialContext = noting(e.turns.inTurn(how))
 	}
 }
 

@@ -1,0 +1,161 @@
+package upstream
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+)
+
+// A site is an endpoint of HTTP/2 and those who call it. It notes who connects.
+type site struct {
+	*endpoints
+	accepted atomic.Int64
+	begun    chan bool
+	finish   chan bool // closed: calls end
+	ended    chan error
+}
+
+// newSite returns one whose connections serve so many calls at once.
+func newSite(t *testing.T, streams int, secured bool) *site {
+	s := &site{begun: make(chan bool, 999), finish: make(chan bool), ended: make(chan error, 999)}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { s.begun <- true; <-s.finish }))
+	server.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: streams}
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			s.accepted.Add(1)
+		}
+	}
+	var of *tls.Config
+	if server.EnableHTTP2 = secured; secured {
+		server.StartTLS()
+		of = server.Client().Transport.(*http.Transport).TLSClientConfig
+	} else {
+		server.Config.Protocols = new(http.Protocols)
+		server.Config.Protocols.SetUnencryptedHTTP2(true)
+		server.Start()
+	}
+	t.Cleanup(server.Close)
+	s.endpoints = newEndpoints(&config.Cluster{Endpoints: []string{server.Listener.Addr().String()}, Protocol: "http2"}, of)
+	t.Cleanup(s.close)
+	return s
+}
+
+// call sends one call.
+func (s *site) call(ctx context.Context) {
+	r, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://any", http.NoBody)
+	resp, err := s.RoundTrip(r)
+	if err == nil {
+		_ = resp.Body.Close()
+	}
+	s.ended <- err
+}
+
+// TestFewHandshakesForManyCalls: calls that come while there is no connection share the first one, and more connections are made
+// while all streams are in use. Calls do not learn at once that they have a connection, so that some more are made.
+func TestFewHandshakesForManyCalls(t *testing.T) {
+	for _, c := range []struct {
+		secured      bool
+		calls, least int
+	}{{false, 60, 1}, {true, 60, 1}, {false, 350, 4}, {true, 350, 4}} {
+		s := newSite(t, 100, c.secured)
+		for range c.calls {
+			go s.call(t.Context())
+		}
+		for range c.calls {
+			<-s.begun
+		}
+		if n := int(s.accepted.Load()); n < c.least || n > c.least+c.calls/6 {
+			t.Errorf("TLS %v: %d connections for %d calls, want about %d", c.secured, n, c.calls, c.least)
+		}
+		close(s.finish)
+		for range c.calls {
+			if err := <-s.ended; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestHandshakeThatFails: all who wait for it share the error, and the next call tries again.
+func TestHandshakeThatFails(t *testing.T) {
+	const calls = 60
+	s := newSite(t, 100, false)
+	broken := errors.New("nobody listens")
+	waiting, dials := make(chan bool), 0
+	s.dial(func(context.Context, string, string) (net.Conn, error) {
+		dials++
+		<-waiting
+		return nil, broken
+	})
+	leaves, leave := context.WithCancel(t.Context())
+	go s.call(leaves)
+	for range calls {
+		go s.call(t.Context())
+	}
+	for s.all[0].total.Load() <= calls {
+		runtime.Gosched()
+	}
+	leave() // it may be the one for which the connection is made
+	if err := <-s.ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("%v of a call that left, want %v", err, context.Canceled)
+	}
+	close(waiting)
+	for range calls {
+		if err := <-s.ended; !errors.Is(err, broken) {
+			t.Errorf("%v, want %v", err, broken)
+		}
+	}
+	if dials > calls/3 { // those who had not come that far yet try again
+		t.Errorf("%d attempts to connect for %d calls, want few", dials, calls)
+	}
+	s.dial(new(net.Dialer).DialContext)
+	close(s.finish)
+	s.call(t.Context())
+	if err := <-s.ended; err != nil {
+		t.Errorf("the next call: %v", err)
+	}
+}
+
+// TestTurns: as many connections are made at once as there are.
+func TestTurns(t *testing.T) {
+	var h handshakes
+	made := []net.Conn{}
+	dial := h.inTurn(func(context.Context, string, string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		go func() { _, _ = theirs.Write(make([]byte, 1)) }()
+		return ours, nil
+	})
+	atOnce := func() (n int) {
+		for ; h.begin("a") == nil; n++ { //nolint:revive // counts
+		}
+		for range n {
+			h.ended("a", 0, nil)
+		}
+		return n
+	}
+	got := []int{atOnce()}
+	for range 4 {
+		c, err := dial(t.Context(), "tcp", "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = c.Read(make([]byte, 1))
+		made = append(made, c)
+		got = append(got, atOnce())
+	}
+	for _, c := range made[1:] {
+		_, _ = c.Close(), c.Close()
+	}
+	if got = append(got, atOnce()); !slices.Equal(got, []int{1, 1, 2, 3, 4, 1}) {
+		t.Errorf("%v connections at once, want one at least, and else as many as there are", got)
+	}
+}
