@@ -16,12 +16,11 @@ const (
 	distinct = 4.0                  // the same, between the slopes of two keys: one in 40 differs by half of it by chance
 	elastic  = 0.4                  // least elasticity of latency: between no queue, which has 0, and only a queue, which has 1
 	turns    = 4.0                  // times what is in flight, after which evidence is collected afresh; and rounds in the mean throughput
-	doubled  = 2.0                  // or half: a latency, a throughput or a BDP that differs by less is as it was
+	doubled  = 2.0                  // or half: a latency, a throughput, a BDP or the time of a drain that differs by less is as expected
 	gain     = 1.5                  // BDPs that a limit allows
 	lean     = 0.75                 // BDPs that a probe of a limit allows
 	brief    = 5 * time.Millisecond // a wait that does not matter
 	memory   = 10 * time.Second     // how long a base latency and a verdict count
-	overdue  = 2.0                  // times the time that a queue takes to drain, or a probe; then it ends anyway
 )
 
 // What follows from them.
@@ -247,7 +246,7 @@ func (l *limit) advance(at time.Duration) {
 	if l.state == Open || l.state == Limiting {
 		return
 	}
-	took := inSeconds(at-l.begin) * l.before.rate / overdue
+	took := inSeconds(at-l.begin) * l.before.rate / doubled
 	switch {
 	case l.state == Draining && (took > l.before.flight || l.fades()):
 		l.window = max(l.window, float64(l.working))
