@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Calls of HTTP/2 share a connection. While none is there, net/http makes one for each call that waits, and an endpoint that
@@ -50,27 +51,34 @@ func (h *handshakes) inTurn(dial DialFunc) DialFunc {
 	}
 }
 
+// handover is how long after a connection was made net/http may take to hand it to the calls that wait.
+const handover = 10 * time.Millisecond
+
 // wait returns nil when it is a call's turn to connect. The context of a dial does not end with its call, but has its place.
 func (h *handshakes) wait(ctx context.Context, address string) error {
-	call, _ := ctx.Value(placeKey{}).(*place)
-	for {
+	call, ok := ctx.Value(placeKey{}).(*place)
+	if !ok {
+		call = &place{Context: ctx}
+	}
+	for step := call.steps.Load(); ; {
 		next := h.begin(address)
 		if next == nil {
 			return nil
 		}
-		var left <-chan struct{}
-		if call != nil {
-			left = call.Done()
-		}
 		select {
-		case <-left:
+		case <-call.Done():
 			return call.Err()
 		case <-next.ended:
 		}
-		switch {
-		case next.err != nil:
+		if next.err != nil {
 			return next.err
-		case call != nil && call.got.Load():
+		}
+		select {
+		case <-call.Done():
+			return call.Err()
+		case <-time.After(handover):
+		}
+		if call.steps.Load() != step {
 			return errNotNeeded
 		}
 	}
