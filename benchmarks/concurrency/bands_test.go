@@ -73,3 +73,23 @@ func TestBands(t *testing.T) {
 		})
 	}
 }
+
+// A Limiter alone rejects where a waiting queue would help for a moment: in bursts, just below the capacity, where clients leave, and while a probe
+// finds that a backend has become slower. Elsewhere it is as good.
+func TestAlone(t *testing.T) {
+	long(t)
+	most := map[string]float64{"S1 0.9x": 10, "W1 20-500 no queue": 3} // per cent of false rejections; 1 for the others
+	known := openCache(oracleFile)
+	known.path = ""
+	sum, rows := 0.0, evaluate(banded(), []variant{{"alone", newAlone}}, bandSeeds, known)
+	for _, r := range rows {
+		got := r.scores[0]
+		sum += min(100, got.Percent)
+		if !r.Overload && got.False > max(1, most[r.Name]) {
+			t.Errorf("%s: rejected %.1f%% where nothing needs to be, want at most %.0f%%", r.Name, got.False, max(1, most[r.Name]))
+		}
+	}
+	if mean := sum / float64(len(rows)); mean < 95 {
+		t.Errorf("good %.1f%% of the oracle's on average, want 95%%", mean)
+	}
+}

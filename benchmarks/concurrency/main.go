@@ -24,6 +24,7 @@ func algorithms() []variant {
 		{"vegas", newPeer(newVegas)},
 		{"bbr", newPeer(newBBR)},
 		{"failsafe", newPeer(newFailsafe)},
+		{"alone", newAlone},
 		{"ours", newOurs(shed.Config{})},
 	}
 }

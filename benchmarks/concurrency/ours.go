@@ -45,22 +45,31 @@ func keyName(k int) string { return "key " + strconv.Itoa(k) }
 // epoch is the wall clock at the start of each run.
 var epoch = time.Unix(1_700_000_000, 0)
 
-func (a *ours) now() time.Time { return epoch.Add(a.p.Now()) }
+func wall(p *Process) time.Time { return epoch.Add(p.Now()) }
+
+func (a *ours) now() time.Time { return wall(a.p) }
 
 func (a *ours) state() shed.State { return shed.State{Processors: 2, CPU: a.p.CPU()} }
 
-func (a *ours) call(r *Request) spillway.Call {
+func callOf(p *Process, r *Request) spillway.Call {
 	c := spillway.Call{Key: keyName(r.Key), Criticality: r.Class}
-	if d, ok := a.p.Deadline(r); ok {
+	if d, ok := p.Deadline(r); ok {
 		c.Deadline = epoch.Add(d)
 	}
 	return c
 }
 
+func outcomeOf(served bool) spillway.Outcome {
+	if served {
+		return spillway.OutcomeServed
+	}
+	return spillway.OutcomeAbandoned
+}
+
 func (a *ours) Arrive(r *Request) {
 	x := &seat{}
 	r.Slot, x.waiter.Owner = x, r
-	call, state := a.call(r), a.state()
+	call, state := callOf(a.p, r), a.state()
 	d := a.s.Arrive(a.now(), &call, &state, &x.waiter)
 	if d.Evicted != nil {
 		a.p.Reject(d.Evicted.Owner.(*Request))
@@ -95,11 +104,7 @@ func (a *ours) pump() {
 }
 
 func (a *ours) Finish(r *Request, served bool) {
-	outcome := spillway.OutcomeServed
-	if !served {
-		outcome = spillway.OutcomeAbandoned
-	}
-	r.Slot.(*seat).ticket.Settle(a.now(), outcome)
+	r.Slot.(*seat).ticket.Settle(a.now(), outcomeOf(served))
 	a.pump()
 }
 
