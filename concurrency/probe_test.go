@@ -186,3 +186,24 @@ func TestStarvedProcessKeepsItsLimit(t *testing.T) {
 		t.Errorf("%v after 13 s that were not starved, and did not reach the limit", got.State)
 	}
 }
+
+// Keys that come during the first probe and wait for something else are not held back: calls of a route that begins just then, and long polls.
+func TestInnocentKeysDuringTheFirstProbe(t *testing.T) {
+	for seed := range uint64(8) {
+		s := newSite(t, seed, 8, 0)
+		over := source{key: "over", perSecond: 1200, service: 20 * ms, names: 2}
+		in := source{key: "in", pool: 1, perSecond: 500, service: 60 * ms, names: 5}
+		poll := source{key: "poll", pool: 1, perSecond: 10_000, least: 30 * time.Second, names: 5}
+		for i := 0; s.l.Stats(s.now).Shared.State != Draining && i < 1000; i++ {
+			s.run(10*ms, over)
+		}
+		s.run(100*ms, over, in, poll)
+		s.run(5*time.Second, over, in)
+		if n := s.refused["in"] + s.refused["poll"]; n > 0 {
+			t.Errorf("seed %d: %d of %d innocent requests were rejected", seed, n, s.sent["in"]+s.sent["poll"])
+		}
+		if n := s.queued(); n > 30 {
+			t.Errorf("seed %d: %d wait for the pool", seed, n)
+		}
+	}
+}
