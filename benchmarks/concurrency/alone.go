@@ -12,11 +12,7 @@ type alone struct {
 }
 
 func newAlone(p *Process) Algorithm {
-	limit, err := concurrency.New(concurrency.Config{})
-	if err != nil {
-		panic(err) //nolint:forbidigo // the configuration is a constant of this command
-	}
-	return &alone{none: none{p}, limit: limit}
+	return &alone{none: none{p}, limit: newLimiter()}
 }
 
 func (a *alone) Arrive(r *Request) {

@@ -27,10 +27,7 @@ type seat struct {
 // newOurs returns a generator of shedders with a configuration.
 func newOurs(c shed.Config) Maker {
 	return func(p *Process) Algorithm {
-		limit, err := concurrency.New(concurrency.Config{})
-		if err != nil {
-			panic(err) //nolint:forbidigo // the configurations are constants of this command
-		}
+		limit := newLimiter()
 		c.Rand, c.Limit = p.random().Float64, limit
 		s, err := shed.New(c)
 		if err != nil {
@@ -38,6 +35,14 @@ func newOurs(c shed.Config) Maker {
 		}
 		return &ours{p: p, s: s, limit: limit}
 	}
+}
+
+func newLimiter() *concurrency.Limiter {
+	limit, err := concurrency.New(concurrency.Config{})
+	if err != nil {
+		panic(err) //nolint:forbidigo // the configuration is a constant of this command
+	}
+	return limit
 }
 
 func keyName(k int) string { return "key " + strconv.Itoa(k) }

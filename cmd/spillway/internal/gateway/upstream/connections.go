@@ -28,7 +28,7 @@ type place struct {
 	context.Context //nolint:containedctx // it is one
 
 	came  atomic.Bool
-	steps atomic.Int32 // times that it asked for a connection and got one
+	got   atomic.Int32 // connections: net/http may send a request again
 	trace httptrace.ClientTrace
 }
 
@@ -43,8 +43,7 @@ func (x *place) Value(key any) any {
 // await returns the request with its place.
 func await(r *http.Request) (*http.Request, *place) {
 	x := &place{Context: r.Context()}
-	x.trace.GetConn = func(string) { x.steps.Add(1) } // also when net/http sends the request again
-	x.trace.GotConn = func(httptrace.GotConnInfo) { x.came.Store(true); x.steps.Add(1) }
+	x.trace.GotConn = func(httptrace.GotConnInfo) { x.came.Store(true); x.got.Add(1) }
 	return r.WithContext(httptrace.WithClientTrace(x, &x.trace)), x
 }
 

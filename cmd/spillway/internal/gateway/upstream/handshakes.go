@@ -60,7 +60,7 @@ func (h *handshakes) wait(ctx context.Context, address string) error {
 	if !ok {
 		call = &place{Context: ctx}
 	}
-	for step := call.steps.Load(); ; {
+	for got := call.got.Load(); ; {
 		next := h.begin(address)
 		if next == nil {
 			return nil
@@ -78,7 +78,7 @@ func (h *handshakes) wait(ctx context.Context, address string) error {
 			return call.Err()
 		case <-time.After(handover):
 		}
-		if call.steps.Load() != step {
+		if call.got.Load() != got {
 			return errNotNeeded
 		}
 	}
