@@ -57,7 +57,7 @@ func ServeBackend(settings string, in io.Reader, out io.Writer) error {
 		return json.NewEncoder(out).Encode(hello{Error: err.Error()})
 	}
 	if b.Rounds == 0 {
-		b.Rounds = calibrate(b.Service)
+		b.Rounds = calibrate(b.Service, timeBurn)
 	}
 	down := new(sync.RWMutex)
 	go func() {

@@ -180,12 +180,3 @@ func TestHeadKeepsTheBeginning(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
-
-// The work is the same however long it takes, so that twice the rounds are twice
-// the time.
-func TestCalibrate(t *testing.T) {
-	one, two := calibrate(ms), calibrate(2*ms)
-	if ratio := float64(two) / float64(one); ratio < 1.5 || ratio > 2.5 {
-		t.Errorf("2 ms are %.2f times the rounds of 1 ms", ratio)
-	}
-}

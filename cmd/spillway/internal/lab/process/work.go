@@ -89,14 +89,19 @@ func burn(rounds int) {
 }
 
 // calibrate returns how many rounds take d on this machine when nothing
-// disturbs them: the fastest of several tries.
-func calibrate(d time.Duration) int {
+// disturbs them: the fastest of several tries, of which try returns the time.
+func calibrate(d time.Duration, try func(rounds int) time.Duration) int {
 	const tries, rounds = 20, 1_000_000
 	best := time.Duration(1 << 62)
 	for range tries {
-		start := time.Now()
-		burn(rounds)
-		best = min(best, time.Since(start))
+		best = min(best, try(rounds))
 	}
 	return max(1, int(float64(rounds)*float64(d)/float64(best)))
+}
+
+// timeBurn returns how long some rounds take now.
+func timeBurn(rounds int) time.Duration {
+	start := time.Now()
+	burn(rounds)
+	return time.Since(start)
 }

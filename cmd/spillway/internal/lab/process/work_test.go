@@ -64,3 +64,29 @@ func TestDegradedWork(t *testing.T) {
 		}
 	}
 }
+
+// Of several tries the fastest counts: others were disturbed.
+func TestCalibrate(t *testing.T) {
+	took := []time.Duration{3 * ms, 500 * time.Microsecond, 2 * ms}
+	n := 0
+	try := func(int) time.Duration {
+		n++
+		return took[n%len(took)]
+	}
+	if got := calibrate(2*ms, try); got != 4_000_000 {
+		t.Errorf("%d rounds for 2 ms, want 4 times the million that took 0.5 ms", got)
+	}
+}
+
+// Twice the rounds take twice the time, so that the work of a call is the same
+// however fast the machine is at that moment. Both are tried in turns: what
+// disturbs one disturbs the other.
+func TestBurnIsInProportion(t *testing.T) {
+	one, two := time.Duration(1<<62), time.Duration(1<<62)
+	for range 50 {
+		one, two = min(one, timeBurn(200_000)), min(two, timeBurn(400_000))
+	}
+	if ratio := float64(two) / float64(one); ratio < 1.5 || ratio > 2.5 {
+		t.Errorf("twice the rounds take %.2f times as long", ratio)
+	}
+}
