@@ -1,10 +1,12 @@
 package concurrency
 
-// The limit of all keys is for keys that wait for the same thing. The others are apart from it while it is at work,
-// and so is a key that comes then. Each has its own limit, if there is evidence for one.
+// The limit of all keys is for keys that wait for the same thing. While it is at work the others are apart from it, and each has its own limit if
+// there is evidence for one. The first probe begins with all keys that may be alike, and begins again if others join. After it, when latency has fallen
+// as well as grown, the keys that differ are apart. Then each second a key that is certainly on the wrong side changes it. Keys that come meanwhile are one
+// key, until that limit ends or until nothing has limited them for ten seconds: together they may overload what none of them does by itself.
 
 // blame begins a probe on the evidence of a key: of the keys that may wait for the same thing, or if that is not known,
-// of this one.
+// of this one. If a probe of all found no queue, the evidence of the next ten seconds counts for the key alone.
 func (l *Limiter) blame(k *key) {
 	if most := l.steepest(); most.n == 0 || l.shared.state != Open || l.shared.wasClear(float64(l.working)) {
 		k.suspect()
