@@ -1,24 +1,64 @@
 package concurrency
 
-import "time"
+import (
+	"time"
+
+	"github.com/seed90641741/spillway/internal/elapsed"
+)
 
 // late is how far the clock moves from one heartbeat to the next at most: their interval, and
 // a wait that does not matter.
 const late = 10*time.Millisecond + brief
 
-// advance moves the clock. It stands still for times that go back, and while this process
+// clock is the time in which this process ran. It stands still for times that go back, and while the process
 // does not run: between two heartbeats it moves by at most late.
-func (l *Limiter) advance(now time.Time) {
-	wall := l.clock.See(now)
-	if wall == l.wall {
+type clock struct {
+	calls elapsed.Clock // the times of the calls, which may go back
+	wall  time.Duration // the latest of them
+	at    time.Duration // the clock
+
+	beats    bool          // there are heartbeats
+	beat     time.Duration // when the last one came, on the clock
+	beatWall time.Duration // the same by the calls
+	busy     bool          // the processors of this process are
+	runs     float64       // share of the time that the clock runs
+	stalls   minimum       // of seconds that it stood still, each below zero
+	stood    time.Duration // when it last did
+}
+
+// advance moves the clock to the time of a call.
+func (c *clock) advance(now time.Time) {
+	wall := c.calls.See(now)
+	if wall == c.wall {
 		return
 	}
-	l.at += wall - l.wall
-	l.wall = wall
-	if l.beats {
-		l.at = min(l.at, l.beat+late)
+	c.at += wall - c.wall
+	c.wall = wall
+	if c.beats {
+		c.at = min(c.at, c.beat+late)
 	}
 }
+
+// tick takes in a heartbeat.
+func (c *clock) tick(busy bool) {
+	if wall := c.wall - c.beatWall; c.beats && wall > 0 {
+		c.runs += float64((float64(c.at-c.beat)/float64(wall) - c.runs) * (1.0 / 32))
+		c.stalls.add(c.at, -max(0, wall-late).Seconds())
+		if wall > late {
+			c.stood = c.at
+		}
+	}
+	c.beats, c.beat, c.beatWall, c.busy = true, c.at, c.wall, busy
+}
+
+// calm reports whether the clock did not stand still recently.
+func (c *clock) calm() bool { return c.at-c.stood >= lasting }
+
+// stall returns the seconds of the longest recent time that the clock stood still.
+func (c *clock) stall() float64 { return -c.stalls.value() }
+
+// starved reports whether the process lacks the processor now.
+func (c *clock) starved() bool { return c.beats && c.wall-c.beatWall > late }
 
 // Beat is a heartbeat: something calls it every 10 ms while requests are in flight. If it
 // comes late, this process did not get the processor, and what its requests took longer
@@ -29,14 +69,7 @@ func (l *Limiter) Beat(now time.Time, busy bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.advance(now)
-	if wall := l.wall - l.beatWall; l.beats && wall > 0 {
-		l.runs += float64((float64(l.at-l.beat)/float64(wall) - l.runs) * (1.0 / 32))
-		l.stalls.add(l.at, -max(0, wall-late).Seconds())
-		if wall > late {
-			l.stood = l.at
-		}
-	}
-	l.beats, l.beat, l.beatWall, l.busy = true, l.at, l.wall, busy
+	l.tick(busy)
 }
 
 // Rest says that no Beat comes until requests are in flight again.

@@ -19,9 +19,9 @@
 // One more limit does the same for all keys that wait for the same thing: those whose latency grows alike
 // with what is in flight. While it is at work, the other keys are apart from it, each with its own limit.
 //
-// Each file derives one part of that. evidence.go says when latency shows a queue, states.go how the states follow one another,
-// growth.go which keys are alike, together.go what follows from that, quick.go why answers from a cache do not count,
-// flight.go which requests are parked, and clock.go what a process without a processor learns.
+// Each file derives one part of that: evidence.go when latency shows a queue; open.go, probe.go and limiting.go what happens
+// in each state; growth.go which keys are alike, and together.go what follows from that; quick.go why answers from a cache do
+// not count; flight.go which requests are parked; clock.go what a process without a processor learns.
 //
 // # Departures from BBR, Vegas and Gradient
 //

@@ -2,6 +2,29 @@ package concurrency
 
 import "time"
 
+// evidence is what the latencies of a key show, or those of all keys together.
+type evidence struct {
+	shared   bool          // of all keys: only a queue that delays everybody counts
+	latency  latency       // of answers that are not quick
+	spread   spread        // of all answers, while Open
+	skipped  float64       // share of quick ones
+	cohort   cohort        // requests that began in a round while Open, and in the last one before a probe
+	answered time.Duration // when the last answer came
+	hung     time.Duration // when the first one came after the backend hung
+
+	common
+	lines
+}
+
+// lines show how latency grows in a round.
+type lines struct {
+	fit        fit                                 // over the mean in flight meanwhile
+	young      fit                                 // the same, of requests that began in this round only
+	came       fit                                 // over what was found in flight
+	quickest   struct{ found, left, took float64 } // of a few, for the shared limit
+	candidates int
+}
+
 // A cohort is the requests that began in some period: what they found in flight, and how long they took. The whole cohort shows
 // the latency of a request. At any moment mostly its quick requests have ended.
 type cohort struct {
@@ -10,59 +33,74 @@ type cohort struct {
 	fit              // of latency over what was found in flight
 }
 
-// learn adds an answer to the lines that may show a queue; young says that it began in this round.
-func (l *limit) learn(took, found, left, all float64, young bool) {
-	if young {
-		l.young.add(float64((found+left)/2), took)
-	}
-	if !l.shared {
-		l.fit.add(float64((found+left)/2), took)
-		l.came.add(found, took)
-		if !l.known {
-			l.common[l.generation&1].add(all, took)
-		}
-		return
-	}
-	if q := &l.quickest; l.candidates == 0 || took < q.took {
-		q.found, q.left, q.took = found, left, took
-	}
-	if l.candidates++; l.candidates == group {
-		q := &l.quickest
-		l.fit.add(float64((q.found+q.left)/2), q.took)
-		l.came.add(q.found, q.took)
-		l.candidates = 0
+// see takes in an answer, if it is one of the cohort.
+func (c *cohort) see(began time.Duration, found, took float64) {
+	if began >= c.from && began < c.to {
+		c.add(found, took)
 	}
 }
 
-// evidence reports whether latency grows with what is in flight. Where it grows faster than a queue,
+// learn adds an answer to the lines that may show a queue; young says that it began in this round.
+func (e *evidence) learn(took, found, left, all float64, young bool) {
+	if young {
+		e.young.add(float64((found+left)/2), took)
+	}
+	if !e.shared {
+		e.fit.add(float64((found+left)/2), took)
+		e.came.add(found, took)
+		e.common.learn(all, took)
+		return
+	}
+	if q := &e.quickest; e.candidates == 0 || took < q.took {
+		q.found, q.left, q.took = found, left, took
+	}
+	if e.candidates++; e.candidates == group {
+		q := &e.quickest
+		e.fit.add(float64((q.found+q.left)/2), q.took)
+		e.came.add(q.found, q.took)
+		e.candidates = 0
+	}
+}
+
+// ofQueue reports whether latency grows with what is in flight. Where it grows faster than a queue,
 // what is in flight has grown while requests waited, and what they found there counts. If
 // latency jumps while they find the same number as before, that is not why. The requests that began in this round must show the
 // queue, too: after a burst only its slow requests are left, which had found the most in flight. A few in flight need no limit.
-func (l *limit) evidence(rate, stall float64) bool {
-	working := float64(l.working)
-	line, young := &l.fit, &l.young
+func (e *evidence) ofQueue(working, rate, stall float64) bool {
+	line, young := &e.fit, &e.young
 	_, sigmas := line.slope()
-	if line.elasticity() >= sudden && l.inOrder(rate) {
-		line, young = &l.came, &l.came
+	if line.elasticity() >= sudden && e.inOrder(rate) {
+		line, young = &e.came, &e.came
 		_, found := line.slope()
 		sigmas = min(sigmas, found)
 	}
-	return working >= round/2 && (l.shared || line.n >= round/2) && sigmas > certain &&
-		line.elasticity() > elastic && max(line.elasticity(), l.came.elasticity()) < sudden &&
-		young.n >= group && min(line.at(working), young.at(working)) > doubled*l.latency.least()+brief.Seconds()+stall
+	return working >= round/2 && (e.shared || line.n >= round/2) && sigmas > certain &&
+		line.elasticity() > elastic && max(line.elasticity(), e.came.elasticity()) < sudden &&
+		young.n >= group && min(line.at(working), young.at(working)) > doubled*e.latency.least()+brief.Seconds()+stall
 }
 
 // inOrder reports whether what is in flight has doubled while requests waited, and as many of them ended
 // meanwhile as each had found: they wait for one another. Without a queue the first requests to end are
 // the quickest, which overtake the others.
-func (l *limit) inOrder(rate float64) bool {
-	mean, _ := l.fit.means()
-	found, took := l.came.means()
+func (e *evidence) inOrder(rate float64) bool {
+	mean, _ := e.fit.means()
+	found, took := e.came.means()
 	return 2*mean-found >= doubled*found && rate*took >= lean*found
 }
 
 // confirmed reports whether the evidence of a queue holds with the latency of a probe: the requests before the probe took longer than
 // a limit would let them. With nothing in flight there is nothing to compare: callers paused, and no queue was found.
-func (l *limit) confirmed(latency float64) bool {
-	return latency > 0 && gain*latency < l.cohort.at(l.cohort.flight)
+func (e *evidence) confirmed(latency float64) bool {
+	return latency > 0 && gain*latency < e.cohort.at(e.cohort.flight)
+}
+
+// hangs reports whether the backend hung: no answer came for 8 usual latencies, with requests in flight that took
+// as long. What was in flight then waited for that, and not for one another.
+func (e *evidence) hangs(at, began time.Duration, left int) (hung bool) {
+	long := parkTime * e.latency.mean
+	hung = inSeconds(at-began) > long && left >= round/2 && e.latency.n >= round/2 && inSeconds(at-e.answered) > long
+	if e.answered = at; hung {
+		e.hung = at
+	}
+	return hung
 }

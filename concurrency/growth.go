@@ -43,21 +43,36 @@ func (g *growth) same(slope float64) bool {
 	return g.n >= group && g.slope()-margin > slope/doubled && g.slope()+margin < slope*doubled
 }
 
-// growth returns that of this generation and the one before. All keys begin one at the same time, so that they are comparable.
-func (l *limit) growth(generation int) (g growth) {
-	l.keepUp(generation)
-	for i := range l.common {
-		g.add(l.common[i].growth())
+// common is how latency grew with what requests found in flight of all keys, in this round of these and the last one. All keys begin
+// a round at the same time, so that they are comparable.
+type common struct {
+	generation int  // of the rounds of all keys
+	known      bool // what the lines show, while it is
+	rounds     [2]fit
+}
+
+// learn takes in a latency, and what the request found in flight.
+func (c *common) learn(found, took float64) {
+	if !c.known {
+		c.rounds[c.generation&1].add(found, took)
+	}
+}
+
+// growth returns that of this generation and the one before.
+func (c *common) growth(generation int) (g growth) {
+	c.keepUp(generation)
+	for i := range c.rounds {
+		g.add(c.rounds[i].growth())
 	}
 	return g
 }
 
 // keepUp forgets what is older than the generation before.
-func (l *limit) keepUp(generation int) {
-	for l.generation = max(l.generation, generation-2); l.generation < generation; l.generation++ {
-		l.common[(l.generation+1)&1] = fit{}
+func (c *common) keepUp(generation int) {
+	for c.generation = max(c.generation, generation-2); c.generation < generation; c.generation++ {
+		c.rounds[(c.generation+1)&1] = fit{}
 	}
 }
 
 // points returns how many requests a key has in growth.
-func (l *limit) points() float64 { return l.common[0].n + l.common[1].n }
+func (c *common) points() float64 { return c.rounds[0].n + c.rounds[1].n }

@@ -60,10 +60,9 @@ func (s State) String() string {
 
 // limit is the rule for one key, in seconds and on the clock of its [Limiter].
 type limit struct {
-	shared  bool          // by all keys: only a queue that delays everybody counts
-	at      time.Duration // latest time
-	working int           // requests
-	area    float64       // seconds · requests working
+	meter    // what is in flight, and what ends
+	evidence // what latencies show
+	probing  // the last probe
 
 	state     State
 	window    float64       // so many may be working
@@ -72,63 +71,22 @@ type limit struct {
 	roundTime float64       // mean duration of the rounds that it is of
 	base      float64       // latency without a queue
 	bdp       float64       // as of the last probe
+	quiet     bool          // while Limiting, fewer are in flight than a probe allows
 	held      time.Duration // when a request last found no place
 	starved   time.Duration // when this process last lacked the processor, so that requests came late
 	probed    time.Duration // when the last probe ended
+	passed    int           // requests since then,
+	turned    int           // and those that were rejected
 	cleared   float64       // so many in flight were found to be no queue,
 	clearAt   time.Duration // then
 
-	before struct { // the last probe began
-		limiting bool
-		flight   float64
-		rate     float64 // per second: what was answered, without what was quick
-		calls    float64 // that the probe takes
-	}
-	cohort cohort                         // requests that began in a round while Open, and in the last one before a probe
-	drain  struct{ served, took float64 } // the last one
-	half   struct {                       // the last time that what is in flight has halved in a drain
-		flight   int
-		took, at time.Duration
-	}
-	quiet bool // while Limiting, fewer are in flight than a probe allows
-
-	latency   latency       // of answers that are not quick
-	spread    spread        // of all answers, while Open
-	skipped   float64       // share of quick ones
-	passed    int           // requests since the last probe,
-	turned    int           // and those that were rejected
-	fastest   minimum       // of single requests of all keys, also those that are apart; for all keys together only
-	abandoned float64       // share of the requests that ended
-	rest      float64       // mean time to the deadline when a request starts, at most memory; 0: unknown
-	answered  time.Duration // when the last answer came
-	hung      time.Duration // when the first one came after the backend hung
-
-	generation int    // of the rounds of all keys
-	known      bool   // what the lines show, while it is
-	common     [2]fit // latency over what was found in flight of all keys, in this round and the last one
-
-	counts
-}
-
-// counts belong to a round.
-type counts struct {
-	begin      time.Duration
-	beginArea  float64
-	were       int                                 // working at the begin
-	ended      int                                 // all but quick ones
-	served     int                                 // of these, what was answered: throughput
-	worked     int                                 // and of these, what did not fail: base latency
-	looked     int                                 // at the last look for evidence
-	loaded     float64                             // what was in flight while these were, added up
-	fit        fit                                 // of latency over the mean in flight meanwhile
-	young      fit                                 // the same, of requests that began in this round only
-	came       fit                                 // of latency over what was found in flight
-	quickest   struct{ found, left, took float64 } // of a few, for the shared limit
-	candidates int
+	abandoned float64 // share of the requests that ended
+	rest      float64 // mean time to the deadline when a request starts, at most memory; 0: unknown
 }
 
 func newLimit(at time.Duration, shared bool) *limit {
-	l := &limit{shared: shared, at: at, window: math.Inf(1), held: at - memory, probed: at - memory, clearAt: at - memory, starved: at - memory}
+	l := &limit{window: math.Inf(1), held: at - memory, probed: at - memory, clearAt: at - memory, starved: at - memory}
+	l.at, l.shared = at, shared
 	l.restart()
 	return l
 }
@@ -147,44 +105,6 @@ func (l *limit) limit(bounds *Config) float64 {
 	return min(max(l.window, float64(bounds.Min)), bounds.most())
 }
 
-// wait returns how long a request waits in the queue that was found.
-func (l *limit) wait() time.Duration {
-	if l.state != Limiting {
-		return 0
-	}
-	return seconds(max(0, l.latency.mean-l.base))
-}
-
-// left returns how many may start.
-func (l *limit) left(bounds *Config) float64 {
-	return math.Ceil(max(l.window, float64(bounds.Min))) - float64(l.working)
-}
-
-// found reports whether a queue was found, also while its base latency is measured again.
-func (l *limit) found() bool { return l.state == Limiting || l.state != Open && l.before.limiting }
-
-// full reports whether as many are working as are in service at once, where a queue was found.
-func (l *limit) full() bool {
-	return l.found() && float64(l.working) >= l.rate*l.base
-}
-
-// work returns how many seconds a request takes once it runs, as far as is known.
-func (l *limit) work() float64 {
-	if l.found() {
-		return l.base
-	}
-	return l.latency.mean
-}
-
-// throughput returns how many requests end per second, as far as is known.
-func (l *limit) throughput() float64 {
-	if l.state != Open || l.ended < round/4 {
-		return l.rate
-	}
-	_, rate := l.measured()
-	return rate
-}
-
 // start takes in how many seconds a request that starts has until its deadline. One whose deadline has passed says nothing.
 func (l *limit) start(rest float64) {
 	if rest <= 0 {
@@ -200,10 +120,9 @@ func (l *limit) start(rest float64) {
 // leave takes in a request that ends. Where it was abandoned, what it took says nothing. all is what it found in flight of
 // all keys; calm says that the clock did not stand still recently.
 func (l *limit) leave(began time.Duration, found int, all float64, o spillway.Outcome, calm, quick bool) {
-	working, took := l.working, inSeconds(l.at-began)
 	abandoned := o == spillway.OutcomeAbandoned
-	if !abandoned {
-		l.hangs(began, working)
+	if !abandoned && l.hangs(l.at, began, l.working) {
+		l.restart()
 	}
 	l.passed++
 	if !calm {
@@ -212,47 +131,30 @@ func (l *limit) leave(began time.Duration, found int, all float64, o spillway.Ou
 	if l.skips(quick); quick {
 		return
 	}
-	l.ended++
+	l.end(found, o)
 	l.abandoned = elapsed.Trim(l.abandoned - float64(l.abandoned/round))
 	if abandoned {
 		l.abandoned += 1.0 / round
 		return
 	}
-	l.served++
-	if o != spillway.OutcomeFailed {
-		l.worked++
-	}
-	l.loaded += float64(float64(found+working) / 2)
+	took := inSeconds(l.at - began)
 	if o != spillway.OutcomeServed && took < l.latency.mean {
 		return // a failure that came sooner than usual says nothing: the work was not done
 	}
 	l.latency.add(l.at, took, calm)
-	if began >= l.cohort.from && began < l.cohort.to {
-		l.cohort.add(float64(found), took)
-	}
+	l.cohort.see(began, float64(found), took)
 	if began >= l.hung {
-		l.learn(took, float64(found), float64(working), all, began >= l.begin)
+		l.learn(took, float64(found), float64(l.working), all, began >= l.begin)
 	}
 }
 
-// advance counts time. A probe that takes too long ends: what is left after twice the
-// time in which a queue drains does not wait in that queue.
+// advance counts time.
 func (l *limit) advance(at time.Duration) {
 	if at <= l.at {
 		return
 	}
-	l.area += float64(float64(l.working) * inSeconds(at-l.at))
-	l.at = at
-	if l.state == Open || l.state == Limiting {
-		return
-	}
-	took := inSeconds(at-l.begin) * l.before.rate / doubled
-	switch {
-	case l.state == Draining && (took > l.before.flight || l.fades()):
-		l.window = max(l.window, float64(l.working))
-		l.measure()
-	case l.state == Probing && took > max(l.before.flight, l.probeCalls()):
-		l.conclude()
+	if l.pass(at); l.state == Draining || l.state == Probing {
+		l.expire()
 	}
 }
 
@@ -267,65 +169,15 @@ func (l *limit) parkAfter() time.Duration {
 // process, in seconds, explains a wait of the same length, and saturated processors explain
 // any wait. It reports whether there is evidence of a queue; alone says that only one key was in use recently.
 func (l *limit) decide(stall float64, busy, alone bool) (evidence bool) {
-	if l.state == Open {
-		if l.ended < l.looked+stride {
-			return false
-		}
-		l.looked = l.ended
-	}
-	whole := l.at-l.begin >= brief // a shorter round tells nothing
-	switch working := float64(l.working); l.state {
+	switch l.state {
 	case Open:
-		if busy {
-			l.restart()
-		} else if whole && l.ended >= round/2 {
-			return l.watch(stall)
-		}
+		return l.ended >= l.looked+stride && l.whileOpen(stall, busy)
 	case Draining:
-		if working <= l.window {
-			l.measure()
-		} else {
-			l.halve()
-		}
+		l.whileDraining()
 	case Probing:
-		if whole && (float64(l.ended) >= l.probeCalls() || l.fellShort()) {
-			l.conclude()
-		}
+		l.whileProbing()
 	case Limiting:
-		switch quiet := working < lean*l.rate*l.base; {
-		case quiet != l.quiet:
-			l.quiet = quiet
-			l.restart()
-		case quiet:
-			l.idle()
-		case whole && l.ended >= max(round, int(l.window)):
-			l.follow(alone)
-		case l.at-l.probed > memory && !l.pays():
-			l.open() // a round may never end: all answers may be quick now
-		}
+		l.whileLimiting(alone)
 	}
 	return false
-}
-
-// counted returns which part of the requests is measured. What is in service is the same with all requests and with these:
-// quick ones raise the throughput and shorten the latency.
-func (l *limit) counted() float64 { return max(1-l.skipped, 1.0/(2*round)) }
-
-// skips counts what is quick.
-func (l *limit) skips(quick bool) {
-	l.skipped = elapsed.Trim(l.skipped - float64(l.skipped/(2*round)))
-	if quick {
-		l.skipped += 1.0 / (2 * round)
-	}
-}
-
-// hangs finds that the backend hung: no answer came for 8 usual latencies, with requests in flight that took
-// as long. What was in flight then waited for that, and not for one another.
-func (l *limit) hangs(began time.Duration, left int) {
-	long := parkTime * l.latency.mean
-	if inSeconds(l.at-began) > long && left >= round/2 && l.latency.n >= round/2 && inSeconds(l.at-l.answered) > long {
-		l.hung = l.at
-		l.restart()
-	}
-	l.answered = l.at
 }

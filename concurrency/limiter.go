@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/internal/elapsed"
 	"github.com/seed90641741/spillway/internal/rejection"
 )
 
@@ -13,37 +12,30 @@ import (
 // keys together. It is a [spillway.Gate], safe for concurrent use, and allocates nothing
 // but for a new key. Make one with [New].
 type Limiter struct {
-	mu       sync.Mutex
-	config   Config
-	clock    elapsed.Clock
-	at       time.Duration // the clock: time in which this process ran
-	wall     time.Duration // latest time, by the caller's clock
-	named    int           // keys in MaxByKey
-	full     time.Duration // no place for a new key before then
-	nameless int           // requests of keys without a place, since one of these got one
-	swapped  time.Duration // then
+	mu     sync.Mutex
+	config Config
+	clock
 
-	shared   *limit
-	working  int            // requests of all keys
-	parked   int            // the same
-	swept    time.Duration  // when those of all keys were last counted
-	divided  bool           // some keys are apart, or within that limit
-	slope    float64        // by which latency grows in the keys that wait for the same thing
-	first    bool           // these were not reviewed after the first probe yet
-	narrowed bool           // the first probe went on without some keys
-	reviewAt time.Duration  // when that is looked at again
+	shared   *limit        // of the keys that are not apart
+	divided  bool          // some keys are apart, or within that limit
+	slope    float64       // by which latency grows in the keys that wait for the same thing
+	first    bool          // these were not reviewed after the first probe yet
+	narrowed bool          // the first probe went on without some keys
+	reviewAt time.Duration // when that is looked at again
+
 	keys     []key          // the first is for all further keys
 	index    map[string]int // in keys
 	latest   int            // the place of the key that was last looked up
 	other    time.Duration  // when that was last another key than the one before
+	named    int            // keys in MaxByKey
+	full     time.Duration  // no place for a new key before then
+	nameless int            // requests of keys without a place, since one of these got one
+	swapped  time.Duration  // then
 
-	beats    bool          // Beat is called
-	beat     time.Duration // when, on the clock
-	beatWall time.Duration // the same on the caller's
-	busy     bool          // the processors of this process are
-	runs     float64       // share of the time that the clock runs
-	stalls   minimum       // of seconds that it stood still, each below zero
-	stood    time.Duration // when it last did
+	working  int           // requests of all keys
+	parked   int           // the same
+	swept    time.Duration // when those of all keys were last counted
+	fastest  minimum       // latency of single requests
 	rejected uint64
 }
 
@@ -54,7 +46,7 @@ func New(c Config) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Limiter{config: c, runs: 1, other: -memory - 1, stood: -memory, shared: newLimit(0, true), index: map[string]int{}}
+	l := &Limiter{config: c, clock: clock{runs: 1, stood: -memory}, other: -memory - 1, shared: newLimit(0, true), index: map[string]int{}}
 	l.keys = append(make([]key, 0, c.Keys+1), l.newKey(Others))
 	l.cap()
 	return l, nil
@@ -127,31 +119,6 @@ var rejections = rejection.NewTable(func(level float64) *spillway.RejectedError 
 	}
 })
 
-// Ask reports whether one more request of a key may start at the time now, and what is
-// known of the limit that decides. If it may not, the Limiter knows that one waits.
-func (l *Limiter) Ask(now time.Time, key string) spillway.Pace {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	slot := l.slot(now, key)
-	p := spillway.Pace{Free: l.free(slot), Fastest: l.shared.fastest.value()}
-	decides := l.shared
-	if l.decides(slot) {
-		p.Scope, decides = slot+1, l.group(&l.keys[slot]).limit
-		if l.keys[slot].late {
-			p.Scope = 1 // that of the others
-		}
-	}
-	p.Left, p.Found, p.Saturated = l.left(slot), decides.found(), decides.full()
-	p.Usual = l.keys[slot].work() * l.keys[slot].counted()
-	p.Parked, p.Wait = decides.parkAfter(), decides.wait()
-	p.Latency, p.Throughput, p.Abandoned = decides.work()*decides.counted()/l.runs, decides.throughput()/decides.counted()*l.runs, decides.abandoned
-	if !p.Free && decides.state == Open && p.Latency > 0 {
-		// Max or MaxByKey is reached. What is served then follows from Little's law; what was served before, maybe in a quiet time, is less.
-		p.Throughput = float64(decides.working) / p.Latency
-	}
-	return p
-}
-
 // Working returns how many requests are at work, and how many are parked.
 func (l *Limiter) Working() (working, parked int) {
 	l.mu.Lock()
@@ -184,7 +151,7 @@ func (l *Limiter) Take(now time.Time, key string, class spillway.Criticality, de
 	defer l.mu.Unlock()
 	slot := l.slot(now, key)
 	left := rest(now, deadline)
-	if !deadline.IsZero() && left <= l.shared.fastest.value() {
+	if !deadline.IsZero() && left <= l.fastest.value() {
 		return spillway.Ticket{}, false
 	}
 	if l.rule(&l.keys[slot]).state != Open || !l.free(slot) {
@@ -209,12 +176,6 @@ func (l *Limiter) room() float64 { return l.config.most() - float64(l.working) }
 func (l *Limiter) free(slot int) bool {
 	k := &l.keys[slot]
 	return l.rule(k).free(&l.config) && l.room() > 0 && k.spare() > 0
-}
-
-// left returns how many more of a key may start.
-func (l *Limiter) left(slot int) float64 {
-	k := &l.keys[slot]
-	return min(l.rule(k).left(&l.config), l.room(), k.spare())
 }
 
 // rest returns the seconds until a deadline, a memory for none.
@@ -280,10 +241,10 @@ func (l *Limiter) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 func (l *Limiter) learn(k *key, began time.Duration, own, all int, o spillway.Outcome) {
 	u := l.group(k)
 	u.keepUp(l.shared.generation)
-	calm := l.at-l.stood >= lasting
+	calm := l.calm()
 	quick := o != spillway.OutcomeAbandoned && u.isQuick(l.at-began, l.rule(k).state == Open)
 	if o != spillway.OutcomeAbandoned {
-		l.shared.fastest.add(l.at, inSeconds(l.at-began))
+		l.fastest.add(l.at, inSeconds(l.at-began))
 	}
 	u.leave(began, own, float64(all), o, calm, quick)
 	if u != k { // it must know its latency when it gets its own limit
@@ -298,7 +259,7 @@ func (l *Limiter) learn(k *key, began time.Duration, own, all int, o spillway.Ou
 // decide takes the actions of the limits that count for a key after one of its requests has ended. If only one
 // key was in use recently, both limits see the same, and each acts by itself.
 func (l *Limiter) decide(k *key) {
-	stall, alone := -l.stalls.value(), l.at-l.other > memory
+	stall, alone := l.stall(), l.at-l.other > memory
 	if k.decide(stall, l.busy, false) {
 		switch {
 		case l.rule(k) != k.limit:

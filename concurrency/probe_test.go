@@ -56,7 +56,7 @@ func TestTakeWithoutDeadline(t *testing.T) {
 	l := must(t, Config{})
 	now := at(60_000)
 	l.Ask(now, "a")
-	l.shared.fastest.add(l.at, 20)
+	l.fastest.add(l.at, 20)
 	if _, ok := l.Take(now, "a", spillway.Critical, now.Add(15*time.Second)); ok {
 		t.Error("taken with 15 s left where the fastest call takes 20 s")
 	}

@@ -3,6 +3,8 @@ package concurrency
 import (
 	"math"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/elapsed"
 )
 
 // Requests of a key need not wait for the same thing: an answer from a cache needs nothing of the pool that
@@ -134,6 +136,18 @@ func (l *limit) isQuick(took time.Duration, open bool) bool {
 		l.restart()
 	}
 	return inSeconds(took) < s.bound()
+}
+
+// counted returns which part of the requests is measured. What is in service is the same with all requests and with these:
+// quick ones raise the throughput and shorten the latency.
+func (e *evidence) counted() float64 { return max(1-e.skipped, 1.0/(2*round)) }
+
+// skips counts what is quick.
+func (e *evidence) skips(quick bool) {
+	e.skipped = elapsed.Trim(e.skipped - float64(e.skipped/(2*round)))
+	if quick {
+		e.skipped += 1.0 / (2 * round)
+	}
 }
 
 // pays reports whether a limit serves more than the quick requests that would end without one. It cannot tell them from the others: the

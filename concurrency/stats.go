@@ -45,7 +45,7 @@ func (l *Limiter) Stats(now time.Time) Stats {
 	l.advance(now)
 	s := Stats{
 		Shared: l.shared.stats("", &l.config), RejectedTotal: l.rejected,
-		Starved: l.beats && l.wall-l.beatWall > late, Keys: make([]KeyStats, 0, len(l.keys)),
+		Starved: l.starved(), Keys: make([]KeyStats, 0, len(l.keys)),
 	}
 	for k := range l.units {
 		of := k.stats(k.name, &l.config)

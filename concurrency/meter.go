@@ -1,0 +1,75 @@
+package concurrency
+
+import (
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// meter measures, by Little's law, the mean in flight of a round, and the throughput.
+type meter struct {
+	at      time.Duration // latest time
+	working int           // requests
+	area    float64       // seconds · requests working
+
+	counts
+}
+
+// counts belong to a round.
+type counts struct {
+	begin     time.Duration
+	beginArea float64
+	were      int     // working at the begin
+	ended     int     // all but quick ones
+	served    int     // of these, what was answered: throughput
+	worked    int     // and of these, what did not fail: base latency
+	looked    int     // at the last look for evidence
+	loaded    float64 // what was in flight while these were, added up
+}
+
+// pass counts time.
+func (m *meter) pass(at time.Duration) {
+	m.area += float64(float64(m.working) * inSeconds(at-m.at))
+	m.at = at
+}
+
+// renew begins a round.
+func (m *meter) renew() { m.counts = counts{begin: m.at, beginArea: m.area, were: m.working} }
+
+// whole reports whether a round was long enough to tell something.
+func (m *meter) whole() bool { return m.at-m.begin >= brief }
+
+// end counts a request that found so many in flight and was not quick.
+func (m *meter) end(found int, o spillway.Outcome) {
+	m.ended++
+	if o == spillway.OutcomeAbandoned {
+		return
+	}
+	m.served++
+	if o != spillway.OutcomeFailed {
+		m.worked++
+	}
+	m.loaded += float64(float64(found+m.working) / 2)
+}
+
+// measured returns the mean in flight and the throughput of the round. What was abandoned is no throughput: clients that leave
+// a queue would count as if they had been served.
+func (m *meter) measured() (flight, rate float64) {
+	took := max(inSeconds(m.at-m.begin), 1e-9)
+	return (m.area - m.beginArea) / took, max(0.5, float64(m.served)) / took
+}
+
+// saturated returns the mean in flight of the round, and the throughput while there was something to do.
+func (m *meter) saturated() (flight, rate float64) {
+	flight, rate = m.measured()
+	if busy := m.loaded / max(m.area-m.beginArea, 1e-9); rate < lean*busy {
+		rate = busy // the round began in a quiet time, whose throughput is not what can be done
+	}
+	return flight, rate
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// inSeconds is Duration.Seconds without its integer divisions, which cost more than the
+// rest of a request.
+func inSeconds(d time.Duration) float64 { return float64(float64(d) * 1e-9) }
