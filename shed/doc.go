@@ -4,29 +4,17 @@
 //
 // # Algorithm
 //
-//  1. A request runs at once if a processor is free ([State.Runnable] is below
-//     [State.Processors]), its [Limit] admits one more, and no waiter could run instead.
-//  2. Otherwise it waits in a queue. Requests that wait for a processor, or for the limit
-//     of all keys, share one queue. Each key with a separate limit has a separate queue.
-//  3. [Shedder.Next] returns the most critical waiter that its limit admits, when a
-//     processor is idle. While no request is rejected, the oldest waiter runs first.
-//  4. Within a class the oldest waiter runs first. In the queue for a processor the newest
-//     runs first while more than a fifth of its class is rejected (adaptive LIFO).
-//  5. If a queue is full, the request replaces the last waiter of the lowest class in that
-//     queue, or is rejected if no waiter has a lower class, and no caller has more waiters.
-//  6. The capacity of a queue shrinks as more of a class and of the classes above it is
-//     rejected: see depth.go, and capacity in shed.go. The queue for processors takes up to
-//     1,000 requests per processor until there is a standing overload: for 100 ms waiters were
-//     admitted, and others still waited. If no processor becomes free for any waiter, other work
-//     keeps the processors busy, such as new connections. A rejection would not help then, and
-//     requests wait for up to 1 s.
-//     A standing queue before a limit takes only as many requests as its load needs, and the
-//     classes that get the capacity run in the order of arrival: see standing.go. A request
-//     whose deadline is too close to wait behind a limit gets the next slot.
-//  7. While a class is rejected, so are all lower classes of the same queue: see cascade.go.
-//  8. Utilization above the threshold of a class rejects this class: see thresholds.go.
-//  9. A request with a deadline closer than the fastest recent response is rejected,
-//     except one per second. Without a Limit no response time is known.
+//  1. A request runs at once if a processor is free, its [Limit] admits one more, and no waiter could run instead.
+//     Otherwise it waits, in one queue for the processors and the limit of all keys, or in that of its key.
+//  2. When a processor is idle, [Shedder.Next] returns the most critical waiter that its limit admits, and of a class the
+//     oldest. While nothing is rejected the oldest of all runs first. In the queue for a processor the newest of a class
+//     does while more than a fifth of the class is rejected (adaptive LIFO).
+//  3. In a full queue a request replaces the last waiter of the lowest class, or is rejected if none is below its own. The
+//     queue becomes shorter when more is rejected (depth.go); before a limit its load decides (standing.go).
+//     A burst of up to 1,000 requests per processor may wait for 100 ms, and 1 s if others keep them busy (busy.go).
+//  4. While a class is rejected, so are all lower ones of that queue (cascade.go). Utilization above the threshold of a
+//     class rejects it (thresholds.go). A request whose deadline is too close to wait behind a limit is the next to run;
+//     one whose deadline is closer than the fastest recent response is rejected, except one per second.
 //
 // # Fairness
 //
@@ -37,7 +25,7 @@
 //     would use if all its requests were admitted: requests times their mean time at work. The
 //     time of a key is assumed until a request of the caller has ended.
 //  2. The fair share is the level at which demands, cut to it, add up to all use (max-min
-//     fairness). Callers that demand no more form a rank above the rest of their class. Ranks
+//     fairness). Callers within it form a rank above the rest of their class. Ranks
 //     are treated as classes: these callers lose nothing to others of their class.
 //  3. They need not wait for the slow requests of others: the other callers leave them the
 //     places of a limit that they needed at once in the last two seconds, minus the places
