@@ -1,7 +1,6 @@
 package concurrency
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -32,7 +31,7 @@ func (l *Limiter) cap() {
 	for i := range l.keys {
 		l.keys[i].max = 0
 	}
-	l.named = len(l.config.MaxByKey)
+	l.most = l.config.Keys + len(l.config.MaxByKey)
 	var missing []string
 	for _, name := range slices.Sorted(maps.Keys(l.config.MaxByKey)) {
 		if slot, ok := l.index[name]; ok {
@@ -41,17 +40,13 @@ func (l *Limiter) cap() {
 			missing = append(missing, name)
 		}
 	}
-	spare := l.spare(len(l.keys) + len(missing) - 1 - l.config.Keys - l.named)
+	spare := l.spare(len(l.keys) + len(missing) - 1 - l.most)
 	for _, name := range missing {
 		slot := len(l.keys)
 		if len(spare) > 0 {
 			slot, spare = spare[0], spare[1:]
-			delete(l.index, l.keys[slot].name)
-			l.keys[slot] = l.newKey(name)
-		} else {
-			l.keys = append(l.keys, l.newKey(name))
 		}
-		l.index[name] = slot
+		l.put(slot, l.newKey(name))
 		l.capTo(slot, l.config.MaxByKey[name])
 	}
 }
@@ -63,18 +58,6 @@ func (l *Limiter) capTo(slot, most int) {
 		l.release(k)
 	}
 	k.max = most
-}
-
-// spare returns the places of up to n keys that nothing holds, those first that were unused the longest: without it the
-// places of keys that leave MaxByKey would add up.
-func (l *Limiter) spare(n int) (slots []int) {
-	for i := 1; i < len(l.keys) && n > 0; i++ {
-		if k := &l.keys[i]; k.held == 0 && k.max == 0 {
-			slots = append(slots, i)
-		}
-	}
-	slices.SortFunc(slots, func(a, b int) int { return cmp.Compare(l.keys[a].used, l.keys[b].used) })
-	return slots[:max(0, min(n, len(slots)))]
 }
 
 // decides reports whether the limit or the cap of a key decides, and not the limit of all keys. A

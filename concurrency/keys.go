@@ -33,11 +33,15 @@ func (l *Limiter) slot(now time.Time, name string) int {
 	return slot
 }
 
+// find returns the place of a name, which gets one if there is a free one.
 func (l *Limiter) find(name string) int {
-	if slot, ok := l.index[name]; ok {
-		return slot
+	slot, ok := l.index[name]
+	if !ok {
+		if slot = l.vacant(l.at); slot > 0 {
+			l.put(slot, l.newKey(name))
+		}
 	}
-	return l.place(name)
+	return slot
 }
 
 // group returns the key whose limit counts for a key: itself, or the others.
@@ -97,50 +101,9 @@ func (l *Limiter) age(k *key) {
 	}
 }
 
-// place finds a place for a new key: a free one, or that of an unused key, or the one of
-// all others.
-func (l *Limiter) place(name string) int {
-	slot := len(l.keys)
-	if slot <= l.config.Keys+l.named {
-		l.keys = append(l.keys, l.newKey(name))
-	} else if slot = l.unused(); slot == 0 {
-		return 0
-	} else {
-		delete(l.index, l.keys[slot].name)
-		l.keys[slot] = l.newKey(name)
-	}
-	l.index[name] = slot
-	return slot
-}
-
-// newKey returns a key without requests.
+// newKey returns a key without requests. One that comes while the limit of all keys is at work is late.
 func (l *Limiter) newKey(name string) key {
 	k := key{limit: newLimit(l.at, false), name: name, came: l.at, used: l.at, late: l.shared.state != Open}
 	k.flight.since, k.flight.before = l.at, l.at
 	return k
-}
-
-// unused returns the place of the key that has had no request for the longest time, 0 for none. That must be a minute, but
-// ten times a second, after 64 requests of keys without a place: one that has many of them gets a place soon, whatever
-// the number of names. After a search without a result it waits a second, so that many names cost little.
-func (l *Limiter) unused() (slot int) {
-	l.nameless++
-	due := l.nameless >= 2*round && l.at-l.swapped >= lasting/10
-	if !due && l.at < l.full {
-		return 0
-	}
-	for i := 1; i < len(l.keys); i++ {
-		k := &l.keys[i]
-		free := k.held == 0 && k.max == 0 && (due && k.state == Open || l.at-k.used > 6*memory)
-		if free && (slot == 0 || k.used < l.keys[slot].used) {
-			slot = i
-		}
-	}
-	if slot == 0 {
-		l.full = l.at + time.Second
-	}
-	if due {
-		l.nameless, l.swapped = 0, l.at
-	}
-	return slot
 }

@@ -14,23 +14,10 @@ import (
 type Limiter struct {
 	mu     sync.Mutex
 	config Config
+
 	clock
-
-	shared   *limit        // of the keys that are not apart
-	divided  bool          // some keys are apart, or within that limit
-	slope    float64       // by which latency grows in the keys that wait for the same thing
-	first    bool          // these were not reviewed after the first probe yet
-	narrowed bool          // the first probe went on without some keys
-	reviewAt time.Duration // when that is looked at again
-
-	keys     []key          // the first is for all further keys
-	index    map[string]int // in keys
-	latest   int            // the place of the key that was last looked up
-	other    time.Duration  // when that was last another key than the one before
-	named    int            // keys in MaxByKey
-	full     time.Duration  // no place for a new key before then
-	nameless int            // requests of keys without a place, since one of these got one
-	swapped  time.Duration  // then
+	table
+	together
 
 	working  int           // requests of all keys
 	parked   int           // the same
@@ -46,8 +33,8 @@ func New(c Config) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Limiter{config: c, clock: clock{runs: 1, stood: -memory}, other: -memory - 1, shared: newLimit(0, true), index: map[string]int{}}
-	l.keys = append(make([]key, 0, c.Keys+1), l.newKey(Others))
+	l := &Limiter{config: c, clock: clock{runs: 1, stood: -memory}, together: together{shared: newLimit(0, true)}}
+	l.table = table{keys: append(make([]key, 0, c.Keys+1), l.newKey(Others)), index: map[string]int{}, other: -memory - 1}
 	l.cap()
 	return l, nil
 }

@@ -1,9 +1,21 @@
 package concurrency
 
+import "time"
+
 // The limit of all keys is for keys that wait for the same thing. While it is at work the others are apart from it, and each has its own limit if
 // there is evidence for one. The first probe begins with all keys that may be alike, and begins again if others join. After it, when latency has fallen
 // as well as grown, the keys that differ are apart. Then each second a key that is certainly on the wrong side changes it. Keys that come meanwhile are one
 // key, until that limit ends or until nothing has limited them for ten seconds: together they may overload what none of them does by itself.
+
+// together is what is known of the keys that wait for the same thing.
+type together struct {
+	shared   *limit        // of the keys that are not apart
+	divided  bool          // some keys are apart, or within that limit
+	slope    float64       // by which latency grows in the keys that wait for the same thing
+	first    bool          // these were not reviewed after the first probe yet
+	narrowed bool          // the first probe went on without some keys
+	reviewAt time.Duration // when that is looked at again
+}
 
 // blame begins a probe on the evidence of a key: of the keys that may wait for the same thing, or if that is not known,
 // of this one. If a probe of all found no queue, the evidence of the next ten seconds counts for the key alone.
