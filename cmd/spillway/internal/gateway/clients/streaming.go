@@ -3,6 +3,7 @@ package clients
 import (
 	"net/http"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
 	"github.com/seed90641741/spillway/spillhttp"
 )
@@ -28,6 +29,7 @@ func (s *streaming) WriteHeader(status int) {
 		if s.informed++; s.informed > maxInformational {
 			return
 		}
+		headers.Inform(h)
 	case h["Content-Type"] == nil:
 		h["Content-Type"] = nil
 	}

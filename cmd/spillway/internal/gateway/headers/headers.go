@@ -44,6 +44,16 @@ func signed(h http.Header, name string) bool {
 	return false
 }
 
+// Inform removes from an answer with a status of 1xx what only the final one may say: of its id, its cost and an overload. A
+// server of Go sends all headers with it that it has set until then.
+func Inform(h http.Header) {
+	for name := range h {
+		if strings.HasPrefix(name, "X-Request-") || strings.HasPrefix(name, "X-Overload-") {
+			delete(h, name)
+		}
+	}
+}
+
 // SanitizeTrailer removes trailers that may not be sent as such (RFC 9110, section 6.5.1): servers of HTTP/2 take them for
 // an error of the sender, and others for a header. Names that came by HTTP/1.1 were not checked.
 func SanitizeTrailer(h http.Header) {

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
 	"strings"
 	"testing"
 
@@ -56,6 +58,38 @@ func TestRequestID(t *testing.T) {
 			if len(got) != 1 || len(back) != 1 || got[0] != back[0] || (got[0] == row.came) != row.kept || len(got[0]) != 36 && !row.kept {
 				t.Errorf("%+v, HTTP/2 %v: %q is sent, %q is returned", row, second, got, back)
 			}
+		}
+	}
+}
+
+// TestEarlyHints: an answer with a status of 1xx passes on hints, and nothing that the proxy takes out of the final one.
+func TestEarlyHints(t *testing.T) {
+	quiet(t)
+	upstream := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for _, name := range []string{headers.RequestID, costHeader, reasonHeader, scopeHeader, "X-Request-Accept-Ratio"} {
+			w.Header().Set(name, "1")
+		}
+		w.Header().Set("Link", "</a.css>")
+		w.WriteHeader(http.StatusEarlyHints)
+	})
+	url, _ := front(t, upstream, func(*config.Config) {})
+	for _, second := range []bool{false, true} {
+		var hints []http.Header
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(_ int, h textproto.MIMEHeader) error {
+			hints = append(hints, http.Header(h))
+			return nil
+		}})
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client(t, second).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if len(hints) != 1 || len(hints[0]) != 1 || hints[0].Get("Link") != "</a.css>" {
+			t.Errorf("HTTP/2 %v: hints %v, want the link alone", second, hints)
 		}
 	}
 }
