@@ -2,13 +2,17 @@ package httpproxy
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
@@ -77,5 +81,33 @@ func TestHalfClosedUpgradesEnd(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatal("the request goes on when its connection is closed")
 		}
+	}
+}
+
+// TestUpgradesInTheLog: when the proxy has closed the connections that were upgraded, the access log has their lines.
+func TestUpgradesInTheLog(t *testing.T) {
+	quiet(t)
+	const n = 20
+	_, p := front(t, switching(func(net.Conn, string, error) {}), func(c *config.Config) { c.DrainTimeout = time.Millisecond })
+	name := filepath.Join(t.TempDir(), "access.log")
+	log, err := accesslog.Open(&config.Access{File: name, MaxBytes: 1 << 20, Sample: 1, SampleLost: 1, Rate: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.SetAccessLog(log)
+	for range n {
+		c := dial(t, p)
+		fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
+			t.Fatal(resp, err)
+		}
+	}
+	if err := p.Drain(t.Context()); err == nil {
+		t.Error("the drain waited for connections that stay open")
+	}
+	p.SetAccessLog(nil).Close()
+	lines, err := os.ReadFile(name)
+	if got := bytes.Count(lines, []byte("\n")); err != nil || got != n {
+		t.Errorf("%d lines about %d connections, %v", got, n, err)
 	}
 }

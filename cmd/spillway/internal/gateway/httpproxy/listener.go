@@ -234,6 +234,10 @@ type single struct {
 func (s single) Accept() (net.Conn, error) { return s.conn, nil }
 
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	open := l.users.Enter()
+	if open {
+		defer l.users.Leave() // when all logs have the request
+	}
 	came, cut, a := r.Context(), true, &accounting{listener: l, request: r}
 	l.proxy.with.Accounts.Begin()
 	s := l.settings.Load()
@@ -255,17 +259,16 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.visit.end(a, end)
 	}()
 	defer x.End()
-	l.admit(x, r, s)
+	if open {
+		l.admit(x, r, s)
+	} else {
+		answer(x, r, errDraining, 0)
+	}
 	cut = false // the handler did not panic
 }
 
 // admit has a request pass the bounds of the listener.
 func (l *listener) admit(x *clients.Exchange, r *http.Request, s *settings) {
-	if !l.users.Enter() {
-		answer(x, r, errDraining, 0)
-		return
-	}
-	defer l.users.Leave()
 	if err := s.admits(r); err != nil {
 		answer(x, r, err, 0)
 		return
