@@ -16,7 +16,6 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/servers"
-	"github.com/seed90641741/spillway/internal/mongowire"
 	"github.com/seed90641741/spillway/internal/netconn"
 	"github.com/seed90641741/spillway/ratelimit"
 )
@@ -267,94 +266,7 @@ func (c *conn) one() error {
 	return c.introduce(f, cmd)
 }
 
-// read reads the next message. If the process is short of memory, there may be too little of a compressed one.
-// Then it waits for memory, as long as a client may stop in the middle.
-func (c *conn) read(cmd *message.Command) (f message.Frame, err error) {
-	began := time.Now()
-	for {
-		if f, err = c.next(); err != nil {
-			return f, err
-		}
-		err = cmd.Read(f, c.space(f))
-		if !errors.Is(err, message.ErrShort) || f.Rest == 0 || len(f.Head) >= message.CompressedHead {
-			return f, because(Malformed, err)
-		}
-		if stall := c.settings.config.StallTimeout; stall > 0 && time.Since(began) > stall {
-			return f, because(Cut, errNoMemory)
-		}
-		select {
-		case <-time.After(memoryLook):
-		case <-c.ctx.Done():
-			return f, because(Left, c.ctx.Err())
-		}
-	}
-}
-
 // memoryLook is the interval at which a compressed message looks for memory.
 const memoryLook = 10 * time.Millisecond
 
 var errNoMemory = errors.New("no memory for the beginning of a compressed message")
-
-// next returns the next message as far as it is kept, whose first byte has arrived.
-func (c *conn) next() (f message.Frame, err error) {
-	keep := 0
-	if c.patient() {
-		keep = c.settings.config.Retry.MaxBytes
-	}
-	f, err = c.down.Next(keep, c.longest())
-	switch {
-	case errors.Is(err, link.ErrLength):
-		return f, because(Malformed, err)
-	case errors.Is(err, link.ErrTooLong):
-		return f, because(Unauthenticated, errUnprovenLength)
-	default:
-		return f, err
-	}
-}
-
-// introduce handles a hello, or a command that authenticates. No gate rejects it.
-func (c *conn) introduce(f message.Frame, cmd *message.Command) error {
-	if err := c.guard(f, cmd); err != nil {
-		return err
-	}
-	c.listener.counts.commands.Add(1)
-	c.listener.counts.exempt.Add(1)
-	if c.borrowsProof(cmd) {
-		c.down.Pass(f)
-		return c.reply(cmd.Legacy, 0, f.RequestID, 0, borrowed)
-	}
-	if err := c.reach(); err != nil {
-		return err
-	}
-	if cmd.Kind == message.Greeting {
-		return c.greet(f, cmd)
-	}
-	return c.prove(f, cmd)
-}
-
-// bear sets the stall timeout of both sides.
-func (c *conn) bear(timeout time.Duration) error {
-	err := c.down.Bear(timeout)
-	if c.up != nil {
-		err = errors.Join(err, c.up.Bear(timeout))
-	}
-	return err
-}
-
-// space returns the buffer for decompressing a message.
-func (c *conn) space(f message.Frame) []byte {
-	if f.OpCode != mongowire.OpCompressed {
-		return nil
-	}
-	if c.scratch == nil {
-		c.scratch = link.GetPage()
-	}
-	return c.scratch[:]
-}
-
-func (c *conn) unscratch() {
-	if c.scratch != nil {
-		link.PutPage(c.scratch)
-		c.scratch = nil
-	}
-}
