@@ -93,6 +93,7 @@ type race[T any] struct {
 	cancel context.CancelFunc // of the hedge; nil until it is sent
 	ended  bool               // and has a result
 	over   bool               // the result of the hedge does not count any more
+	unpaid bool               // no budget paid for the hedge
 	value  T
 	err    error
 	panics any // of the hedge, which go on in the goroutine of the call
@@ -112,6 +113,9 @@ func (r *race[T]) run(a *Attempt, delay time.Duration) (T, error) {
 		<-r.done // the hedge ends with the context of the call
 	}
 	hedged := r.end()
+	if r.unpaid {
+		r.report(spillway.Event{Rejected: true})
+	}
 	if r.panics != nil {
 		r.discard(v, err)
 		panic(r.panics) //nolint:forbidigo // it goes on where the caller expects it
@@ -170,10 +174,7 @@ func (r *race[T]) end() (hedged bool) {
 
 // fire sends the hedge when it is due.
 func (r *race[T]) fire() {
-	ctx, unpaid := r.begin()
-	if unpaid {
-		r.report(spillway.Event{Rejected: true})
-	}
+	ctx := r.begin()
 	if ctx == nil {
 		return
 	}
@@ -214,26 +215,27 @@ func (r *race[T]) report(e spillway.Event) {
 }
 
 // begin admits the hedge and pays for it. The context is nil if it must not be sent.
-func (r *race[T]) begin() (ctx context.Context, unpaid bool) {
+func (r *race[T]) begin() context.Context {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p, now := r.policies, time.Now()
 	r.attempt.Start = now
 	if r.over || r.ctx.Err() != nil || forbidden(r.ctx) || !p.routes.Closed(r.call.Criticality, r.attempt.route) {
-		return nil, false
+		return nil
 	}
 	call := r.call
 	call.Attempt = 1
 	if p.InflightMode != spillway.ModeOff {
 		t, err := p.gate(call.Key).Admit(now, call)
 		if err != nil {
-			return nil, false // neither the throttle nor an observer hears of it
+			return nil // neither the throttle nor an observer hears of it
 		}
 		r.attempt.tickets[inflightGate] = t
 	}
 	if !p.hedge.Pay(now, p.Retry, &call) {
 		r.attempt.tickets[inflightGate].Settle(now, spillway.OutcomeAbandoned)
-		return nil, true
+		r.unpaid = true
+		return nil
 	}
 	ctx, cancel := context.WithCancel(r.ctx)
 	if p.config.Inflight != nil { // as in Client.run
@@ -241,7 +243,7 @@ func (r *race[T]) begin() (ctx context.Context, unpaid bool) {
 	}
 	r.cancel = cancel
 	cancelWith(&r.attempt, cancel)
-	return ctx, false
+	return ctx
 }
 
 // gate returns the in-flight limit of calls with a key.

@@ -514,6 +514,35 @@ func TestHedgeEvents(t *testing.T) {
 	})
 }
 
+// An observer that panics about a hedge that no budget pays for does so in the goroutine of the call, where it can be caught.
+func TestHedgeObserverPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := hedging(t, egress.Config{Observer: spillway.ObserverFunc(func(e spillway.Event) {
+			if e.Policy == "hedge" && e.Rejected {
+				panic("observer")
+			}
+		})}, retry.HedgeConfig{Delay: 50 * time.Millisecond})
+		warm(t, c, 2)
+		caught := 0
+		for range 50 { // more than the budget has
+			func() {
+				defer func() {
+					if recover() != nil {
+						caught++
+					}
+				}()
+				_, _ = egress.Hedged(t.Context(), c, read, nil, func(ctx context.Context, _ *egress.Attempt) (int, error) {
+					return 0, sleep(ctx, 100*time.Millisecond)
+				}, nil)
+			}()
+		}
+		if caught == 0 {
+			t.Error("a budget paid for every hedge")
+		}
+		checkIdle(t, c)
+	})
+}
+
 // A call that a retry has saved says so: its event has the number of its retries.
 func TestEventHasRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
