@@ -10,7 +10,7 @@ type key struct {
 	active int           // of these, what is at work, as counted
 	parked int           // the same
 	late   bool          // came while the limit of all keys was at work: one of the others, whose limit counts for it
-	came   time.Duration // when it got its place
+	placed time.Duration // when it got its place
 	apart  bool          // does not wait for what all keys do, while their limit is at work
 	held   int           // tickets that are not settled
 	max    int           // as in MaxByKey; 0: none
@@ -85,7 +85,7 @@ func (l *Limiter) moveOn(slot int) {
 	l.swept = l.at
 	for i := range l.keys {
 		k := &l.keys[i]
-		if l.age(k); k.late && l.at-k.came > memory && l.rule(k).state == Open {
+		if l.age(k); k.late && l.at-k.placed > memory && l.rule(k).state == Open {
 			l.release(k)
 		}
 	}
@@ -103,7 +103,7 @@ func (l *Limiter) age(k *key) {
 
 // newKey returns a key without requests. One that comes while the limit of all keys is at work is late.
 func (l *Limiter) newKey(name string) key {
-	k := key{limit: newLimit(l.at, false), name: name, came: l.at, used: l.at, late: l.shared.state != Open}
+	k := key{limit: newLimit(l.at, false), name: name, placed: l.at, used: l.at, late: l.shared.state != Open}
 	k.flight.since, k.flight.before = l.at, l.at
 	return k
 }
