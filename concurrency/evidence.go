@@ -94,7 +94,7 @@ func (e *evidence) confirmed(latency float64) bool {
 	return latency > 0 && gain*latency < e.cohort.at(e.cohort.flight)
 }
 
-// hangs reports whether the backend hung: no answer came for 8 usual latencies, with requests in flight that took
+// hangs takes in that an answer came, and reports whether the backend hung until then: none came for 8 usual latencies, with requests in flight that took
 // as long. What was in flight then waited for that, and not for one another.
 func (e *evidence) hangs(at, began time.Duration, left int) (hung bool) {
 	long := parkTime * e.latency.mean

@@ -16,8 +16,8 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// upgraded upgrades a connection to a proxy with an early text, sends another one, and closes the sending side.
-func upgraded(t *testing.T, p *Proxy, early, text string) *bufio.Reader {
+// upgrade upgrades a connection to a proxy with an early text.
+func upgrade(t *testing.T, p *Proxy, early string) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	c := dial(t, p)
 	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"+early)
@@ -25,6 +25,13 @@ func upgraded(t *testing.T, p *Proxy, early, text string) *bufio.Reader {
 	if resp, err := http.ReadResponse(in, nil); err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatal(resp, err)
 	}
+	return c, in
+}
+
+// upgraded upgrades a connection to a proxy with an early text, sends another one, and closes the sending side.
+func upgraded(t *testing.T, p *Proxy, early, text string) *bufio.Reader {
+	t.Helper()
+	c, in := upgrade(t, p, early)
 	fmt.Fprint(c, text)
 	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
 		t.Fatal(err)
@@ -96,11 +103,7 @@ func TestUpgradesInTheLog(t *testing.T) {
 	}
 	p.SetAccessLog(log)
 	for range n {
-		c := dial(t, p)
-		fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-		if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
-			t.Fatal(resp, err)
-		}
+		upgrade(t, p, "")
 	}
 	if err := p.Drain(t.Context()); err == nil {
 		t.Error("the drain waited for connections that stay open")

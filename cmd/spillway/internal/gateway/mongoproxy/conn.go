@@ -270,3 +270,12 @@ func (c *conn) one() error {
 const memoryLook = 10 * time.Millisecond
 
 var errNoMemory = errors.New("no memory for the beginning of a compressed message")
+
+// bear sets the stall timeout of both sides.
+func (c *conn) bear(timeout time.Duration) error {
+	err := c.down.Bear(timeout)
+	if c.up != nil {
+		err = errors.Join(err, c.up.Bear(timeout))
+	}
+	return err
+}

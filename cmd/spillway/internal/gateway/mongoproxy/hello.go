@@ -49,3 +49,23 @@ func (c *conn) greetBack(r message.Frame, m message.Mask, speculative bool) (mor
 	err = c.reply(r.OpCode == mongowire.OpReply, r.RequestID, r.ResponseTo, flags&^mongowire.ChecksumPresent, seen)
 	return flags&mongowire.MoreToCome != 0, err
 }
+
+// introduce handles a hello, or a command that authenticates. No gate rejects it.
+func (c *conn) introduce(f message.Frame, cmd *message.Command) error {
+	if err := c.guard(f, cmd); err != nil {
+		return err
+	}
+	c.listener.counts.commands.Add(1)
+	c.listener.counts.exempt.Add(1)
+	if c.borrowsProof(cmd) {
+		c.down.Pass(f)
+		return c.reply(cmd.Legacy, 0, f.RequestID, 0, borrowed)
+	}
+	if err := c.reach(); err != nil {
+		return err
+	}
+	if cmd.Kind == message.Greeting {
+		return c.greet(f, cmd)
+	}
+	return c.prove(f, cmd)
+}

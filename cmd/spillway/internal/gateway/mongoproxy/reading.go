@@ -49,35 +49,6 @@ func (c *conn) next() (f message.Frame, err error) {
 	}
 }
 
-// introduce handles a hello, or a command that authenticates. No gate rejects it.
-func (c *conn) introduce(f message.Frame, cmd *message.Command) error {
-	if err := c.guard(f, cmd); err != nil {
-		return err
-	}
-	c.listener.counts.commands.Add(1)
-	c.listener.counts.exempt.Add(1)
-	if c.borrowsProof(cmd) {
-		c.down.Pass(f)
-		return c.reply(cmd.Legacy, 0, f.RequestID, 0, borrowed)
-	}
-	if err := c.reach(); err != nil {
-		return err
-	}
-	if cmd.Kind == message.Greeting {
-		return c.greet(f, cmd)
-	}
-	return c.prove(f, cmd)
-}
-
-// bear sets the stall timeout of both sides.
-func (c *conn) bear(timeout time.Duration) error {
-	err := c.down.Bear(timeout)
-	if c.up != nil {
-		err = errors.Join(err, c.up.Bear(timeout))
-	}
-	return err
-}
-
 // space returns the buffer for decompressing a message.
 func (c *conn) space(f message.Frame) []byte {
 	if f.OpCode != mongowire.OpCompressed {
