@@ -34,8 +34,8 @@ func (c *clock) advance(now time.Time) {
 	}
 	c.at += wall - c.wall
 	c.wall = wall
-	if c.beats {
-		c.at = min(c.at, c.beat+late)
+	if stop := c.beat + late; c.beats && c.at > stop {
+		c.at, c.stood = stop, stop
 	}
 }
 
@@ -44,15 +44,9 @@ func (c *clock) tick(busy bool) {
 	if wall := c.wall - c.beatWall; c.beats && wall > 0 {
 		c.runs += float64((float64(c.at-c.beat)/float64(wall) - c.runs) * (1.0 / 32))
 		c.stalls.add(c.at, -max(0, wall-late).Seconds())
-		if wall > late {
-			c.stood = c.at
-		}
 	}
 	c.beats, c.beat, c.beatWall, c.busy = true, c.at, c.wall, busy
 }
-
-// calm reports whether the clock did not stand still recently.
-func (c *clock) calm() bool { return c.at-c.stood >= lasting }
 
 // stall returns the seconds of the longest recent time that the clock stood still.
 func (c *clock) stall() float64 { return -c.stalls.value() }

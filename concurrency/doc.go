@@ -35,13 +35,14 @@
 //
 // Streams and long polls stay in flight for minutes and do no work. A request that takes longer
 // than 8 usual latencies, and at least 1 s, while later ones end, is parked: it no longer counts.
-// If no later one ends, 16 or more count for ten seconds: the backend hangs. The latency of what
-// was in flight while a backend hung is no evidence.
+// If no later one ends, 16 or more count for ten seconds: the backend hangs. A backend stands still if no answer comes for two usual
+// latencies, with 16 or more in flight. The latency of what was in flight then is no evidence.
 //
 // A process that lacks the processor measures its own delay, not the backend's. The clock
 // of a Limiter therefore stands still while the process does not run: between two heartbeats
 // ([Limiter.Beat]), due every 10 ms, it moves by at most 15 ms. A stall explains as long a wait, and for a second after one
-// no base latency is learnt: it would be too short.
+// no base latency is learnt: it would be too short. Rounds and probes in which the clock stood still do not count, unless there were no others
+// for ten seconds.
 // Nor is a limit removed until ten seconds passed without a stall: requests came late, and did not reach it.
 // While the process uses most of its processors, no other queue is looked for.
 //

@@ -4,13 +4,12 @@ import "time"
 
 // evidence is what the latencies of a key show, or those of all keys together.
 type evidence struct {
-	shared   bool          // of all keys: only a queue that delays everybody counts
-	latency  latency       // of answers that are not quick
-	spread   spread        // of all answers, while Open
-	skipped  float64       // share of quick ones
-	cohort   cohort        // requests that began in a round while Open, and in the last one before a probe
-	answered time.Duration // when the last answer came
-	hung     time.Duration // when the first one came after the backend hung
+	shared  bool          // of all keys: only a queue that delays everybody counts
+	latency latency       // of answers that are not quick
+	spread  spread        // of all answers, while Open
+	skipped float64       // share of quick ones
+	cohort  cohort        // requests that began in a round while Open, and in the last one before a probe
+	hung    time.Duration // when the backend last stood still
 
 	common
 	lines
@@ -94,12 +93,26 @@ func (e *evidence) confirmed(latency float64) bool {
 	return latency > 0 && gain*latency < e.cohort.at(e.cohort.flight)
 }
 
-// hangs takes in that an answer came, and reports whether the backend hung until then: none came for 8 usual latencies, with requests in flight that took
-// as long. What was in flight then waited for that, and not for one another.
-func (e *evidence) hangs(at, began time.Duration, left int) (hung bool) {
-	long := parkTime * e.latency.mean
-	hung = inSeconds(at-began) > long && left >= round/2 && e.latency.n >= round/2 && inSeconds(at-e.answered) > long
-	if e.answered = at; hung {
+// A silence is a time without an answer to any key.
+type silence struct {
+	since time.Duration // the last answer
+	area  float64       // seconds · requests working until then
+}
+
+// end takes in an answer, and returns for how many seconds none came, 0 if fewer were at work than should bring one.
+func (s *silence) end(m *meter) (lasted float64) {
+	lasted = inSeconds(m.at - s.since)
+	if m.area-s.area < float64(round/2*lasted) {
+		lasted = 0
+	}
+	s.since, s.area = m.at, m.area
+	return lasted
+}
+
+// hangs takes in an answer after a silence, and reports whether the backend stood still until then: for two usual latencies. What
+// was in flight then waited for that, and not for one another.
+func (e *evidence) hangs(at time.Duration, silence float64) (hung bool) {
+	if hung = silence > doubled*e.latency.mean && e.latency.n >= round/2; hung {
 		e.hung = at
 	}
 	return hung

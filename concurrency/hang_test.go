@@ -1,6 +1,7 @@
 package concurrency
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -21,6 +22,34 @@ func TestAfterAHang(t *testing.T) {
 		p.run(6*time.Second, slots, load) // without a limit the queue would drain for 12 s
 		if k := p.state(); k.InFlight > 4*slots || !k.Limiting() {
 			t.Errorf("%d slots, 6 s after the hang: %d in flight, %v", slots, k.InFlight, k.State)
+		}
+	}
+}
+
+// A backend that stands still during each probe does not show a longer base latency.
+func TestProbeOfAStandstill(t *testing.T) {
+	for seed := range uint64(5) {
+		p := newPool(t, Config{})
+		p.rng = rand.New(rand.NewPCG(seed, 4))
+		p.run(5*time.Second, 8, 1000)
+		var most float64
+		for probes, was := 0, Open; probes < 5; {
+			p.run(time.Millisecond, 8, 1000)
+			k := p.state()
+			if k.State == Limiting {
+				most = max(most, k.Limit)
+			}
+			if k.State == Probing && was != Probing {
+				probes++
+				for i := range p.busy {
+					p.busy[i].ends = p.busy[i].ends.Add(300 * time.Millisecond)
+				}
+			}
+			was = k.State
+		}
+		p.run(time.Second, 8, 1000)
+		if k := p.state(); !k.Limiting() || most > 3*16 {
+			t.Errorf("seed %d: %v, a limit of up to %.1f, where 16 is right", seed, k.State, most)
 		}
 	}
 }

@@ -73,7 +73,8 @@ type limit struct {
 	bdp       float64       // as of the last probe
 	quiet     bool          // while Limiting, fewer are in flight than a probe allows
 	held      time.Duration // when a request last found no place
-	starved   time.Duration // when this process last lacked the processor, so that requests came late
+	stood     time.Duration // when the clock last stood still
+	sound     time.Duration // when a round without that last ended
 	probed    time.Duration // when the last probe ended
 	passed    int           // requests since then,
 	turned    int           // and those that were rejected
@@ -85,7 +86,7 @@ type limit struct {
 }
 
 func newLimit(at time.Duration, shared bool) *limit {
-	l := &limit{window: math.Inf(1), held: at - memory, probed: at - memory, clearAt: at - memory, starved: at - memory}
+	l := &limit{window: math.Inf(1), held: at - memory, probed: at - memory, clearAt: at - memory, stood: at - memory}
 	l.at, l.shared = at, shared
 	l.restart()
 	return l
@@ -117,34 +118,41 @@ func (l *limit) start(rest float64) {
 	l.rest += float64((rest - l.rest) / round)
 }
 
-// leave takes in a request that ends. Where it was abandoned, what it took says nothing. all is what it found in flight of
-// all keys; calm says that the clock did not stand still recently.
-func (l *limit) leave(began time.Duration, found int, all float64, o spillway.Outcome, calm, quick bool) {
-	abandoned := o == spillway.OutcomeAbandoned
-	if !abandoned && l.hangs(l.at, began, l.working) {
+// An ending is what is known of a request that ends.
+type ending struct {
+	outcome spillway.Outcome
+	quick   bool
+	began   time.Duration
+	all     float64       // what it found in flight of all keys
+	stood   time.Duration // when the clock last stood still
+	silence float64       // seconds without an answer before this one
+}
+
+// leave takes in a request that ends, and found so many in flight. Where it was abandoned, what it took says nothing.
+func (l *limit) leave(e *ending, found int) {
+	abandoned := e.outcome == spillway.OutcomeAbandoned
+	if !abandoned && l.hangs(l.at, e.silence) {
 		l.restart()
 	}
 	l.passed++
-	if !calm {
-		l.starved = l.at
-	}
-	if l.skips(quick); quick {
+	l.stood = e.stood
+	if l.skips(e.quick); e.quick {
 		return
 	}
-	l.end(found, o)
+	l.end(found, e.outcome)
 	l.abandoned = elapsed.Trim(l.abandoned - float64(l.abandoned/round))
 	if abandoned {
 		l.abandoned += 1.0 / round
 		return
 	}
-	took := inSeconds(l.at - began)
-	if o != spillway.OutcomeServed && took < l.latency.mean {
+	took := inSeconds(l.at - e.began)
+	if e.outcome != spillway.OutcomeServed && took < l.latency.mean {
 		return // a failure that came sooner than usual says nothing: the work was not done
 	}
-	l.latency.add(l.at, took, calm)
-	l.cohort.see(began, float64(found), took)
-	if began >= l.hung {
-		l.learn(took, float64(found), float64(l.working), all, began >= l.begin)
+	l.latency.add(l.at, took, l.at-e.stood >= lasting)
+	l.cohort.see(e.began, float64(found), took)
+	if e.began >= l.hung {
+		l.learn(took, float64(found), float64(l.working), e.all, e.began >= l.begin)
 	}
 }
 

@@ -23,6 +23,7 @@ type Limiter struct {
 	parked   int           // the same
 	swept    time.Duration // when those of all keys were last counted
 	fastest  minimum       // latency of single requests
+	silence  silence
 	rejected uint64
 }
 
@@ -228,18 +229,19 @@ func (l *Limiter) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 func (l *Limiter) learn(k *key, began time.Duration, own, all int, o spillway.Outcome) {
 	u := l.group(k)
 	u.keepUp(l.shared.generation)
-	calm := l.calm()
-	quick := o != spillway.OutcomeAbandoned && u.isQuick(l.at-began, l.rule(k).state == Open)
+	e := ending{outcome: o, began: began, all: float64(all), stood: l.clock.stood}
 	if o != spillway.OutcomeAbandoned {
+		e.quick = u.isQuick(l.at-began, l.rule(k).state == Open)
+		e.silence = l.silence.end(&l.shared.meter)
 		l.fastest.add(l.at, inSeconds(l.at-began))
 	}
-	u.leave(began, own, float64(all), o, calm, quick)
+	u.leave(&e, own)
 	if u != k { // it must know its latency when it gets its own limit
 		k.keepUp(l.shared.generation)
-		k.leave(began, own, float64(all), o, calm, quick)
+		k.leave(&e, own)
 	}
 	if !u.apart {
-		l.shared.leave(began, all, float64(all), o, calm, quick)
+		l.shared.leave(&e, all)
 	}
 }
 

@@ -27,6 +27,13 @@ func (l *limit) resize() {
 // caller holds back others before the limit does. If that of all keys halves for a second, other requests
 // than the ones that waited have the places: the keys do not wait for the same thing.
 func (l *limit) follow(alone bool) {
+	switch {
+	case l.stood < l.begin:
+		l.sound = l.at
+	case l.blind():
+		l.restart()
+		return
+	}
 	flight, rate := l.measured()
 	waited := l.held >= l.begin || flight > doubled*rate*l.base
 	if waited || rate > l.rate {
@@ -48,6 +55,10 @@ func (l *limit) follow(alone bool) {
 	l.resize()
 }
 
+// blind reports whether the clock stood still in this round. What ended meanwhile seems to be quick, and many. If no other round
+// ended for a memory, the process lacks the processor all the time, and they count.
+func (l *limit) blind() bool { return l.stood >= l.begin && l.at-l.sound < memory }
+
 // average takes a round into the throughput. Requests that began together end together, and how many
 // of these ends a round has is chance: a short round with many of them counts for less. A long one
 // counts twice at most, because the backend may have hung.
@@ -61,14 +72,14 @@ func (l *limit) average(rate float64) {
 
 // unused reports whether no request is at work that a limit is for, and none needed it for a memory.
 func (l *limit) unused() bool {
-	return l.state == Limiting && l.working == 0 && l.at-max(l.held, l.starved) > memory
+	return l.state == Limiting && l.working == 0 && l.at-max(l.held, l.stood) > memory
 }
 
 // idle takes in a request that ended while there was not enough to do. Many of them, which waited
 // for nothing, are a probe if their latency is that of the last one.
 func (l *limit) idle() {
 	switch {
-	case l.at-max(l.held, l.starved) > memory:
+	case l.at-max(l.held, l.stood) > memory:
 		l.open()
 	case l.ended >= round:
 		flight, rate := l.measured()

@@ -16,6 +16,7 @@ type probing struct {
 		rate     float64 // per second: what was answered, without what was quick
 		calls    float64 // that the probe takes
 	}
+	last  float64                        // latency of the last probe
 	drain struct{ served, took float64 } // the last one
 	half  struct {                       // the last time that what is in flight has halved in a drain
 		flight   int
@@ -76,7 +77,9 @@ func (l *limit) fades() bool {
 // the base latency before.
 func (l *limit) measure() {
 	l.drain.served, l.drain.took = float64(l.served), inSeconds(l.at-l.begin)+l.base
-	l.rate = max(l.rate, l.drain.served/l.drain.took)
+	if !l.before.limiting || !l.blind() {
+		l.rate = max(l.rate, l.drain.served/l.drain.took)
+	}
 	l.state = Probing
 	l.restart()
 }
@@ -126,11 +129,18 @@ func (l *limit) conclude() {
 	queue := l.confirmed(flight / rate)
 	both := (l.drain.served + float64(l.served)) / (l.drain.took + inSeconds(l.at-l.begin))
 	rate = min(rate, max(l.rate, both))
-	if l.worked > 0 && flight > 0 { // otherwise it is what it was: how long failures take is no latency
-		l.base = flight / rate
+	again := l.blind()
+	switch {
+	case l.before.limiting && (again || l.ended < round): // it tells nothing
+		rate = l.rate
+	case l.worked > 0 && flight > 0: // how long failures take is no latency
+		again = !l.learnBase(flight/rate) || again
 	}
-	missing := max(0, 1-float64(l.ended)/l.probeCalls())
-	l.probed = l.at - seconds(memory.Seconds()*missing) // fewer requests count for less time
+	missing := max(0, 1-float64(l.ended)/l.probeCalls()) // fewer requests count for less time
+	if again {
+		missing = 1
+	}
+	l.probed = l.at - seconds(memory.Seconds()*missing)
 	l.passed, l.turned = 0, 0
 	l.latency.reset(l.at, l.base)
 	if !queue && !l.before.limiting {
@@ -146,6 +156,22 @@ func (l *limit) conclude() {
 	}
 	l.state, l.roundTime = Limiting, inSeconds(l.at-l.begin)
 	l.resize()
+}
+
+// learnBase takes in the latency of a probe, and reports whether it counts. With fewer in flight latency does not grow: where it
+// seems to, the backend stood still meanwhile. For that reason, too, a probe that took a third longer than the last one counts only if
+// the next one, which follows at once, takes as long.
+func (l *limit) learnBase(took float64) bool {
+	last := took
+	if l.before.limiting {
+		took, last = min(took, l.before.flight/l.before.rate), l.last
+	}
+	l.base, l.last = took, took
+	if lean*took > last {
+		l.base = last
+		return false
+	}
+	return true
 }
 
 // narrow goes on with a first probe with a part of the requests.

@@ -76,7 +76,7 @@ func TestProbeAfterAStall(t *testing.T) {
 	l.probe(200, 100, 10)
 	end := func(after time.Duration) {
 		l.advance(l.at + after)
-		l.leave(l.at-100*time.Millisecond, 100, 100, spillway.OutcomeServed, true, false)
+		l.leave(&ending{began: l.at - 100*time.Millisecond, all: 100, outcome: spillway.OutcomeServed, stood: -memory}, 100)
 		l.working--
 		l.decide(0, false, false)
 	}
@@ -106,7 +106,7 @@ func TestClientsThatLeaveTheQueue(t *testing.T) {
 		if i%4 == 0 {
 			o = spillway.OutcomeServed
 		}
-		l.leave(0, 50, 50, o, true, false)
+		l.leave(&ending{all: 50, outcome: o, stood: -memory}, 50)
 	}
 	if flight, rate := l.measured(); math.Abs(rate-25) > 1 || math.Abs(flight-50) > 1 {
 		t.Errorf("%.1f in flight and %.1f per second, want 50 and 25", flight, rate)

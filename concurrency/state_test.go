@@ -88,7 +88,7 @@ func TestDrainEndsWithWhatIsInService(t *testing.T) {
 			if l.advance(at); l.state != Draining {
 				break
 			}
-			l.leave(1, 128, 128, spillway.OutcomeServed, true, false)
+			l.leave(&ending{began: 1, all: 128, outcome: spillway.OutcomeServed, stood: -memory}, 128)
 			l.working--
 			l.decide(0, false, false)
 		}

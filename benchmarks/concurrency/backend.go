@@ -9,6 +9,7 @@ type Backend struct {
 	slots, busy int
 	sharing     *sharing // processors that all requests share; nil means none
 	slower      float64  // factor of all service times
+	stalls      []span   // it stands still
 	queue       []*Request
 	head        int        // index of the next request in queue
 	random      *rand.Rand // picks from the queue; nil means first in, first out
@@ -41,4 +42,15 @@ func (b *Backend) dequeue() *Request {
 		}
 	}
 	return nil
+}
+
+// finishes returns when a request ends that starts now and takes so long while the backend runs.
+func (b *Backend) finishes(now, took Time) Time {
+	end := now + took
+	for _, s := range b.stalls {
+		if s.from < end && s.to > now {
+			end += s.to - max(s.from, now)
+		}
+	}
+	return end
 }

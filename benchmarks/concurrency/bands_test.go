@@ -18,7 +18,7 @@ const oracleFile = "testdata/oracles.json"
 
 var bandSeeds = seeds{n: 2, from: 10}
 
-func banded() []*Scenario { return slices.Concat(scenarios, adversaries, innocents) }
+func banded() []*Scenario { return slices.Concat(scenarios, adversaries, standstills, innocents) }
 
 // The file has the oracles that are computed now.
 func TestOracles(t *testing.T) {

@@ -86,12 +86,16 @@ func lognormal(mean Time, sigma float64) distribution {
 }
 
 // stalled stops the process for about 30 % of a span, 50 to 500 ms at a time.
-func (p *Process) stalled(from, to Time) {
+func (p *Process) stalled(from, to Time) { p.stalls = append(p.stalls, p.standstills(from, to)...) }
+
+// standstills are about 30 % of a span, 50 to 500 ms at a time.
+func (p *Process) standstills(from, to Time) (all []span) {
 	rng, up := p.random(), exponential(640*ms)
 	for t := from; t < to; {
 		t += up(rng)
 		down := 50*ms + Time(rng.Float64()*float64(450*ms))
-		p.stalls = append(p.stalls, span{t, t + down})
+		all = append(all, span{t, t + down})
 		t += down
 	}
+	return all
 }

@@ -254,7 +254,7 @@ func (p *Process) serve(r *Request) {
 		p.share(s, r, took)
 		return
 	}
-	p.agenda.add(event{at: p.now + took, kind: finish, r: r})
+	p.agenda.add(event{at: r.Backend.finishes(p.now, took), kind: finish, r: r})
 }
 
 func (p *Process) finish(r *Request) {

@@ -14,7 +14,7 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, sc := range slices.Concat(scenarios, adversaries, innocents) {
+	for _, sc := range slices.Concat(scenarios, adversaries, standstills, innocents) {
 		needed := "no"
 		if sc.Overload {
 			needed = "yes"
@@ -23,7 +23,7 @@ func TestReadme(t *testing.T) {
 			t.Errorf("README.md lacks the line %q", line)
 		}
 	}
-	if n := strings.Count(string(b), " | yes |\n") + strings.Count(string(b), " | no |\n"); n != len(scenarios)+len(adversaries)+len(innocents) {
-		t.Errorf("README.md has %d scenarios, there are %d", n, len(scenarios)+len(adversaries)+len(innocents))
+	if n := strings.Count(string(b), " | yes |\n") + strings.Count(string(b), " | no |\n"); n != len(scenarios)+len(adversaries)+len(standstills)+len(innocents) {
+		t.Errorf("README.md has %d scenarios, there are %d", n, len(scenarios)+len(adversaries)+len(standstills)+len(innocents))
 	}
 }

@@ -1,0 +1,99 @@
+package concurrency
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// limiting returns a limit that has found a queue behind 8 places of 20 ms.
+func limiting() *limit {
+	l := newLimit(20*time.Second, false)
+	l.latency.reset(l.at, 0.02)
+	l.base, l.last, l.rate, l.state = 0.02, 0.02, 400, Limiting
+	l.bdp, l.lately, l.probed, l.sound, l.working = 8, 400, l.at, l.at, 16
+	l.resize()
+	return l
+}
+
+// serve has a request end each millisecond, as 1000 per second do; stops says that the clock stands still now and then.
+func (l *limit) serve(d time.Duration, stops bool) {
+	stood := l.at - memory
+	for end := l.at + d; l.at < end; {
+		l.advance(l.at + time.Millisecond)
+		if stops && l.at%(10*time.Millisecond) == 0 {
+			stood = l.at
+		}
+		l.held = l.at
+		l.leave(&ending{began: l.at - 20*time.Millisecond, all: float64(l.working), outcome: spillway.OutcomeServed, stood: stood}, l.working)
+		l.decide(0, false, true)
+	}
+}
+
+// While the clock stands still again and again, what is known of a limit does not move, unless that is so for a memory.
+func TestNothingLearntWhileStopped(t *testing.T) {
+	l := limiting()
+	was := l.window
+	l.serve(memory-time.Second, true)
+	if l.state != Limiting || l.rate != 400 || l.base != 0.02 || l.window != was {
+		t.Errorf("after 9 s: %v, throughput %v, base latency %v, limit %v", l.state, l.rate, l.base, l.window)
+	}
+	l.serve(2*time.Second, true)
+	if l.rate < 900 {
+		t.Errorf("after 11 s: throughput %v, want that of now, 1000", l.rate)
+	}
+	l = limiting()
+	l.serve(time.Second, false)
+	if l.rate < 900 {
+		t.Errorf("without stops: throughput %v, want that of now, 1000", l.rate)
+	}
+}
+
+// A probe tells nothing if the clock stood still, or if few requests ended because callers paused. The next one follows at once.
+func TestProbeThatTellsNothing(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		ended int
+		stops bool
+		base  float64
+		again bool
+	}{
+		{"all", 64, false, 0.015, false},
+		{"stopped", 64, true, 0.02, true},
+		{"few", 5, false, 0.02, true},
+	} {
+		l := limiting()
+		l.working = 6
+		l.probe(16, 400, 6)
+		l.measure()
+		l.advance(l.at + 160*time.Millisecond)
+		for range row.ended {
+			l.end(6, spillway.OutcomeServed)
+		}
+		if row.stops {
+			l.stood = l.at
+		}
+		l.conclude()
+		if l.state != Limiting || math.Abs(l.base-row.base) > 1e-6 {
+			t.Errorf("%s: %v with a base latency of %v, want %v", row.name, l.state, l.base, row.base)
+		}
+		if again := l.at-l.probed > memory/2; again != row.again {
+			t.Errorf("%s: the next probe waits for %v", row.name, memory-(l.at-l.probed))
+		}
+	}
+}
+
+// A probe that took longer than the last one counts only if the next one did, too; a shorter one counts at once.
+func TestLongerProbe(t *testing.T) {
+	l := limiting()
+	l.before.limiting, l.before.flight, l.before.rate = true, 40, 400
+	for i, row := range []struct{ took, base float64 }{
+		{0.025, 0.025}, {0.05, 0.025}, {0.02, 0.02}, {0.05, 0.02}, {0.055, 0.055}, {0.5, 0.055}, {0.5, 0.1},
+	} {
+		if counts := l.learnBase(row.took); l.base != row.base || counts != (row.base == min(row.took, 0.1)) {
+			t.Errorf("probe %d of %v s: base latency %v, want %v; counts %v", i, row.took, l.base, row.base, counts)
+		}
+	}
+}
