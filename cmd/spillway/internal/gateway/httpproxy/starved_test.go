@@ -82,12 +82,15 @@ func pools() {
 }
 
 // callers offers the pools behind a proxy 2.5 times what they can do, half of it CRITICAL and
-// half SHEDDABLE. Each line is the address of the proxy from now on. For each it says how many
+// half SHEDDABLE. It waits for 256 answers at most: without a processor it would be busy with calls that it has given up, also when
+// the processors are free again. Each line is the address of the proxy from now on. For each it says how many
 // requests were answered within a second since the last one, SHEDDABLE and CRITICAL.
 func callers() {
 	x := http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2000}, Timeout: 2 * time.Second}
 	var good [2]atomic.Int64
+	places := make(chan struct{}, 256)
 	call := func(url string, pool, class int) {
+		defer func() { <-places }()
 		r, err := http.NewRequest(http.MethodGet, url+"/"+strconv.Itoa(pool), nil)
 		if err != nil {
 			giveUp(err)
@@ -107,7 +110,11 @@ func callers() {
 	load := func() {
 		for i, begin := 0, time.Now(); ; <-time.After(5 * time.Millisecond) {
 			for due := int(time.Since(begin).Seconds() * 2000); i < due; i++ {
-				go call(url.Load().(string), i%2, i/2%2)
+				select {
+				case places <- struct{}{}:
+					go call(url.Load().(string), i%2, i/2%2)
+				default:
+				}
 			}
 		}
 	}
