@@ -86,7 +86,7 @@ type limit struct {
 }
 
 func newLimit(at time.Duration, shared bool) *limit {
-	l := &limit{window: math.Inf(1), held: at - memory, probed: at - memory, clearAt: at - memory, stood: at - memory}
+	l := &limit{window: math.Inf(1), held: at - memory, probed: at - memory, clearAt: at - memory, stood: at - memory, sound: at - memory}
 	l.at, l.shared = at, shared
 	l.restart()
 	return l

@@ -23,7 +23,7 @@ type Limiter struct {
 	parked   int           // the same
 	swept    time.Duration // when those of all keys were last counted
 	fastest  minimum       // latency of single requests
-	silence  silence
+	silence  silence       // since the last answer
 	rejected uint64
 }
 

@@ -25,7 +25,7 @@ func (l *limit) resize() {
 
 // follow takes the throughput of a round in which requests waited: for the limit, or for one another, if the
 // caller holds back others before the limit does. If that of all keys halves for a second, other requests
-// than the ones that waited have the places: the keys do not wait for the same thing.
+// than the ones that waited have the places: the keys do not wait for the same thing. A round in which the clock stood still moves nothing.
 func (l *limit) follow(alone bool) {
 	switch {
 	case l.stood < l.begin:
