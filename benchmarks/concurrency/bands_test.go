@@ -3,7 +3,6 @@ package main
 import (
 	"flag"
 	"runtime"
-	"slices"
 	"testing"
 
 	"github.com/seed90641741/spillway"
@@ -18,8 +17,6 @@ const oracleFile = "testdata/oracles.json"
 
 var bandSeeds = seeds{n: 2, from: 10}
 
-func banded() []*Scenario { return slices.Concat(scenarios, adversaries, standstills, innocents) }
-
 // The file has the oracles that are computed now.
 func TestOracles(t *testing.T) {
 	long(t)
@@ -28,7 +25,7 @@ func TestOracles(t *testing.T) {
 	}
 	known := openCache(oracleFile)
 	var some []*Scenario
-	for i, sc := range banded() {
+	for i, sc := range suite() {
 		if sc.Overload && i%8 == 0 {
 			some = append(some, sc)
 		}
@@ -45,11 +42,11 @@ func TestBands(t *testing.T) {
 	long(t)
 	const most = 1 // per cent of false rejections
 	if *update {
-		oracles(banded(), bandSeeds, &cache{path: oracleFile, known: map[string]oracle{}})
+		oracles(suite(), bandSeeds, &cache{path: oracleFile, known: map[string]oracle{}})
 	}
 	known := openCache(oracleFile)
 	known.path = "" // only -update stores
-	for _, r := range evaluate(banded(), []variant{{"ours", newOurs(shed.Config{})}}, bandSeeds, known) {
+	for _, r := range evaluate(suite(), []variant{{"ours", newOurs(shed.Config{})}}, bandSeeds, known) {
 		t.Run(r.Name, func(t *testing.T) {
 			if _, ok := known.known[key(r, bandSeeds)]; r.Overload && !ok && runtime.GOARCH == "amd64" {
 				t.Errorf("%s does not have its oracle: go test -run TestBands -update", oracleFile)
@@ -81,7 +78,7 @@ func TestAlone(t *testing.T) {
 	most := map[string]float64{"S1 0.9x": 10, "W1 20-500 no queue": 3} // per cent of false rejections; 1 for the others
 	known := openCache(oracleFile)
 	known.path = ""
-	sum, rows := 0.0, evaluate(banded(), []variant{{"alone", newAlone}}, bandSeeds, known)
+	sum, rows := 0.0, evaluate(suite(), []variant{{"alone", newAlone}}, bandSeeds, known)
 	for _, r := range rows {
 		got := r.scores[0]
 		sum += min(100, got.Percent)

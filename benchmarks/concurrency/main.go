@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/seed90641741/spillway/shed"
@@ -111,7 +110,7 @@ func (o *options) runProcessors(w io.Writer) error {
 // list returns the scenarios to run. With -random, -from selects the scenarios, and
 // their arrivals use the seeds from 1 on.
 func (o *options) list() (list []*Scenario, err error) {
-	all := slices.Concat(scenarios, adversaries, standstills, innocents)
+	all := suite()
 	if o.random > 0 {
 		all, o.seeds.from = randoms(o.random, o.seeds.from), 0
 	}

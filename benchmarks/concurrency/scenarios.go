@@ -2,6 +2,7 @@ package main
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"github.com/seed90641741/spillway"
 )
@@ -29,6 +30,9 @@ type Scenario struct {
 	Limits []int
 	Fill   func(p *Process)
 }
+
+// suite returns all scenarios.
+func suite() []*Scenario { return slices.Concat(scenarios, adversaries, standstills, innocents) }
 
 func (s *Scenario) band() float64 {
 	if s.Band == 0 {

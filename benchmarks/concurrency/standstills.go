@@ -1,7 +1,7 @@
 package main
 
-// standstills are scenarios in which the backend stands still for a part of the time, like a process that lacks the processor. Nothing
-// waits for what is in flight then, and a probe in such a moment measures no base latency.
+// standstills are scenarios in which the backend stands still for a part of the time, like a process that lacks the processor. What
+// is in flight then waits for that, and not for one another, and a probe at such a moment measures no base latency.
 var standstills = []*Scenario{
 	{
 		Name: "X41 backend stands still, 2.5x", About: "the backend is stopped 30 % of the time, 50 to 500 ms at a time",
