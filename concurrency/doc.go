@@ -8,8 +8,9 @@
 // product (BDP) of BBR. The others wait in an invisible queue. Each key (a method or route) has a state:
 //
 //  1. Open. There is no limit until there is evidence of a queue: latency grows with what is in
-//     flight, almost in proportion, to twice the base latency, with 16 or more in flight.
-//  2. Draining. Nothing starts until one BDP is left in flight.
+//     flight, almost in proportion, to twice the base latency, with 16 or more in flight; or nearly
+//     all requests end without an answer, at their deadlines or because their clients hang up.
+//  2. Draining. Nothing starts until one BDP is left in flight, or half where nearly none is answered.
 //  3. Probing. For a round, that many stay in flight. If the requests before did not take 1.5 times
 //     as long, there was no queue: the key is open again. Otherwise three quarters as many
 //     are tried, until throughput falls. The latency of the last probe is the base latency.
@@ -20,8 +21,9 @@
 // with what is in flight. While it is at work, the other keys are apart from it, each with its own limit.
 //
 // Each file derives one part of that: evidence.go when latency shows a queue; open.go, probe.go and limiting.go what happens
-// in each state; growth.go which keys are alike, and together.go what follows from that; quick.go why answers from a cache do
-// not count; flight.go which requests are parked; clock.go what a process without a processor learns.
+// in each state; search.go why requests without an answer are a reason for a probe; growth.go which keys are alike, and together.go
+// what follows from that; quick.go why answers from a cache do not count; flight.go which requests are parked; clock.go what a
+// process without a processor learns.
 //
 // # Departures from BBR, Vegas and Gradient
 //
@@ -36,7 +38,7 @@
 // Streams and long polls stay in flight for minutes and do no work. A request that takes longer
 // than 8 usual latencies, and at least 1 s, while later ones end, is parked: it no longer counts.
 // If no later one ends, 16 or more count for ten seconds: the backend hangs. A backend stands still if no answer comes for two usual
-// latencies, with 16 or more in flight. The latency of what was in flight then is no evidence.
+// latencies, in which 32 were due. The latency of what was in flight then is no evidence.
 //
 // A process that lacks the processor measures its own delay, not the backend's. The clock
 // of a Limiter therefore stands still while the process does not run: between two heartbeats
@@ -56,8 +58,8 @@
 //
 // [Limiter.Admit] decides and admits. Callers with a waiting queue use [Limiter.Ask] to decide,
 // [Limiter.Enter] to admit, and [Limiter.Rejected] for what they reject. Each admitted request holds a [spillway.Ticket], which
-// must be settled exactly once. The outcome Abandoned counts neither for throughput
-// nor for latency. A failure that came sooner than the mean does not count for latency: errors of a backend that is
+// must be settled exactly once. The outcomes Abandoned and TimedOut do not count for throughput, and Abandoned
+// not for latency. A failure that came sooner than the mean does not count for latency: errors of a backend that is
 // down would make its base latency too short, and the return to normal look like a queue.
 // Between [spillway.Ticket.Suspend] and [spillway.Ticket.Resume] a request
 // waits for its client: it does not count, and the time is not part of its latency. A suspended

@@ -40,14 +40,16 @@ func (c *cohort) see(began time.Duration, found, took float64) {
 }
 
 // learn adds an answer to the lines that may show a queue; young says that it began in this round.
-func (e *evidence) learn(took, found, left, all float64, young bool) {
+func (e *evidence) learn(took, found, left, all float64, young, cut bool) {
 	if young {
 		e.young.add(float64((found+left)/2), took)
 	}
 	if !e.shared {
 		e.fit.add(float64((found+left)/2), took)
 		e.came.add(found, took)
-		e.common.learn(all, took)
+		if !cut {
+			e.common.learn(all, took)
+		}
 		return
 	}
 	if q := &e.quickest; e.candidates == 0 || took < q.took {
@@ -99,21 +101,20 @@ type silence struct {
 	area  float64       // seconds · requests working until then
 }
 
-// end takes in an answer, and returns for how many seconds none came, 0 if fewer were at work than should bring one.
-func (s *silence) end(m *meter) (lasted float64) {
-	lasted = inSeconds(m.at - s.since)
-	if m.area-s.area < float64(round/2*lasted) {
-		lasted = 0
-	}
-	s.since, s.area = m.at, m.area
-	return lasted
+// end takes in an answer.
+func (s *silence) end(m *meter) { s.since, s.area = m.at, m.area }
+
+// lasts returns for how many seconds there was no answer, and seconds · requests working meanwhile.
+func (s *silence) lasts(m *meter) (seconds, area float64) {
+	return inSeconds(m.at - s.since), m.area - s.area
 }
 
-// hangs takes in an answer after a silence, and reports whether the backend stood still until then: for two usual latencies. What
-// was in flight then waited for that, and not for one another.
-func (e *evidence) hangs(at time.Duration, silence float64) (hung bool) {
-	if hung = silence > doubled*e.latency.mean && e.latency.n >= round/2; hung {
-		e.hung = at
+// hangs takes in that a request ends, and reports whether the backend stood still until then: for two usual latencies, in which a
+// round of answers was due by Little's law. What was in flight then waited for that, and not for one another.
+func (l *limit) hangs(e *ending) (hung bool) {
+	usual := l.latency.mean
+	if hung = e.silence > doubled*usual && e.waited > round*usual && l.latency.n >= round/2; hung {
+		l.hung = l.at
 	}
 	return hung
 }

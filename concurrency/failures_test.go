@@ -81,8 +81,9 @@ func (p *pool) fail(d time.Duration, perSecond int) {
 		for p.rng.Float64() < float64(perSecond)/(1000+float64(perSecond)) {
 			p.send()
 		}
-		for _, ticket := range p.queue {
-			p.busy = append(p.busy, busy{p.now.Add(time.Second), ticket})
+		for _, b := range p.queue {
+			b.ends = p.now.Add(time.Second)
+			p.busy = append(p.busy, b)
 		}
 		p.queue = nil
 		for len(p.busy) > 0 && !p.busy[0].ends.After(p.now) {

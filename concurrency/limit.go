@@ -27,9 +27,10 @@ const (
 const (
 	sudden   = doubled                 // elasticity from which latency jumps: a queue alone has 1
 	parkTime = 2 * turns               // usual latencies, after which a request is parked
-	several  = 1 / (doubled * doubled) // share of quick requests that matters; and its square, of what is between them and the others, that does not
+	several  = 1 / (doubled * doubled) // share of quick requests, or of answers, that matters; its square, of what is between quick ones and others, does not
 	stride   = round / 8               // completions from one look for evidence to the next: each look is a chance of a false alarm
 	group    = round / 4               // completions of all keys; only the quickest of them counts: a queue delays that one, too
+	rarest   = parkTime * memory       // from one search to the next while they find nothing: they take a hundredth of the time
 	lasting  = memory / 10             // a request is not parked before; a first probe that takes longer is not repeated; less throughput for less may be chance
 )
 
@@ -63,6 +64,7 @@ type limit struct {
 	meter    // what is in flight, and what ends
 	evidence // what latencies show
 	probing  // the last probe
+	searching
 
 	state     State
 	window    float64       // so many may be working
@@ -125,13 +127,14 @@ type ending struct {
 	began   time.Duration
 	all     float64       // what it found in flight of all keys
 	stood   time.Duration // when the clock last stood still
-	silence float64       // seconds without an answer before this one
+	silence float64       // seconds since the last answer
+	waited  float64       // seconds · requests working meanwhile
 }
 
 // leave takes in a request that ends, and found so many in flight. Where it was abandoned, what it took says nothing.
 func (l *limit) leave(e *ending, found int) {
-	abandoned := e.outcome == spillway.OutcomeAbandoned
-	if !abandoned && l.hangs(l.at, e.silence) {
+	hung := l.hangs(e)
+	if hung && answered(e.outcome) {
 		l.restart()
 	}
 	l.passed++
@@ -140,19 +143,22 @@ func (l *limit) leave(e *ending, found int) {
 		return
 	}
 	l.end(found, e.outcome)
+	took := inSeconds(l.at - e.began)
+	l.note(e, took)
 	l.abandoned = elapsed.Trim(l.abandoned - float64(l.abandoned/round))
-	if abandoned {
+	switch {
+	case e.outcome == spillway.OutcomeAbandoned:
 		l.abandoned += 1.0 / round
 		return
-	}
-	took := inSeconds(l.at - e.began)
-	if e.outcome != spillway.OutcomeServed && took < l.latency.mean {
+	case hung && e.outcome == spillway.OutcomeTimedOut:
+		return
+	case e.outcome != spillway.OutcomeServed && took < l.latency.mean:
 		return // a failure that came sooner than usual says nothing: the work was not done
 	}
 	l.latency.add(l.at, took, l.at-e.stood >= lasting)
 	l.cohort.see(e.began, float64(found), took)
 	if e.began >= l.hung {
-		l.learn(took, float64(found), float64(l.working), e.all, e.began >= l.begin)
+		l.learn(took, float64(found), float64(l.working), e.all, e.began >= l.begin, e.outcome == spillway.OutcomeTimedOut)
 	}
 }
 

@@ -231,8 +231,11 @@ func (l *Limiter) learn(k *key, began time.Duration, own, all int, o spillway.Ou
 	u.keepUp(l.shared.generation)
 	e := ending{outcome: o, began: began, all: float64(all), stood: l.clock.stood}
 	if o != spillway.OutcomeAbandoned {
+		e.silence, e.waited = l.silence.lasts(&l.shared.meter)
+	}
+	if answered(o) {
 		e.quick = u.isQuick(l.at-began, l.rule(k).state == Open)
-		e.silence = l.silence.end(&l.shared.meter)
+		l.silence.end(&l.shared.meter)
 		l.fastest.add(l.at, inSeconds(l.at-began))
 	}
 	u.leave(&e, own)
@@ -263,6 +266,8 @@ func (l *Limiter) decide(k *key) {
 		if alone {
 			l.begin(0)
 			l.shared.suspect()
+		} else if l.shared.overdue {
+			l.suspectAll(0)
 		} else if most := l.steepest(); most.n > 0 {
 			l.suspectAll(most.slope())
 		}

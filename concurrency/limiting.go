@@ -10,6 +10,8 @@ func (l *limit) whileLimiting(alone bool) {
 		l.restart()
 	case quiet:
 		l.idle()
+	case l.startup && l.at-l.begin >= max(brief, seconds(l.base)) && l.ended >= max(round/2, int(l.window)):
+		l.grow()
 	case l.whole() && l.ended >= max(round, int(l.window)):
 		l.follow(alone)
 	case l.at-l.probed > memory && !l.pays():
@@ -35,6 +37,12 @@ func (l *limit) follow(alone bool) {
 		return
 	}
 	flight, rate := l.measured()
+	if nearlyAll(l.ended-l.served, l.ended) && flight >= round/2 {
+		l.open()
+		l.overdue = true
+		l.probe(flight, rate, 0)
+		return
+	}
 	waited := l.held >= l.begin || flight > doubled*rate*l.base
 	if waited || rate > l.rate {
 		l.average(rate)

@@ -23,6 +23,9 @@ type counts struct {
 	ended     int     // all but quick ones
 	served    int     // of these, what was answered: throughput
 	worked    int     // and of these, what did not fail: base latency
+	late      int     // of all, what was not answered and took longer than usual
+	fresh     int     // of all, what began in this round
+	lost      int     // and of these, what was not answered
 	looked    int     // at the last look for evidence
 	loaded    float64 // what was in flight while these were, added up
 }
@@ -42,7 +45,7 @@ func (m *meter) whole() bool { return m.at-m.begin >= brief }
 // end counts a request that found so many in flight and was not quick.
 func (m *meter) end(found int, o spillway.Outcome) {
 	m.ended++
-	if o == spillway.OutcomeAbandoned {
+	if !answered(o) {
 		return
 	}
 	m.served++
@@ -66,6 +69,11 @@ func (m *meter) saturated() (flight, rate float64) {
 		rate = busy // the round began in a quiet time, whose throughput is not what can be done
 	}
 	return flight, rate
+}
+
+// answered reports whether a request with that outcome got an answer. What was abandoned or missed its deadline is no throughput.
+func answered(o spillway.Outcome) bool {
+	return o != spillway.OutcomeAbandoned && o != spillway.OutcomeTimedOut
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

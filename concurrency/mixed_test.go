@@ -133,7 +133,7 @@ func (p *mixedPool) run(d time.Duration, slots, perSecond int) {
 			if p.rng.Float64() >= p.share {
 				p.send()
 			} else if ticket, err := p.l.Admit(p.now, call("a")); err == nil {
-				p.quick = append(p.quick, busy{p.now.Add(2 * time.Millisecond), &ticket})
+				p.quick = append(p.quick, busy{ends: p.now.Add(2 * time.Millisecond), ticket: &ticket})
 			} else {
 				p.rejected++
 			}

@@ -8,13 +8,20 @@ import "math"
 // whileOpen reports whether there is evidence of a queue.
 func (l *limit) whileOpen(stall float64, busy bool) bool {
 	l.looked = l.ended
-	switch flight, rate := l.saturated(); {
+	switch {
 	case busy:
 		l.restart()
-	case !l.whole() || l.ended < round/2:
+		return false
+	case !l.whole(), l.ended < round/2, l.ended < 2*round && l.working < round/2:
+		return false // too early for a round to end, and for evidence
+	}
+	switch flight, rate := l.saturated(); {
 	case l.ofQueue(float64(l.working), rate, stall) && !l.wasClear(flight) && l.pays():
 		return true
 	case l.ended >= max(2*round, int(turns*flight)):
+		if l.unanswered(flight) {
+			return true
+		}
 		l.rate = rate
 		l.latency.round(l.at)
 		l.restart()

@@ -23,7 +23,9 @@ type pool struct {
 	holds    bool          // starts nothing while the limit is saturated
 	beats    bool
 	beat     time.Time
-	queue    []*spillway.Ticket
+	patience time.Duration // requests end then, with outcome; 0: never
+	outcome  spillway.Outcome
+	queue    []busy
 	busy     []busy
 	rejected int
 	served   int
@@ -31,6 +33,7 @@ type pool struct {
 
 type busy struct {
 	ends   time.Time
+	began  time.Time
 	ticket *spillway.Ticket
 }
 
@@ -44,6 +47,7 @@ func (p *pool) run(d time.Duration, slots, perSecond int) {
 	for end := p.now.Add(d); p.now.Before(end); p.now = p.now.Add(time.Millisecond) {
 		p.heartbeat()
 		p.finish()
+		p.expire()
 		for p.rng.Float64() < float64(perSecond)/(1000+float64(perSecond)) {
 			p.send()
 		}
@@ -62,7 +66,7 @@ func (p *pool) send() bool {
 		p.rejected++
 		return false
 	}
-	p.queue = append(p.queue, &ticket)
+	p.queue = append(p.queue, busy{began: p.now, ticket: &ticket})
 	return true
 }
 
@@ -73,8 +77,9 @@ func (p *pool) start(slots int) {
 		if !p.fixed {
 			took = time.Duration(p.rng.ExpFloat64() * float64(p.service))
 		}
-		p.busy = append(p.busy, busy{p.now.Add(took), p.queue[0]})
-		p.queue = p.queue[1:]
+		next := p.queue[0]
+		next.ends = p.now.Add(took)
+		p.busy, p.queue = append(p.busy, next), p.queue[1:]
 	}
 }
 
@@ -94,6 +99,21 @@ func (p *pool) finish() {
 		b.ticket.Settle(p.now, spillway.OutcomeServed)
 		return true
 	})
+}
+
+// expire ends what has taken longer than its patience.
+func (p *pool) expire() {
+	if p.patience == 0 {
+		return
+	}
+	late := func(b busy) bool {
+		if p.now.Sub(b.began) < p.patience {
+			return false
+		}
+		b.ticket.Settle(p.now, p.outcome)
+		return true
+	}
+	p.queue, p.busy = slices.DeleteFunc(p.queue, late), slices.DeleteFunc(p.busy, late)
 }
 
 func (p *pool) state() KeyStats { return p.l.Stats(p.now).Tightest() }

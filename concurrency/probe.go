@@ -36,13 +36,17 @@ func (l *limit) suspect() {
 func (l *limit) probe(flight, rate, window float64) {
 	l.before.limiting, l.before.flight, l.before.rate = l.state == Limiting, flight, rate
 	l.before.calls = round
+	l.search, l.up, l.bounded, l.some = !l.before.limiting && l.overdue, 0, false, false
+	l.overdue = false
+	if l.search {
+		window = flight / doubled
+	} else if l.rest > 0 {
+		window = min(window, rate*l.rest/(doubled*gain))
+	}
 	if l.before.limiting {
 		l.before.calls = 2 * round
 	} else {
 		l.cohort.to, l.cohort.flight = l.at, float64(l.working)
-	}
-	if l.rest > 0 {
-		window = min(window, rate*l.rest/(doubled*gain))
 	}
 	l.empty(window)
 }
@@ -86,9 +90,20 @@ func (l *limit) measure() {
 
 // whileProbing takes in that a request has ended in the round of a probe.
 func (l *limit) whileProbing() {
-	if l.whole() && (float64(l.ended) >= l.probeCalls() || l.fellShort()) {
+	switch turn := l.fresh >= max(stride, int(l.window)); {
+	case !l.whole():
+	case l.searches(turn):
+		if turn {
+			l.seek()
+		}
+	case l.enough() || l.fellShort():
 		l.conclude()
 	}
+}
+
+// enough reports whether a probe has its answers, or four times as many requests ended.
+func (l *limit) enough() bool {
+	return max(float64(l.served), float64(l.ended)/turns) >= l.probeCalls()
 }
 
 // expire ends a probe that takes too long: what is left after twice the time in which a queue drains does not wait in that queue.
@@ -103,7 +118,7 @@ func (l *limit) expire() {
 	}
 }
 
-// probeCalls is how many completions a probe takes. A first probe is short: new requests wait for
+// probeCalls is how many answers a probe takes. A first probe is short: new requests wait for
 // it. Requests that began together end together, so that a part of a turn, in which as many end as
 // are in flight, may have all of them or none. It counts for little after two turns.
 func (l *limit) probeCalls() float64 {
@@ -126,9 +141,11 @@ func (l *limit) fellShort() bool {
 // grow: where it seems to, by chance or after a stall, it was that of the probe and the drain before it together.
 func (l *limit) conclude() {
 	flight, rate := l.measured()
-	queue := l.confirmed(flight / rate)
+	queue := l.confirmed(flight/rate) || l.bounded && l.served > 0
 	both := (l.drain.served + float64(l.served)) / (l.drain.took + inSeconds(l.at-l.begin))
-	rate = min(rate, max(l.rate, both))
+	if !l.search {
+		rate = min(rate, max(l.rate, both))
+	}
 	again := l.blind()
 	switch {
 	case l.before.limiting && (again || l.ended < round): // it tells nothing
@@ -154,6 +171,7 @@ func (l *limit) conclude() {
 		l.empty(min(lean*flight, math.Ceil(l.window)-1))
 		return
 	}
+	l.startup = l.search
 	l.state, l.roundTime = Limiting, inSeconds(l.at-l.begin)
 	l.resize()
 }

@@ -20,10 +20,19 @@ type together struct {
 // blame begins a probe on the evidence of a key: of the keys that may wait for the same thing, or if that is not known,
 // of this one. If a probe of all found no queue, the evidence of the next ten seconds counts for the key alone.
 func (l *Limiter) blame(k *key) {
-	if most := l.steepest(); most.n == 0 || l.shared.state != Open || l.shared.wasClear(float64(l.working)) {
+	switch most := l.steepest(); {
+	case k.overdue && l.shared.overdue:
+		if l.shared.state == Open && l.shared.maySearch(float64(l.working)) {
+			l.suspectAll(0)
+		} else {
+			k.restart()
+		}
+	case l.shared.state != Open || l.shared.wasClear(float64(l.working)):
 		k.suspect()
-	} else {
+	case most.n > 0:
 		l.suspectAll(most.slope())
+	default:
+		k.suspect()
 	}
 }
 
@@ -56,12 +65,12 @@ func (l *Limiter) suspectAll(slope float64) {
 		g := k.growth(l.shared.generation)
 		switch {
 		case k.apart:
-		case g.sure(slope) && !g.alike(slope):
+		case g.sure(slope) && !g.alike(slope), l.shared.overdue && !k.overdue:
 			l.part(k)
 			apart = true
 		case k.points() > 0:
 			of.add(k.limit, l.shared, total*k.points())
-			k.base, k.known = k.latency.least(), false
+			k.base, k.known, k.overdue = k.latency.least(), false, false
 			k.open()
 		}
 	}

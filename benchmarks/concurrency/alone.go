@@ -27,7 +27,7 @@ func (a *alone) Arrive(r *Request) {
 
 func (a *alone) Finish(r *Request, served bool) {
 	t := r.Slot.(spillway.Ticket)
-	t.Settle(wall(a.p), outcomeOf(served))
+	t.Settle(wall(a.p), outcomeOf(r, served))
 }
 
 // Suspend implements suspender.

@@ -24,11 +24,12 @@ type event struct {
 type kind uint8
 
 const (
-	call   kind = iota // f
-	body               // the body of r is complete
-	finish             // the service of r ends
-	leave              // the client of r leaves
-	expire             // the timer of r, see [Process.Timer]
+	call     kind = iota // f
+	body                 // the body of r is complete
+	finish               // the service of r ends
+	leave                // the client of r leaves
+	expire               // the timer of r, see [Process.Timer]
+	deadline             // of r, which runs
 )
 
 // agenda is a heap of events. Four children per node are faster than two for

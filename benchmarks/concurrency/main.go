@@ -43,6 +43,7 @@ type options struct {
 	random                      uint64
 	json, picture               string
 	ablate, cache, keys, silent bool
+	strict                      bool
 	processors, scale           bool
 	every                       Time
 }
@@ -120,6 +121,9 @@ func (o *options) list() (list []*Scenario, err error) {
 	if o.silent {
 		list = silenced(list)
 	}
+	if o.strict {
+		list = strict(list)
+	}
 	return list, err
 }
 
@@ -134,6 +138,17 @@ func silenced(list []*Scenario) []*Scenario {
 	return quiet
 }
 
+// strict returns copies of the scenarios whose requests end at their deadlines.
+func strict(list []*Scenario) []*Scenario {
+	changed := make([]*Scenario, len(list))
+	for i, sc := range list {
+		copied := *sc
+		copied.Strict = true
+		changed[i] = &copied
+	}
+	return changed
+}
+
 func parse(args []string) (o options, err error) {
 	f := flag.NewFlagSet("concurrency", flag.ContinueOnError)
 	f.StringVar(&o.scenario, "scenario", "", "run only scenarios whose name starts with this")
@@ -146,6 +161,7 @@ func parse(args []string) (o options, err error) {
 	f.StringVar(&o.json, "json", "", "also write everything to this file")
 	f.StringVar(&o.picture, "picture", "", "draw the last of the algorithms to this SVG file instead")
 	f.BoolVar(&o.silent, "silent", false, "clients send no deadlines")
+	f.BoolVar(&o.strict, "strict", false, "requests that run end at their deadlines")
 	f.BoolVar(&o.processors, "processors", false, "run the scenarios in which processors are short, of ours only")
 	f.BoolVar(&o.scale, "scale", false, "run servers of 1 to 256 processors, of ours only, with the first of the seeds")
 	f.BoolVar(&o.ablate, "ablate", false, "change each constant of ours to half and to double")

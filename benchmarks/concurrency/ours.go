@@ -64,11 +64,15 @@ func callOf(p *Process, r *Request) spillway.Call {
 	return c
 }
 
-func outcomeOf(served bool) spillway.Outcome {
-	if served {
+func outcomeOf(r *Request, served bool) spillway.Outcome {
+	switch {
+	case served:
 		return spillway.OutcomeServed
+	case r.timedOut:
+		return spillway.OutcomeTimedOut
+	default:
+		return spillway.OutcomeAbandoned
 	}
-	return spillway.OutcomeAbandoned
 }
 
 func (a *ours) Arrive(r *Request) {
@@ -109,7 +113,7 @@ func (a *ours) pump() {
 }
 
 func (a *ours) Finish(r *Request, served bool) {
-	r.Slot.(*seat).ticket.Settle(a.now(), outcomeOf(served))
+	r.Slot.(*seat).ticket.Settle(a.now(), outcomeOf(r, served))
 	a.pump()
 }
 

@@ -25,6 +25,7 @@ type Request struct {
 
 	state    state
 	left     bool                      // the client has left
+	timedOut bool                      // it ended at the deadline that it was sent with
 	answered func(r *Request, ok bool) // nil: the client does not care
 }
 
@@ -73,6 +74,7 @@ type Process struct {
 	end       Time // no requests are sent from then on
 	over      Time // end of the run
 	silent    bool // clients send no deadlines
+	strict    bool // requests end at their deadlines
 	seed      uint64
 	sources   uint64 // of random numbers, so far
 	agenda    agenda
@@ -92,7 +94,7 @@ const heartbeat = 10 * ms
 
 // simulate runs a scenario once.
 func simulate(sc *Scenario, seed uint64, maker Maker) *Result {
-	p := &Process{seed: seed, end: sc.End, over: sc.End + sc.Grace, silent: sc.Silent}
+	p := &Process{seed: seed, end: sc.End, over: sc.End + sc.Grace, silent: sc.Silent, strict: sc.Strict}
 	if sc.Grace == 0 {
 		p.over += 30 * sec
 	}
@@ -155,6 +157,8 @@ func (p *Process) run() {
 			p.finish(e.r)
 		case leave:
 			p.leave(e.r)
+		case deadline:
+			p.timeOut(e.r)
 		case expire:
 			if e.r.state != ended {
 				p.algorithm.Expire(e.r)
@@ -194,6 +198,9 @@ func (p *Process) send(at Time, r *Request) {
 	p.result.offered(r)
 	if r.Patience > 0 {
 		p.agenda.add(event{at: at + r.Patience, kind: leave, r: r})
+	}
+	if p.strict && r.Deadline > 0 && !r.Stream {
+		p.agenda.add(event{at: at + r.Deadline, kind: deadline, r: r})
 	}
 	p.algorithm.Arrive(r)
 }
@@ -258,6 +265,9 @@ func (p *Process) serve(r *Request) {
 }
 
 func (p *Process) finish(r *Request) {
+	if r.state == ended {
+		return
+	}
 	r.state = ended
 	r.Backend.busy--
 	p.pump(r.Backend)
@@ -270,6 +280,31 @@ func (p *Process) finish(r *Request) {
 	}
 	if r.answered != nil {
 		r.answered(r, true)
+	}
+}
+
+// timeOut ends a request that runs at its deadline, wherever it is: its client hangs up, or told the deadline. A pool goes on with
+// the next one.
+func (p *Process) timeOut(r *Request) {
+	switch {
+	case r.state == waiting && p.silent:
+		p.leave(r)
+		return
+	case r.state == waiting || r.state == ended:
+		return
+	}
+	inService := r.state == served
+	r.state, r.timedOut = ended, !p.silent
+	if inService {
+		r.Backend.busy--
+		if s := r.Backend.sharing; s != nil {
+			p.unshare(s, r)
+		}
+		p.pump(r.Backend)
+	}
+	p.algorithm.Finish(r, false)
+	if r.answered != nil && !r.left {
+		r.answered(r, false)
 	}
 }
 

@@ -26,13 +26,17 @@ type Scenario struct {
 	Critical float64
 	// Silent means that clients send no deadlines.
 	Silent bool
+	// Strict means that a request that runs ends at its deadline, wherever it is: with Silent because its client hangs up.
+	Strict bool
 	// Limits are the static limits of the oracle. Nil means [limits].
 	Limits []int
 	Fill   func(p *Process)
 }
 
 // suite returns all scenarios.
-func suite() []*Scenario { return slices.Concat(scenarios, adversaries, standstills, innocents) }
+func suite() []*Scenario {
+	return slices.Concat(scenarios, adversaries, standstills, deadlines, innocents)
+}
 
 func (s *Scenario) band() float64 {
 	if s.Band == 0 {

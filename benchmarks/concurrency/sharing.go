@@ -1,6 +1,9 @@
 package main
 
-import "container/heap"
+import (
+	"container/heap"
+	"slices"
+)
 
 // sharing makes a Backend serve all requests at the same time with a few
 // processors: n requests on c processors each progress at the rate min(1, c/n).
@@ -39,6 +42,13 @@ func (s *sharing) advance(t Time) {
 func (p *Process) share(s *sharing, r *Request, took Time) {
 	s.advance(p.now)
 	heap.Push(&s.active, activity{s.progress + took.Seconds(), r})
+	p.schedule(s)
+}
+
+// unshare ends the service of a request before its time.
+func (p *Process) unshare(s *sharing, r *Request) {
+	s.advance(p.now)
+	heap.Remove(&s.active, slices.IndexFunc(s.active, func(a activity) bool { return a.r == r }))
 	p.schedule(s)
 }
 

@@ -5,7 +5,7 @@ package main
 var standstills = []*Scenario{
 	{
 		Name: "X41 backend stands still, 2.5x", About: "the backend is stopped 30 % of the time, 50 to 500 ms at a time",
-		Overload: true, End: 120 * sec, Band: 88,
+		Overload: true, End: 120 * sec,
 		Fill: func(p *Process) {
 			b := newPool(8)
 			b.stalls = p.standstills(10*sec, 110*sec)
@@ -14,7 +14,7 @@ var standstills = []*Scenario{
 	},
 	{
 		Name: "X42 backend stands still, 0.7x", About: "the same, at 0.7 times what the pool can do then",
-		Overload: true, End: 60 * sec, Band: 88,
+		Overload: true, End: 60 * sec,
 		Fill: func(p *Process) {
 			b := newPool(8)
 			b.stalls = p.standstills(10*sec, 50*sec)
@@ -32,7 +32,7 @@ var standstills = []*Scenario{
 	},
 	{
 		Name: "X44 both stand still, 2.5x", About: "the backend and the process are stopped 30 % of the time, each at other times",
-		Overload: true, End: 120 * sec, Band: 92,
+		Overload: true, End: 120 * sec,
 		Fill: func(p *Process) {
 			b := newPool(8)
 			b.stalls = p.standstills(10*sec, 110*sec)

@@ -1,0 +1,132 @@
+package concurrency
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+var unanswered = []spillway.Outcome{spillway.OutcomeTimedOut, spillway.OutcomeAbandoned}
+
+// A pool serves its requests first in, first out, and they end after three services. So each one that gets a slot ends soon afterwards,
+// and nothing is answered: latency is the deadline, whatever is in flight. A search finds out how many are answered.
+func TestAllEndAtTheirDeadlines(t *testing.T) {
+	const slots, capacity = 8, 400 // per second
+	for _, o := range unanswered {
+		for _, load := range []int{2, 5, 20} {
+			for seed := range uint64(3) {
+				p := newPool(t, Config{})
+				p.fixed, p.rng = true, rand.New(rand.NewPCG(seed, 7))
+				p.run(2*time.Second, slots, capacity/2)
+				p.patience, p.outcome = 65*time.Millisecond, o
+				p.l.config.Fixed = true // learns nothing until all are late
+				p.run(time.Second, slots, load*capacity)
+				p.served = 0
+				p.run(time.Second, slots, load*capacity)
+				if p.served > capacity/10 {
+					t.Fatalf("%v, %d times the capacity, seed %d: %d were answered without a limit: this is no test", o, load, seed, p.served)
+				}
+				p.l.config.Fixed = false
+				p.run(10*time.Second, slots, load*capacity)
+				p.served = 0
+				p.run(10*time.Second, slots, load*capacity)
+				if k := p.state(); p.served < 10*capacity*9/10 || !k.Limiting() {
+					t.Errorf("%v, %d times the capacity, seed %d: %d answered in 10 s, want at least %d; %+v", o, load, seed, p.served, 10*capacity*9/10, k)
+				}
+			}
+		}
+	}
+}
+
+// Where the backend has no queue, less in flight does not help late requests: few of them are rejected, and ever fewer.
+func TestLateWithoutAQueue(t *testing.T) {
+	for _, o := range unanswered {
+		p := newPool(t, Config{})
+		p.service, p.patience, p.outcome = 300*time.Millisecond, 30*time.Millisecond, o
+		var rejected []int
+		for range 4 {
+			before := p.rejected
+			p.run(time.Minute, 10_000, 500)
+			rejected = append(rejected, p.rejected-before)
+		}
+		if rejected[0] > 30_000*3/100 || rejected[3] > 30_000/100 || rejected[0] == 0 {
+			t.Errorf("%v: rejected %d of 30000 in each minute, want at most 3 %%, and 1 %% in the last", o, rejected)
+		}
+	}
+}
+
+// While all are late because the backend is slower, searches find nothing. When it is as quick as before in the middle of one, no limit
+// is left.
+func TestRecoveryDuringASearch(t *testing.T) {
+	for _, o := range unanswered {
+		for seed := range uint64(5) {
+			p := newPool(t, Config{})
+			p.rng = rand.New(rand.NewPCG(seed, 8))
+			p.run(5*time.Second, 10_000, 500)
+			p.patience, p.outcome = 250*time.Millisecond, o
+			p.service *= 200
+			for p.run(time.Millisecond, 10_000, 500); p.state().State != Probing; {
+				p.run(time.Millisecond, 10_000, 500)
+				if p.now.Sub(t0) > time.Minute {
+					t.Fatalf("%v: no search", o)
+				}
+			}
+			p.service /= 200
+			p.run(2*time.Second, 10_000, 500)
+			p.served, p.rejected = 0, 0
+			p.run(5*time.Second, 10_000, 500)
+			if p.rejected > 25 {
+				t.Errorf("%v, seed %d: rejected %d of 2500 after the recovery: %+v", o, seed, p.rejected, p.state())
+			}
+		}
+	}
+}
+
+// Clients that hang up sooner than any request was answered say nothing of the backend.
+func TestClientsWithoutPatience(t *testing.T) {
+	for _, o := range unanswered {
+		p := newPool(t, Config{})
+		p.fixed, p.service = true, 100*time.Millisecond
+		p.run(2*time.Second, 10_000, 500)
+		p.patience, p.outcome = 50*time.Millisecond, o
+		for range 1000 {
+			p.run(10*time.Millisecond, 10_000, 500)
+			if k := p.state(); k.Limiting() {
+				t.Fatalf("%v: %+v", o, k)
+			}
+		}
+	}
+}
+
+// Two keys wait for one pool, and nearly all of their requests are late: they are searched together. A third key, which waits for
+// nothing, has no limit.
+func TestLateKeysAreSearchedTogether(t *testing.T) {
+	p := newPool(t, Config{})
+	p.fixed, p.patience, p.outcome = true, 65*time.Millisecond, spillway.OutcomeTimedOut
+	other := 0
+	send := func(d time.Duration) {
+		for end := p.now.Add(d); p.now.Before(end); p.now = p.now.Add(time.Millisecond) {
+			p.finish()
+			p.expire()
+			for i := range 2 {
+				if ticket, err := p.l.Admit(p.now, call([]string{"a", "b"}[i])); err == nil {
+					p.queue = append(p.queue, busy{began: p.now, ticket: &ticket})
+				}
+			}
+			p.start(8)
+			if ticket, err := p.l.Admit(p.now, call("c")); err == nil {
+				ticket.Settle(p.now, spillway.OutcomeServed)
+			} else {
+				other++
+			}
+		}
+	}
+	send(10 * time.Second)
+	p.served, other = 0, 0
+	send(10 * time.Second)
+	if p.served < 4000*9/10 || other > 100 {
+		t.Errorf("%d of 4000 answered, and %d of 10000 requests of the other key rejected", p.served, other)
+	}
+}
