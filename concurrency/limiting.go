@@ -37,9 +37,8 @@ func (l *limit) follow(alone bool) {
 		return
 	}
 	flight, rate := l.measured()
-	if nearlyAll(l.ended-l.served, l.ended) && flight >= round/2 {
+	if l.unanswered(flight) {
 		l.open()
-		l.overdue = true
 		l.probe(flight, rate, 0)
 		return
 	}

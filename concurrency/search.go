@@ -23,10 +23,12 @@ type searching struct {
 	respite time.Duration // to the next search, after one that found nothing; at least a memory
 }
 
-// unanswered takes in the end of a round while Open, and reports whether that is a reason to search. The time to the next search
-// doubles while they find nothing: deadlines may be too short for the work.
+// unanswered takes in the end of a round, and reports whether that is a reason to search.
 func (l *limit) unanswered(flight float64) bool {
-	if l.overdue = nearlyAll(l.late, l.ended) && l.stood < l.begin; !l.overdue {
+	if l.stood < l.begin {
+		l.sound = l.at
+	}
+	if l.overdue = nearlyAll(l.late, l.ended) && !l.blind(); !l.overdue {
 		l.respite = 0
 	}
 	return l.overdue && l.working >= round/2 && l.maySearch(flight)
@@ -37,18 +39,21 @@ func (l *limit) maySearch(flight float64) bool {
 	return l.at-l.clearAt >= max(memory, l.respite) || flight >= doubled*l.cleared
 }
 
-// note counts a request that ends after so many seconds. If its client hung up before any could have been answered, or if none was
-// for a long time, it may have had no patience.
+// note counts a request that ends after so many seconds.
 func (l *limit) note(e *ending, took float64) {
-	lost, least := !answered(e.outcome), l.latency.least()
-	if lost && took >= least && (least > 0 || e.outcome == spillway.OutcomeTimedOut) {
-		l.late++
-	}
-	if e.began >= l.begin {
+	fresh := e.began >= l.begin
+	if fresh {
 		l.fresh++
-		if lost {
-			l.lost++
-		}
+	}
+	if answered(e.outcome) {
+		return
+	}
+	if fresh {
+		l.lost++
+	}
+	// If its client hung up before any could have been answered, or if none was for a long time, it may have had no patience.
+	if least := l.latency.least(); took >= least && (least > 0 || e.outcome == spillway.OutcomeTimedOut) {
+		l.late++
 	}
 }
 
@@ -72,7 +77,7 @@ func (l *limit) seek() {
 		l.empty(l.window / doubled)
 	case lost && l.window < stride && !l.some:
 		l.open() // the backend is away: the next search loses nothing, either
-	case lost && l.window < stride:
+	case lost && l.window < stride: // deadlines may be too short for the work
 		l.respite = min(max(memory, l.respite)*2, rarest)
 		l.clear()
 	case lost:
