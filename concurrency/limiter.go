@@ -185,7 +185,7 @@ func (l *Limiter) enter(t *spillway.Ticket, slot int, class spillway.Criticality
 	}
 	k.held++
 	k.used = l.at
-	t.By, t.Criticality, t.Epoch, t.State = l, class, uint64(l.at), pack(slot, u.working, l.shared.working)
+	t.By, t.Criticality, t.Epoch, t.State = l, class, uint64(l.at), pack(slot, u.working, l.shared.working, deadlineOf(left))
 	k.flight.add(l.at, 1)
 	l.count(k)
 }
@@ -210,13 +210,16 @@ func (l *Limiter) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 	if t.Suspended > 0 {
 		t = l.resume(now, t)
 	}
-	slot, own, all := unpack(t.State)
+	slot, own, all, due := unpack(t.State)
 	l.advance(now)
 	l.moveOn(slot)
 	k := &l.keys[slot]
 	k.held--
 	began := time.Duration(t.Epoch)
 	if k.flight.end(began) {
+		if o == spillway.OutcomeTimedOut && l.at-began > due.latest() {
+			o = spillway.OutcomeServed // nothing ended it at its deadline: the work was done
+		}
 		l.learn(k, began, own, all, o)
 	}
 	l.count(k)
@@ -287,17 +290,17 @@ func (l *Limiter) decide(k *key) {
 	}
 }
 
-// pack keeps the place of a key, and what a request found in flight, in one word. A place beyond Keys and MaxByKey
-// is that of a key that left them with a request in flight, so that a million suffice.
-func pack(slot, own, all int) uint64 {
-	return uint64(slot)<<44 | uint64(min(own, most))<<22 | uint64(min(all, most))
+// pack keeps the place of a key, what a request found in flight, and the time to its deadline in one word. A place beyond Keys and
+// MaxByKey is that of a key that left them with a request in flight, so that a million suffice.
+func pack(slot, own, all int, due due) uint64 {
+	return uint64(slot)<<44 | uint64(min(own, most))<<26 | uint64(min(all, most))<<8 | uint64(due)
 }
 
-func unpack(w uint64) (slot, own, all int) {
-	return int(w >> 44), int(w >> 22 & most), int(w & most)
+func unpack(w uint64) (slot, own, all int, d due) {
+	return int(w >> 44), int(w >> 26 & most), int(w >> 8 & most), due(w)
 }
 
-const most = 1<<22 - 1
+const most = 1<<18 - 1
 
 var _ interface {
 	spillway.Gate

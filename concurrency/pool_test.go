@@ -24,6 +24,7 @@ type pool struct {
 	beats    bool
 	beat     time.Time
 	patience time.Duration // requests end then, with outcome; 0: never
+	deaf     time.Duration // requests have that long, but end only when they are served; 0: for ever
 	outcome  spillway.Outcome
 	queue    []busy
 	busy     []busy
@@ -61,7 +62,11 @@ func (p *pool) send() bool {
 		p.rejected++
 		return false
 	}
-	ticket, err := p.l.Admit(p.now, call("a"))
+	c := call("a")
+	if p.deaf > 0 {
+		c.Deadline = p.now.Add(p.deaf)
+	}
+	ticket, err := p.l.Admit(p.now, c)
 	if err != nil {
 		p.rejected++
 		return false
@@ -96,7 +101,11 @@ func (p *pool) finish() {
 			return false
 		}
 		p.served++
-		b.ticket.Settle(p.now, spillway.OutcomeServed)
+		o := spillway.OutcomeServed
+		if p.deaf > 0 && p.now.Sub(b.began) > p.deaf {
+			o = spillway.OutcomeTimedOut
+		}
+		b.ticket.Settle(p.now, o)
 		return true
 	})
 }

@@ -130,3 +130,38 @@ func TestLateKeysAreSearchedTogether(t *testing.T) {
 		t.Errorf("%d of 4000 answered, and %d of 10000 requests of the other key rejected", p.served, other)
 	}
 }
+
+// Handlers that do not know of their deadlines do all of the work, and in an overload all of it is too late. That it is done is
+// throughput: without it no limit would keep the queue short.
+func TestHandlersIgnoreTheirDeadlines(t *testing.T) {
+	for _, deadline := range []time.Duration{10 * time.Millisecond, 65 * time.Millisecond} {
+		for seed := range uint64(3) {
+			p := newPool(t, Config{})
+			p.fixed, p.deaf, p.rng = true, deadline, rand.New(rand.NewPCG(seed, 10))
+			p.run(3*time.Second, 8, 2000)
+			for range 100 {
+				p.run(100*time.Millisecond, 8, 2000)
+				if k := p.state(); !k.Limiting() || k.InFlight > 48 {
+					t.Fatalf("%v, seed %d: %+v", deadline, seed, k)
+				}
+			}
+		}
+	}
+}
+
+// A request that ends at its deadline ends before the latest time of that.
+func TestDue(t *testing.T) {
+	for left := time.Microsecond; left < memory; left += left/7 + 1 {
+		latest := deadlineOf(left.Seconds()).latest()
+		if latest < left || latest > left*5/4+2*brief {
+			t.Errorf("%v to the deadline: until %v", left, latest)
+		}
+		slot, own, all, d := unpack(pack(8191, 7, most+1, deadlineOf(left.Seconds())))
+		if slot != 8191 || own != 7 || all != most || d.latest() != latest {
+			t.Errorf("%v: %d %d %d %v", left, slot, own, all, d.latest())
+		}
+	}
+	if deadlineOf(-1).latest() > 2*brief {
+		t.Error("a deadline that has passed is not")
+	}
+}
