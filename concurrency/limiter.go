@@ -297,8 +297,10 @@ func pack(slot, own, all int, due due) uint64 {
 }
 
 func unpack(w uint64) (slot, own, all int, d due) {
-	return int(w >> 44), int(w >> 26 & most), int(w >> 8 & most), due(w)
+	return slotOf(w), int(w >> 26 & most), int(w >> 8 & most), due(w)
 }
+
+func slotOf(w uint64) int { return int(w >> 44) }
 
 const most = 1<<18 - 1
 

@@ -39,7 +39,7 @@ func (l *Limiter) resume(now time.Time, t spillway.Ticket) spillway.Ticket {
 }
 
 func (l *Limiter) shift(t spillway.Ticket, began time.Duration, by int) {
-	slot, _, _, _ := unpack(t.State)
+	slot := slotOf(t.State)
 	l.moveOn(slot)
 	k := &l.keys[slot]
 	k.flight.add(began, by)
