@@ -59,9 +59,9 @@
 // [Limiter.Admit] decides and admits. Callers with a waiting queue use [Limiter.Ask] to decide,
 // [Limiter.Enter] to admit, and [Limiter.Rejected] for what they reject. Each admitted request holds a [spillway.Ticket], which
 // must be settled exactly once. The outcomes Abandoned and TimedOut do not count for throughput, and Abandoned
-// not for latency. What times out long after its deadline counts like an answer: the work was done. A failure that came sooner than the mean does
-// not count for latency: errors of a backend that is
-// down would make its base latency too short, and the return to normal look like a queue.
+// not for latency. What times out long after its deadline counts like an answer: the work was done. A failure that came
+// sooner than the mean does not count for latency: errors of a backend that is down would make its base
+// latency too short, and the return to normal look like a queue.
 // Between [spillway.Ticket.Suspend] and [spillway.Ticket.Resume] a request
 // waits for its client: it does not count, and the time is not part of its latency. A suspended
 // ticket is settled like any other. If the process calls [Limiter.Beat] at all, it must do so

@@ -39,7 +39,7 @@ func (c *cohort) see(began time.Duration, found, took float64) {
 	}
 }
 
-// learn adds an answer to the lines that may show a queue; young says that it began in this round.
+// learn adds an answer to the lines that may show a queue; young says that it began in this round, cut that it ended at its deadline.
 func (e *evidence) learn(took, found, left, all float64, young, cut bool) {
 	if young {
 		e.young.add(float64((found+left)/2), took)

@@ -23,7 +23,7 @@ type counts struct {
 	ended     int     // all but quick ones
 	served    int     // of these, what was answered: throughput
 	worked    int     // and of these, what did not fail: base latency
-	late      int     // of all, what was not answered and took longer than usual
+	late      int     // of all, what was not answered, and took the least latency or more
 	fresh     int     // of all, what began in this round
 	lost      int     // and of these, what was not answered
 	looked    int     // at the last look for evidence

@@ -78,7 +78,7 @@ func (l *limit) seek() {
 	case lost && l.window < stride && !l.some:
 		l.open() // the backend is away: the next search loses nothing, either
 	case lost && l.window < stride: // deadlines may be too short for the work
-		l.respite = min(max(memory, l.respite)*2, rarest)
+		l.respite = min(doubled*max(memory, l.respite), rarest)
 		l.clear()
 	case lost:
 		l.empty(l.window / doubled)

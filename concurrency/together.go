@@ -27,12 +27,10 @@ func (l *Limiter) blame(k *key) {
 		} else {
 			k.restart()
 		}
-	case l.shared.state != Open || l.shared.wasClear(float64(l.working)):
+	case most.n == 0 || l.shared.state != Open || l.shared.wasClear(float64(l.working)):
 		k.suspect()
-	case most.n > 0:
-		l.suspectAll(most.slope())
 	default:
-		k.suspect()
+		l.suspectAll(most.slope())
 	}
 }
 

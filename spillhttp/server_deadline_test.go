@@ -7,17 +7,12 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/seed90641741/spillway/internal/race"
 )
 
 // TestAllEndAtTheirDeadlines sends five times what a pool of 8 × 20 ms can do. Requests end after 65 ms, in the pool as well. It serves
-// first in, first out, so that each request that gets a slot ends before it is answered, once the pool was away for a second. Behind a Handler nearly as many are answered as
-// the pool can do, whether clients send their deadlines or hang up.
+// first in, first out, so that each request that gets a slot ends before it is answered, once the pool was away for a second. Behind a
+// Handler nearly as many are answered as the pool can do, whether clients send their deadlines or hang up. All time is that of a bubble.
 func TestAllEndAtTheirDeadlines(t *testing.T) {
-	if race.Enabled {
-		t.Skip("too many goroutines")
-	}
 	for _, headers := range [][]string{{headerDeadline, "65"}, nil} {
 		inBubble(t, func(t *testing.T) {
 			alone := answeredInTime(t, false, headers)
@@ -42,7 +37,7 @@ func answeredInTime(t *testing.T, protected bool, headers []string) int64 {
 		for range cap(slots) {
 			slots <- struct{}{}
 		}
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) // in the bubble: the outage
 		for range cap(slots) {
 			<-slots
 		}
@@ -75,7 +70,7 @@ func answeredInTime(t *testing.T, protected bool, headers []string) int64 {
 			h.ServeHTTP(nowhere{http.Header{}}, incoming(t, headers...).WithContext(ctx))
 		})
 		if time.Sleep(time.Second / 2000); time.Since(begin) < time.Second {
-			time.Sleep(time.Second / 200)
+			time.Sleep(time.Second / 200) // in the bubble, as the one above: the time between requests
 		}
 	}
 	return answered.Load() - before

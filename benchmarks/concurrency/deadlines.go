@@ -42,7 +42,7 @@ var deadlines = []*Scenario{
 		},
 	},
 	{
-		Name: "X51 slower 16x, no queue", About: "a backend without a queue is 16 times slower for 10 s, so that nearly all requests end at their deadlines",
+		Name: "X51 slower 16x, no queue", About: "a backend without a queue is 16 times slower for 10 s, so that six of ten requests end at their deadlines",
 		Overload: true, End: 40 * sec, Strict: true, Limits: []int{}, Band: 85,
 		Fill: func(p *Process) {
 			b := noQueue()

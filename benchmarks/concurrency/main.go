@@ -118,35 +118,21 @@ func (o *options) list() (list []*Scenario, err error) {
 	if list = prefixed(all, o.scenario); len(list) == 0 {
 		err = fmt.Errorf("no scenario starts with %q", o.scenario)
 	}
-	if o.silent {
-		list = silenced(list)
-	}
-	if o.strict {
-		list = strict(list)
-	}
-	return list, err
+	return changed(list, func(sc *Scenario) {
+		sc.Silent = sc.Silent || o.silent
+		sc.Strict = sc.Strict || o.strict
+	}), err
 }
 
-// silenced returns copies of the scenarios whose clients send no deadlines.
-func silenced(list []*Scenario) []*Scenario {
-	quiet := make([]*Scenario, len(list))
+// changed returns copies of the scenarios with a change.
+func changed(list []*Scenario, change func(*Scenario)) []*Scenario {
+	copies := make([]*Scenario, len(list))
 	for i, sc := range list {
-		copied := *sc
-		copied.Silent = true
-		quiet[i] = &copied
+		c := *sc
+		change(&c)
+		copies[i] = &c
 	}
-	return quiet
-}
-
-// strict returns copies of the scenarios whose requests end at their deadlines.
-func strict(list []*Scenario) []*Scenario {
-	changed := make([]*Scenario, len(list))
-	for i, sc := range list {
-		copied := *sc
-		copied.Strict = true
-		changed[i] = &copied
-	}
-	return changed
+	return copies
 }
 
 func parse(args []string) (o options, err error) {
