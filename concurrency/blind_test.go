@@ -70,7 +70,7 @@ func TestProbeThatTellsNothing(t *testing.T) {
 		l.measure()
 		l.advance(l.at + 160*time.Millisecond)
 		for range row.ended {
-			l.end(6, spillway.OutcomeServed)
+			l.end(spillway.OutcomeServed)
 		}
 		if row.stops {
 			l.stood = l.at

@@ -32,9 +32,9 @@ func (g *growth) sure(slope float64) bool {
 	return g.n >= group && distinct*g.deviation() < slope
 }
 
-// alike reports whether the slope is between half and double of another one.
-func (g *growth) alike(slope float64) bool {
-	return g.slope() > slope/doubled && g.slope() < slope*doubled
+// differs reports whether the slope is known, and not between half and double of another one.
+func (g *growth) differs(slope float64) bool {
+	return g.sure(slope) && (g.slope() <= slope/doubled || g.slope() >= slope*doubled)
 }
 
 // same reports whether the slope is certainly between half and double of another one.

@@ -19,15 +19,14 @@ type meter struct {
 type counts struct {
 	begin     time.Duration
 	beginArea float64
-	were      int     // working at the begin
-	ended     int     // all but quick ones
-	served    int     // of these, what was answered: throughput
-	worked    int     // and of these, what did not fail: base latency
-	late      int     // of all, what was not answered, and took the least latency or more
-	fresh     int     // of all, what began in this round
-	lost      int     // and of these, what was not answered
-	looked    int     // at the last look for evidence
-	loaded    float64 // what was in flight while these were, added up
+	were      int // working at the begin
+	ended     int // all but quick ones
+	served    int // of these, what was answered: throughput
+	worked    int // and of these, what did not fail: base latency
+	late      int // of all, what was not answered, and took the least latency or more
+	fresh     int // of all, what began in this round
+	lost      int // and of these, what was not answered
+	looked    int // at the last look for evidence
 }
 
 // pass counts time.
@@ -42,8 +41,8 @@ func (m *meter) renew() { m.counts = counts{begin: m.at, beginArea: m.area, were
 // whole reports whether a round was long enough to tell something.
 func (m *meter) whole() bool { return m.at-m.begin >= brief }
 
-// end counts a request that found so many in flight and was not quick.
-func (m *meter) end(found int, o spillway.Outcome) {
+// end counts a request that was not quick.
+func (m *meter) end(o spillway.Outcome) {
 	m.ended++
 	if !answered(o) {
 		return
@@ -52,7 +51,6 @@ func (m *meter) end(found int, o spillway.Outcome) {
 	if o != spillway.OutcomeFailed {
 		m.worked++
 	}
-	m.loaded += float64(float64(found+m.working) / 2)
 }
 
 // measured returns the mean in flight and the throughput of the round. What was abandoned is no throughput: clients that leave
@@ -60,15 +58,6 @@ func (m *meter) end(found int, o spillway.Outcome) {
 func (m *meter) measured() (flight, rate float64) {
 	took := max(inSeconds(m.at-m.begin), 1e-9)
 	return (m.area - m.beginArea) / took, max(0.5, float64(m.served)) / took
-}
-
-// saturated returns the mean in flight of the round, and the throughput while there was something to do.
-func (m *meter) saturated() (flight, rate float64) {
-	flight, rate = m.measured()
-	if busy := m.loaded / max(m.area-m.beginArea, 1e-9); rate < lean*busy {
-		rate = busy // the round began in a quiet time, whose throughput is not what can be done
-	}
-	return flight, rate
 }
 
 // answered reports whether a request with that outcome got an answer. What was abandoned or missed its deadline is no throughput.

@@ -15,7 +15,7 @@ func (l *limit) whileOpen(stall float64, busy bool) bool {
 	case !l.whole(), l.ended < round/2, l.ended < 2*round && l.working < round/2:
 		return false // too early for a round to end, and for evidence
 	}
-	switch flight, rate := l.saturated(); {
+	switch flight, rate := l.measured(); {
 	case l.ofQueue(float64(l.working), rate, stall) && !l.wasClear(flight) && l.pays():
 		return true
 	case l.ended >= max(2*round, int(turns*flight)):

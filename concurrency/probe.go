@@ -26,7 +26,7 @@ type probing struct {
 
 // suspect begins a first probe.
 func (l *limit) suspect() {
-	_, rate := l.saturated()
+	_, rate := l.measured()
 	l.base, l.rate = l.latency.least(), rate
 	l.probe(float64(l.working), l.rate, l.rate*l.base)
 }
@@ -190,12 +190,4 @@ func (l *limit) learnBase(took float64) bool {
 		return false
 	}
 	return true
-}
-
-// narrow goes on with a first probe with a part of the requests.
-func (l *limit) narrow(part float64) {
-	l.rate *= part
-	l.before.flight *= part
-	l.before.rate *= part
-	l.empty(l.rate * l.base)
 }

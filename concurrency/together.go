@@ -1,6 +1,9 @@
 package concurrency
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // The limit of all keys is for keys that wait for the same thing. While it is at work the others are apart from it, and each has its own limit if
 // there is evidence for one. The first probe begins with all keys that may be alike, and begins again if others join. After it, when latency has fallen
@@ -13,7 +16,6 @@ type together struct {
 	divided  bool          // some keys are apart, or within that limit
 	slope    float64       // by which latency grows in the keys that wait for the same thing
 	first    bool          // these were not reviewed after the first probe yet
-	narrowed bool          // the first probe went on without some keys
 	reviewAt time.Duration // when that is looked at again
 }
 
@@ -57,17 +59,20 @@ func (l *Limiter) steepest() (most growth) {
 // suspectAll begins a probe of all keys, without the idle ones and those whose latency certainly grows otherwise.
 func (l *Limiter) suspectAll(slope float64) {
 	l.begin(slope)
-	var of work
-	total, apart := l.total(), false
+	var all, tried, seconds float64
+	keys, apart := 0, false
 	for k := range l.units {
-		g := k.growth(l.shared.generation)
+		g, n := k.growth(l.shared.generation), k.points()
+		all += n
 		switch {
 		case k.apart:
-		case g.sure(slope) && !g.alike(slope), l.shared.overdue && !k.overdue:
+		case g.differs(slope), l.shared.overdue && !k.overdue:
 			l.part(k)
 			apart = true
-		case k.points() > 0:
-			of.add(k.limit, l.shared, total*k.points())
+		case n > 0:
+			keys++
+			tried += n
+			seconds += float64(n * cmp.Or(k.latency.least(), l.shared.latency.least()))
 			k.base, k.known, k.overdue = k.latency.least(), false, false
 			k.open()
 		}
@@ -76,46 +81,15 @@ func (l *Limiter) suspectAll(slope float64) {
 	if apart {
 		s.generation += 2
 	}
-	s.rate, s.base = of.rate, of.flight/of.rate
-	s.probe(float64(s.working), of.rate, of.flight)
-	if of.keys > 1 {
+	_, rate := s.measured()
+	if s.ended < round/2 {
+		rate = max(rate, s.rate) // the round has just begun
+	}
+	s.rate, s.base = rate*tried/max(all, 1), seconds/max(tried, 1)
+	s.probe(float64(s.working), s.rate, s.rate*s.base)
+	if keys > 1 {
 		s.before.calls = 2 * round // its base latency is for all
 	}
-}
-
-// total returns the throughput of all keys, for each request in their growth. That of a round that has just begun is
-// that of the round before.
-func (l *Limiter) total() float64 {
-	_, rate := l.shared.saturated()
-	if l.shared.ended < round/2 {
-		rate = max(rate, l.shared.rate)
-	}
-	points := 0.0
-	for k := range l.units {
-		points += k.points()
-	}
-	return rate / points
-}
-
-// work is what some keys do in a second, and have in service.
-type work struct {
-	keys         int
-	rate, flight float64 // what was answered, and rate times base latency
-}
-
-// add adds a key. If its round has just begun, its throughput is its part of that of all.
-func (o *work) add(k, shared *limit, part float64) {
-	_, rate := k.saturated()
-	if k.ended < round/2 {
-		rate = part
-	}
-	of := k
-	if k.latency.least() == 0 {
-		of = shared
-	}
-	o.keys++
-	o.rate += rate
-	o.flight += float64(rate * of.latency.least())
 }
 
 // review finds out after the first probe, and then each second, which keys wait for the same thing: those whose latency grows as
@@ -133,11 +107,8 @@ func (l *Limiter) review() {
 	}
 	l.slope, l.first = slope, false
 	l.join(slope)
-	if left := l.acquit(slope, first); left < 1 && !first {
+	if l.acquit(slope, first) {
 		l.shared.probed = l.at - memory
-	} else if left < 1 {
-		l.narrowed = true
-		l.shared.narrow(left)
 	}
 	for k := range l.units {
 		g := k.growth(l.shared.generation)
@@ -145,32 +116,27 @@ func (l *Limiter) review() {
 	}
 }
 
-// acquit sets apart the keys that probably do not wait for the same thing as the others, and returns which part of the
-// requests is left. Keys with too few requests to judge are taken together. With fewer than 8 they are apart after the first
-// probe, and stay where they are later.
-func (l *Limiter) acquit(slope float64, first bool) float64 {
-	keys, before, left := 0, 0.0, 0.0
+// acquit sets apart the keys that probably do not wait for the same thing as the others, and reports whether there are any. Keys
+// with too few requests to judge are taken together. With fewer than 8 they are apart after the first probe, and stay where they
+// are later.
+func (l *Limiter) acquit(slope float64, first bool) (acquitted bool) {
+	known := 0
 	for k := range l.units {
-		if n := k.points(); !k.apart && n > 0 {
-			keys++
-			before += n
+		if !k.apart && k.points() > 0 {
+			known++
 		}
 	}
-	if keys < 2 {
-		return 1
+	if known < 2 {
+		return false
 	}
 	few := l.few(slope, false)
 	for k := range l.units {
-		g := l.judge(k, slope, few)
-		switch {
-		case k.apart || !first && g.n < group:
-		case g.n < group || g.sure(slope) && !g.alike(slope):
+		if g := l.judge(k, slope, few); !k.apart && (first && g.n < group || g.differs(slope)) {
 			l.part(k)
-		default:
-			left += k.points()
+			acquitted = true
 		}
 	}
-	return left / before
+	return acquitted
 }
 
 // few returns how latency grows in the keys with too few requests to judge, taken together: of the keys that are apart, or of the others.
@@ -196,7 +162,7 @@ func (l *Limiter) judge(k *key, slope float64, few growth) growth {
 // begin sets apart the keys without requests when a first probe begins: what they wait for is not known when they come again.
 // Latency grows by slope for each request, as far as is known.
 func (l *Limiter) begin(slope float64) {
-	l.divided, l.first, l.narrowed, l.slope, l.reviewAt = true, true, false, slope, 0
+	l.divided, l.first, l.slope, l.reviewAt = true, true, slope, 0
 	for k := range l.units {
 		k.keepUp(l.shared.generation)
 		if !k.apart && k.working == 0 && k.points() == 0 {
@@ -233,12 +199,9 @@ func (l *Limiter) join(slope float64) (joined bool) {
 	return joined
 }
 
-// rejoin begins to look for one queue of all keys again. If a probe of the rest found none, the wrong keys were apart.
+// rejoin begins to look for one queue of all keys again.
 func (l *Limiter) rejoin() {
-	if l.narrowed {
-		l.shared.cleared = 0
-	}
-	l.divided, l.first, l.narrowed = false, false, false
+	l.divided, l.first = false, false
 	l.shared.generation += 2
 	for i := range l.keys {
 		if k := &l.keys[i]; k.late {

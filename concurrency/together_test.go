@@ -3,6 +3,7 @@ package concurrency
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -169,41 +170,56 @@ func TestInnocentKeyComesBack(t *testing.T) {
 	}
 }
 
-// The keys of one pool share a limit, also if few requests of one of them have ended when the queue is found.
+// The keys of one pool share a limit, also if few requests of one of them have ended when the queue is found; or each has its own, if the evidence
+// of one came first. What waits for the pool is bounded in either case. In some runs chance decides otherwise: more often, the more
+// the latencies differ from key to key.
 func TestKeysThatWaitTogether(t *testing.T) {
-	for name, keys := range map[string][]source{
-		"alike":          {{key: "a", perSecond: 600, service: 20 * ms}, {key: "b", perSecond: 600, service: 20 * ms}},
-		"quick and slow": {{key: "a", perSecond: 2400, service: 5 * ms}, {key: "b", perSecond: 240, service: 50 * ms}},
-		"many and few":   {{key: "a", perSecond: 1600, service: 20 * ms}, {key: "b", perSecond: 200, service: 20 * ms}},
-		"beside another": {
+	const runs = 40
+	for name, row := range map[string]struct {
+		keys []source
+		most int // runs that may end otherwise
+	}{
+		"alike":          {[]source{{key: "a", perSecond: 600, service: 20 * ms}, {key: "b", perSecond: 600, service: 20 * ms}}, 0},
+		"quick and slow": {[]source{{key: "a", perSecond: 2400, service: 5 * ms}, {key: "b", perSecond: 240, service: 50 * ms}}, runs / 10},
+		"many and few":   {[]source{{key: "a", perSecond: 1600, service: 20 * ms}, {key: "b", perSecond: 200, service: 20 * ms}}, 0},
+		"beside another": {[]source{
 			{key: "a", perSecond: 600, service: 20 * ms}, {key: "b", perSecond: 600, service: 20 * ms},
 			{key: "c", pool: 1, perSecond: 400, service: 30 * ms},
-		},
-		"40 keys of both": {{key: "a", perSecond: 600, service: 20 * ms, names: 20}, {key: "b", perSecond: 600, service: 20 * ms, names: 20}},
+		}, 0},
+		"40 keys of both": {[]source{{key: "a", perSecond: 600, service: 20 * ms, names: 20}, {key: "b", perSecond: 600, service: 20 * ms, names: 20}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(4) {
+			var wrong []string
+			for seed := range uint64(runs) {
 				s := newSite(t, seed, 8, 0)
-				s.run(5*time.Second, keys...)
-				st := s.l.Stats(s.now)
-				if st.Shared.State == Open {
-					t.Fatalf("seed %d: no limit of all keys", seed)
+				s.run(5*time.Second, row.keys...)
+				if problem := s.unlike("c"); problem != "" {
+					wrong = append(wrong, fmt.Sprintf("seed %d: %s", seed, problem))
 				}
-				wrong := 0
-				for _, k := range st.Keys[1:] {
-					if apart := k.Key == "c"; k.Apart != apart {
-						wrong++
-					}
-				}
-				if wrong > len(s.l.keys)/20 {
-					t.Errorf("seed %d: %d keys are not where they belong: %+v", seed, wrong, st.Keys)
-				}
-				if n := s.queued(); n > 48 {
-					t.Errorf("seed %d: %d wait for the pool", seed, n)
-				}
+			}
+			if len(wrong) > row.most {
+				t.Errorf("%d of %d runs, at most %d: %s", len(wrong), runs, row.most, strings.Join(wrong, "; "))
 			}
 		})
 	}
+}
+
+// unlike says what is wrong if not all keys but one wait for the first pool, and have a limit that holds.
+func (s *site) unlike(one string) string {
+	st, wrong := s.l.Stats(s.now), 0
+	for _, k := range st.Keys[1:] {
+		limited := k.Limiting() || st.Shared.Limiting() && !k.Apart
+		if limited == (k.Key == one) {
+			wrong++
+		}
+	}
+	switch {
+	case wrong > len(s.l.keys)/20:
+		return fmt.Sprintf("%d keys are not where they belong", wrong)
+	case s.queued() > 48:
+		return fmt.Sprintf("%d wait for the pool", s.queued())
+	}
+	return ""
 }
 
 // Two pools that become overloaded in the same moment get a limit each. By chance both keys may grow alike in one run of eight.
