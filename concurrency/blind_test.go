@@ -20,7 +20,7 @@ func limiting() *limit {
 
 // serve has a request end each millisecond, as 1000 per second do; stops says that the clock stands still now and then.
 func (l *limit) serve(d time.Duration, stops bool) {
-	stood := l.at - memory
+	stood := l.stood
 	for end := l.at + d; l.at < end; {
 		l.advance(l.at + time.Millisecond)
 		if stops && l.at%(10*time.Millisecond) == 0 {
@@ -48,6 +48,22 @@ func TestNothingLearntWhileStopped(t *testing.T) {
 	l.serve(time.Second, false)
 	if l.rate < 900 {
 		t.Errorf("without stops: throughput %v, want that of now, 1000", l.rate)
+	}
+}
+
+// A second after a stall, the round without a limit that it was part of begins again: the throughput of a stopped clock is too high.
+func TestRoundAfterAStall(t *testing.T) {
+	l := newLimit(20*time.Second, false)
+	l.working = 2000 // a round takes 8000 requests
+	l.serve(500*time.Millisecond, true)
+	stood := l.at
+	l.serve(900*time.Millisecond, false)
+	if l.begin > stood {
+		t.Errorf("a round began %v after the stall", l.begin-stood)
+	}
+	l.serve(200*time.Millisecond, false)
+	if l.begin < stood+lasting {
+		t.Errorf("no round began in %v after the stall", l.at-stood)
 	}
 }
 

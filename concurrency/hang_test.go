@@ -54,6 +54,28 @@ func TestProbeOfAStandstill(t *testing.T) {
 	}
 }
 
+// A backend that stands still in a drain has a queue all the same.
+func TestDrainOfAStandstill(t *testing.T) {
+	p := newPool(t, Config{})
+	until := func(done func() bool) {
+		for i := 0; !done(); i++ {
+			if p.run(time.Millisecond, 8, 4000); i > 5000 {
+				t.Fatalf("%+v", p.state())
+			}
+		}
+	}
+	until(func() bool { return p.state().State == Draining })
+	before := p.state().InFlight
+	until(func() bool { return p.state().InFlight < before/3 })
+	for i := range p.busy {
+		p.busy[i].ends = p.busy[i].ends.Add(300 * time.Millisecond)
+	}
+	p.run(290*time.Millisecond, 8, 4000)
+	if k := p.state(); k.State != Draining || before < 2*round {
+		t.Errorf("%v with %d in flight, %d before; want draining", k.State, k.InFlight, before)
+	}
+}
+
 // What was in flight while the backend hung ends in the order of its arrival, where there is no queue
 // either: if it took latencies for evidence, a backend that becomes slower would be limited.
 func TestSlowerIsNoQueue(t *testing.T) {

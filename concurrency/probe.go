@@ -61,7 +61,8 @@ func (l *limit) empty(window float64) {
 // whileDraining takes in that a request has ended in a drain.
 func (l *limit) whileDraining() {
 	switch h := &l.half; {
-	case float64(l.working) <= l.window:
+	case float64(l.working) <= l.window || l.fades():
+		l.window = max(l.window, float64(l.working))
 		l.measure()
 	case 2*l.working <= h.flight:
 		h.flight, h.took, h.at = l.working, l.at-h.at, l.at
@@ -70,7 +71,7 @@ func (l *limit) whileDraining() {
 
 // fades reports whether a drain takes as long for the next half as it took for the last one. A queue takes half of that, so the rest is in
 // service. It asks only in a first probe of one key, which takes one round: queues of several keys do not end together. Few requests may
-// end late by chance.
+// end late by chance; and it asks when one ends: while the backend stands still, a drain does not fade.
 func (l *limit) fades() bool {
 	h := &l.half
 	return l.before.calls == round && h.flight >= round && h.took > 0 && l.at-h.at > h.took
@@ -110,7 +111,7 @@ func (l *limit) enough() bool {
 func (l *limit) expire() {
 	took := inSeconds(l.at-l.begin) * l.before.rate / doubled
 	switch {
-	case l.state == Draining && (took > l.before.flight || l.fades()):
+	case l.state == Draining && took > l.before.flight:
 		l.window = max(l.window, float64(l.working))
 		l.measure()
 	case l.state == Probing && took > max(l.before.flight, l.probeCalls()):
