@@ -51,22 +51,6 @@ func TestNothingLearntWhileStopped(t *testing.T) {
 	}
 }
 
-// A second after a stall, the round without a limit that it was part of begins again: the throughput of a stopped clock is too high.
-func TestRoundAfterAStall(t *testing.T) {
-	l := newLimit(20*time.Second, false)
-	l.working = 2000 // a round takes 8000 requests
-	l.serve(500*time.Millisecond, true)
-	stood := l.at
-	l.serve(900*time.Millisecond, false)
-	if l.begin > stood {
-		t.Errorf("a round began %v after the stall", l.begin-stood)
-	}
-	l.serve(200*time.Millisecond, false)
-	if l.begin < stood+lasting {
-		t.Errorf("no round began in %v after the stall", l.at-stood)
-	}
-}
-
 // A probe tells nothing if the clock stood still, or if few requests ended because callers paused. The next one follows at once.
 func TestProbeThatTellsNothing(t *testing.T) {
 	for _, row := range []struct {

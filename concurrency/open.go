@@ -9,8 +9,8 @@ import "math"
 func (l *limit) whileOpen(stall float64, busy bool) bool {
 	l.looked = l.ended
 	switch {
-	case busy, l.stood >= l.begin && l.at-l.stood >= lasting:
-		l.restart() // a second after a stall the round begins again without it
+	case busy:
+		l.restart()
 		return false
 	case !l.whole(), l.ended < round/2, l.ended < 2*round && l.working < round/2:
 		return false // too early for a round to end, and for evidence
