@@ -20,7 +20,7 @@ func limiting() *limit {
 
 // serve has a request end each millisecond, as 1000 per second do; stops says that the clock stands still now and then.
 func (l *limit) serve(d time.Duration, stops bool) {
-	stood := l.stood
+	stood := l.at - memory
 	for end := l.at + d; l.at < end; {
 		l.advance(l.at + time.Millisecond)
 		if stops && l.at%(10*time.Millisecond) == 0 {

@@ -69,8 +69,8 @@ type limit struct {
 	state     State
 	window    float64       // so many may be working
 	rate      float64       // throughput while saturated, per second
-	roundTime float64       // mean duration of the rounds that it is of
 	lately    float64       // throughput of the last second of such rounds
+	roundTime float64       // mean duration of the rounds that it is of
 	base      float64       // latency without a queue
 	bdp       float64       // as of the last probe
 	quiet     bool          // while Limiting, fewer are in flight than a probe allows
