@@ -62,7 +62,6 @@ func (l *limit) empty(window float64) {
 func (l *limit) whileDraining() {
 	switch h := &l.half; {
 	case float64(l.working) <= l.window || l.fades():
-		l.window = max(l.window, float64(l.working))
 		l.measure()
 	case 2*l.working <= h.flight:
 		h.flight, h.took, h.at = l.working, l.at-h.at, l.at
@@ -79,13 +78,13 @@ func (l *limit) fades() bool {
 
 // measure begins the round of a probe. What was served in the drain is the throughput with all in
 // service at work, which the round with the evidence need not show. It was in service within the drain, or for
-// the base latency before.
+// the base latency before. What is left after the drain stays in flight.
 func (l *limit) measure() {
 	l.drain.served, l.drain.took = float64(l.served), inSeconds(l.at-l.begin)+l.base
 	if !l.before.limiting || !l.blind() {
 		l.rate = max(l.rate, l.drain.served/l.drain.took)
 	}
-	l.state = Probing
+	l.state, l.window = Probing, max(l.window, float64(l.working))
 	l.restart()
 }
 
@@ -112,7 +111,6 @@ func (l *limit) expire() {
 	took := inSeconds(l.at-l.begin) * l.before.rate / doubled
 	switch {
 	case l.state == Draining && took > l.before.flight:
-		l.window = max(l.window, float64(l.working))
 		l.measure()
 	case l.state == Probing && took > max(l.before.flight, l.probeCalls()):
 		l.conclude()
