@@ -10,23 +10,32 @@ import (
 
 // output has the flags for the output of a command. They mean the same in all commands.
 type output struct {
-	Output   string `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Output format: text or json (default ${default})."`
+	Output string `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Output format: text or json (default ${default})."`
+	outputFile
+}
+
+func (o *output) tell(w streams, text printer, result any, verdict error, others ...file) error {
+	return o.outputFile.tell(w, o.Output, text, result, verdict, others...)
+}
+
+// outputFile is the file that a command writes besides its output.
+type outputFile struct {
 	JSONFile string `name:"json-file" placeholder:"FILE" help:"Also write the result to FILE as JSON."`
 }
 
 // A printer writes a result in one format.
 type printer func(io.Writer) error
 
-// tell writes a result and all others to their files, and prints it, as text or as JSON. What fails does not keep it from
-// the rest. It returns verdict, which is what the result means for the exit status, unless something failed.
-func (o *output) tell(w streams, text printer, result any, verdict error, others ...file) error {
+// tell writes a result and all others to their files, and prints it, as text or, with the format json, as JSON. What fails does
+// not keep it from the rest. It returns verdict, which is what the result means for the exit status, unless something failed.
+func (o *outputFile) tell(w streams, format string, text printer, result any, verdict error, others ...file) error {
 	asJSON := func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetEscapeHTML(false)
 		e.SetIndent("", " ")
 		return e.Encode(result)
 	}
-	if o.Output == "json" {
+	if format == "json" {
 		text = asJSON
 	}
 	var failed error
@@ -49,7 +58,7 @@ type file struct {
 
 // try makes sure that all files can be written. Long commands call it first, so that a wrong
 // name fails early. Until write, files keep their content, and new ones do not exist.
-func (o *output) try(others ...file) error {
+func (o *outputFile) try(others ...file) error {
 	for _, f := range append(others, file{flag: "json-file", name: o.JSONFile}) {
 		if f.name == "" {
 			continue

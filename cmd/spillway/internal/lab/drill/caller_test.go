@@ -57,7 +57,7 @@ func TestCallersLabel(t *testing.T) {
 		}
 		return answer(200), nil
 	}), time.Second)
-	transport, _, err := protect(probe, 10)
+	transport, _, err := protect(probe, 10, spillway.ModeEnforce)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestNaiveWaitsTheDeadlineInEachAttempt(t *testing.T) {
 func TestProtectedKeepsItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		probe := newProbe(hangs, time.Second)
-		transport, _, err := protect(probe, 10)
+		transport, _, err := protect(probe, 10, spillway.ModeEnforce)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestProtectBoundsWhatIsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit, calls = 3, 5
 		probe := newProbe(hangs, time.Second)
-		transport, look, err := protect(probe, limit)
+		transport, look, err := protect(probe, limit, spillway.ModeEnforce)
 		if err != nil {
 			t.Fatal(err)
 		}

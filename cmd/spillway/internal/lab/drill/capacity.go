@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,41 +16,49 @@ import (
 
 const (
 	closedWorkers  = 16 // enough that the backend always has a call to work on
-	warmUp         = 500 * time.Millisecond
-	capacitySlice  = 500 * time.Millisecond
+	warmUp         = 300 * time.Millisecond
+	capacitySlice  = 400 * time.Millisecond
 	capacitySlices = 4
 )
 
-// measureCapacity returns the capacity of the backend in calls per second. The load is a
-// closed loop, so the backend is always busy and has no backlog. The result is the median
-// of several slices, since other load on the machine makes them differ.
-func measureCapacity(ctx context.Context, p *process.Process, w wire) (float64, error) {
-	if _, err := closedLoop(ctx, p, w, warmUp); err != nil {
-		return 0, err
-	}
-	rates := make([]float64, 0, capacitySlices)
-	for range capacitySlices {
-		rate, err := closedLoop(ctx, p, w, capacitySlice)
-		if err != nil {
-			return 0, err
-		}
-		rates = append(rates, rate)
-	}
-	slices.Sort(rates)
-	return (rates[(len(rates)-1)/2] + rates[len(rates)/2]) / 2, nil
+// A rate is what a closed loop found.
+type rate struct {
+	answered float64 // calls per second
+	ended    float64 // the same, and those that were rejected
+	work     float64 // how many times as long as at the speed of the calibration the work of a call took, in the mean
 }
 
-// closedLoop calls the backend for d with a few workers and returns the answers per
-// second. Each worker sends its next call after the answer to its last one.
-func closedLoop(ctx context.Context, p *process.Process, w wire, d time.Duration) (float64, error) {
+// measureCapacity returns the capacity of the backend. The load is a closed loop, so the backend is
+// always busy and has no backlog. The result is the median of several slices,
+// since other load on the machine makes them differ.
+func measureCapacity(ctx context.Context, p *process.Process, w wire) (rate, error) {
+	if _, err := closedLoop(ctx, p, w, warmUp); err != nil {
+		return rate{}, err
+	}
+	all := make([]rate, 0, capacitySlices)
+	for range capacitySlices {
+		one, err := closedLoop(ctx, p, w, capacitySlice)
+		if err != nil {
+			return rate{}, err
+		}
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b rate) int { return cmp.Compare(a.answered, b.answered) })
+	low, high := all[(len(all)-1)/2], all[len(all)/2]
+	return rate{(low.answered + high.answered) / 2, (low.ended + high.ended) / 2, (low.work + high.work) / 2}, nil
+}
+
+// closedLoop calls the backend for d with a few workers. Each worker sends its next call after the answer to its last one.
+func closedLoop(ctx context.Context, p *process.Process, w wire, d time.Duration) (rate, error) {
 	var (
-		wg       sync.WaitGroup
-		answered atomic.Int64
-		start    = time.Now()
+		wg      sync.WaitGroup
+		ended   atomic.Int64
+		workers [closedWorkers][]record
+		start   = time.Now()
 	)
 	loop, fail := context.WithCancelCause(ctx) // ends with the first failure of a worker
 	defer fail(nil)
-	for range closedWorkers {
+	for i := range closedWorkers {
 		wg.Go(func() {
 			// With its own connection, each worker gets its answer once
 			// there is one.
@@ -57,28 +66,35 @@ func closedLoop(ctx context.Context, p *process.Process, w wire, d time.Duration
 			defer transport.CloseIdleConnections()
 			client := &http.Client{Transport: transport}
 			for loop.Err() == nil && time.Since(start) < d {
-				status, err := w.send(loop, client, p.URL)
+				var r record
+				status, err := w.send(withRecord(loop, &r), client, p.URL)
 				switch {
 				case err != nil:
 					fail(err)
 				case status == http.StatusOK:
-					answered.Add(1)
+					workers[i] = append(workers[i], r)
 				case status != http.StatusServiceUnavailable || !p.Sheds:
 					fail(fmt.Errorf("status %d", status))
 				}
+				ended.Add(1)
 			}
 		})
 	}
 	wg.Wait()
 	took := time.Since(start).Seconds()
 	if ctx.Err() != nil {
-		return 0, context.Cause(ctx)
+		return rate{}, context.Cause(ctx)
 	}
 	if err := context.Cause(loop); err != nil {
-		return 0, fmt.Errorf("measuring the capacity: %w", err)
+		return rate{}, fmt.Errorf("measuring the capacity: %w", err)
 	}
-	if answered.Load() == 0 {
-		return 0, errors.New("measuring the capacity: no answer in time")
+	if ended.Load() == 0 {
+		return rate{}, errors.New("measuring the capacity: no answer in time")
 	}
-	return float64(answered.Load()) / took, nil
+	answers := slices.Concat(workers[:]...)
+	found := rate{answered: float64(len(answers)) / took, ended: float64(ended.Load()) / took}
+	if slow := work(answers); slow != nil {
+		found.work = *slow
+	}
+	return found, nil
 }

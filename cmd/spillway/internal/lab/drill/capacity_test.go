@@ -29,12 +29,15 @@ func TestCapacityIsBoundedByTheService(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Stop()
-	rate, err := closedLoop(t.Context(), p, wire{}, 300*ms)
+	found, err := closedLoop(t.Context(), p, wire{}, 300*ms)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rate > 220 { // a busy machine makes it slower, nothing makes it faster
-		t.Errorf("%.0f/s from a backend that burns 5 ms for each call", rate)
+	if found.answered > 220 { // a busy machine makes it slower, nothing makes it faster
+		t.Errorf("%.0f/s from a backend that burns 5 ms for each call", found.answered)
+	}
+	if found.work <= 0 || found.ended != found.answered {
+		t.Errorf("%+v: no call was rejected, and each says how long its work took", found)
 	}
 }
 

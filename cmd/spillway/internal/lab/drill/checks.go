@@ -3,8 +3,6 @@ package drill
 import (
 	"fmt"
 	"time"
-
-	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 )
 
 // The promise of the protected run.
@@ -18,13 +16,11 @@ const (
 	// takes seconds to trust it again.
 	promiseThrottled = 4 * time.Second
 	promiseAttempts  = 1.10 // per call: the retry budget
+	// promiseSent is how many calls the throttle sends for each that the backend accepts: K = 2, and what it sends until it
+	// knows, at the beginning of the step.
+	promiseSent      = 2.5
 	promiseDropShare = 0.01 // more, and it was the generator that was measured
 )
-
-// rejectionCost is what a rejection may cost the backend. Callers that are not
-// protected send whatever the answer, so that all their attempts beyond the
-// capacity are rejected: the line above which no goodput can be.
-const rejectionCost = 10 * time.Microsecond
 
 // conclude fills in everything that follows from the numbers.
 func (r *Result) conclude() {
@@ -32,26 +28,10 @@ func (r *Result) conclude() {
 	if r.Interrupted {
 		return
 	}
-	r.Checks = r.checks()
+	r.Checks, r.Inconclusive = r.checks(), ""
 	if !r.Passed() {
-		r.Inconclusive = r.Busy()
+		r.Inconclusive = r.Noise()
 	}
-}
-
-// Busy says why the backend had less than the processor with which its capacity was measured
-// in the protected run, or why the load was not sent. It is empty if nothing shows that. A proxy and the
-// callers, which share a processor, are busy themselves: that is not said.
-func (r *Result) Busy() string {
-	p, proxy := r.With.CPUPressure, r.Settings.Protect == ProtectProxy
-	switch dropped := r.With.dropRatio(); {
-	case !proxy && p != nil && *p >= busyPressure:
-		return fmt.Sprintf("something lacked a CPU for %s of the %s", percent(*p), r.Settings.StepName())
-	case !proxy && r.With.BackendRPS > 0 && r.With.BackendRPS < slowBackend*r.CapacityRPS:
-		return fmt.Sprintf("the backend answered %.0f/s in a closed loop before the protected run, its capacity is %.0f/s", r.With.BackendRPS, r.CapacityRPS)
-	case dropped > promiseDropShare:
-		return fmt.Sprintf("the load generator dropped %s of its sends", percent(dropped))
-	}
-	return ""
 }
 
 // checks returns what was promised of what is protected.
@@ -67,6 +47,9 @@ func (r *Result) checks() []Check {
 	}
 	if callers {
 		all = append(all, r.checkAttempts())
+	}
+	if callers && !storm {
+		all = append(all, r.checkSent())
 	}
 	if server && !storm && len(r.With.Classes) > 0 {
 		all = append(all, atMost("order", misplaced(r.With.Classes), promiseOrder, "goodput that a class had while a higher one was rejected is %s"))
@@ -88,19 +71,14 @@ func atMost(name string, got, want float64, text string) Check {
 	return Check{name, got <= want, &got, want, fmt.Sprintf(text+", allowed at most %s", percent(got), percent(want))}
 }
 
-// goodputBound is the least goodput that is promised, as a share of capacity. A
-// backend behind a proxy has no rejections to pay for.
+// goodputBound is the least goodput that is promised, as a share of capacity.
 func (r *Result) goodputBound() float64 {
 	s := &r.Settings
 	bound := promiseGoodput * min(1, s.Overload)
 	if s.Scenario == ScenarioDegradation {
 		bound = max(bound, min(promiseDegraded, promiseDegraded/2*s.Overload))
 	}
-	if callers, _ := s.promises(); callers || s.Protect == ProtectProxy || s.Backend == process.KindBlocking {
-		return bound
-	}
-	rejected := max(0, s.Overload*float64(1+s.Retries)-max(1, bound)) * r.CapacityRPS
-	return bound * max(0, 1-rejected*rejectionCost.Seconds())
+	return bound
 }
 
 func (r *Result) checkRecovery() Check {
@@ -116,6 +94,13 @@ func (r *Result) checkAttempts() Check {
 	got := r.With.AttemptsPerCall
 	text := fmt.Sprintf("attempts per call during the %s are %.2f, promised at most %.2f", r.Settings.StepName(), got, promiseAttempts)
 	return Check{"retries", got <= promiseAttempts, &got, promiseAttempts, text}
+}
+
+// checkSent holds the throttle to its rule: the calls that it sends are K times those that the backend accepts.
+func (r *Result) checkSent() Check {
+	got := float64(r.With.Attempts) / float64(max(1, r.With.Goodput+r.With.Late))
+	text := fmt.Sprintf("calls sent during the step for each that was answered are %.2f, promised at most %.2f", got, promiseSent)
+	return Check{"sent", got <= promiseSent, &got, promiseSent, text}
 }
 
 // headline returns the outcome in two short lines.

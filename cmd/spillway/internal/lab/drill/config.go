@@ -14,15 +14,16 @@ import (
 // Config configures a drill. The tags are for the command line, which has the defaults and knows the words.
 type Config struct {
 	Protect     string        `enum:"callers,server,both,proxy,none" default:"both" placeholder:"WHO" help:"Which side uses Spillway in the protected run: both, callers, server, proxy (a process in front of the backend), none (default ${default})."`
-	Backend     string        `enum:"cpu,mixed,blocking" default:"cpu" placeholder:"KIND" help:"What a call does at the backend: cpu burns it, mixed waits 5 ms in between, blocking waits for one of 8 slots and holds it for 20 ms (default ${default})."`
+	Backend     string        `enum:"auto,cpu,mixed,blocking" default:"auto" placeholder:"KIND" help:"What a call does at the backend: cpu burns CPU time, mixed waits 5 ms in between, blocking waits for one of 8 slots and holds it (default cpu; blocking on a machine with one CPU, which callers and a cpu backend would share)."`
+	Off         string        `enum:"none,throttle,shed" default:"none" placeholder:"POLICY" help:"Policy that is switched off in the protected run, to see what it is worth: throttle, shed or none (default ${default})."`
 	Clients     int           `default:"1" placeholder:"N" help:"Callers that share the load, each with separate connections and policies (default ${default})."`
 	Scenario    string        `enum:"step,degradation,retry-storm" default:"step" placeholder:"NAME" help:"What happens: step, more load than the backend can do; degradation, a step to which the protected server answers with a third of the work; or retry-storm, a short outage at a load that it can do (default ${default})."`
 	Overload    float64       `default:"10" placeholder:"X" help:"Load offered during the step, not in a retry-storm, in capacities of the backend (default ${default})."`
-	Calm        time.Duration `default:"4s" placeholder:"DURATION" help:"Duration of the calm load before the step (default ${default})."`
+	Calm        time.Duration `default:"1s" placeholder:"DURATION" help:"Duration of the calm load before the step (default ${default})."`
 	Step        time.Duration `default:"0s" placeholder:"DURATION" help:"Duration of the overload or of the outage (default 8s; 1.5s for the outage of a retry-storm)."`
-	Recovery    time.Duration `default:"6s" placeholder:"DURATION" help:"Duration of the calm load after the step (default ${default})."`
-	Deadline    time.Duration `default:"0s" placeholder:"DURATION" help:"Deadline of a call, from its intended send time; later answers do not count (default 100ms; 250ms for a blocking backend)."`
-	Service     time.Duration `default:"1.5ms" placeholder:"DURATION" help:"CPU time that a cpu or mixed backend burns for one call (default ${default})."`
+	Recovery    time.Duration `default:"5s" placeholder:"DURATION" help:"Duration of the calm load after the step (default ${default})."`
+	Deadline    time.Duration `default:"0s" placeholder:"DURATION" help:"Deadline of a call, from its intended send time; later answers do not count (default the time for 100 calls at the capacity)."`
+	Service     time.Duration `default:"0s" placeholder:"DURATION" help:"Work of one call: CPU time of a cpu or mixed backend, or how long a blocking one holds its slot (default by the speed of this machine, so that generator, callers and rejections leave the backend its processor)."`
 	Retries     int           `default:"-1" placeholder:"N" help:"Immediate retries of callers without Spillway (default 3; 0 in a step with --protect=server or proxy, where retries would only add load)."`
 	Mix         []float64     `default:"1,1,1,1" placeholder:"N" help:"Proportions of SHEDDABLE, SHEDDABLE_PLUS, CRITICAL and CRITICAL_PLUS calls (default ${default})."`
 	HTTP2       bool          `name:"http2" env:"SPILLWAY_HTTP2" help:"Call over HTTP/2 in place of HTTP/1.1."`
@@ -35,20 +36,27 @@ type Config struct {
 // Validate returns a [*process.UsageError] for the first field that is out of range. The bounds keep
 // memory and running time small enough for a laptop.
 func (c Config) Validate() error {
-	if _, server := Protects(c.Protect); c.Scenario == ScenarioDegradation && !server {
+	callers, server := Protects(c.Protect)
+	switch {
+	case c.Off == offThrottle && !callers:
+		return outOfRange("off", strconv.Quote(c.Off), "none or shed, as the callers have no throttle with --protect="+c.Protect)
+	case c.Off == offShed && !server:
+		return outOfRange("off", strconv.Quote(c.Off), "none or throttle, as the server does not shed with --protect="+c.Protect)
+	}
+	if c.Scenario == ScenarioDegradation && !server {
 		return outOfRange("protect", strconv.Quote(c.Protect), "server or both, as only a protected server degrades its answers")
 	}
 	c = c.withDefaults()
 	if !(c.Overload > 0 && c.Overload <= 100) { // also finds NaN
 		return outOfRange("overload", c.Overload, "above 0 and at most 100")
 	}
-	unloaded, _, _ := c.work()
+	sized := c.sized(c.leastSpacing())
 	return cmp.Or(
 		within("calm", c.Calm, RecoveryWindow, 10*time.Minute, ""),
 		within("step", c.Step, RecoveryWindow, 10*time.Minute, ""),
 		within("recovery", c.Recovery, RecoveryHold, 10*time.Minute, ""),
-		within("service", c.Service, 100*time.Microsecond, 50*time.Millisecond, ""),
-		within("deadline", c.Deadline, 2*unloaded, time.Minute, ""),
+		within("service", sized.Service, 100*time.Microsecond, 400*time.Millisecond, " (0: derive it)"),
+		within("deadline", sized.Deadline, 2*sized.unloaded(), time.Minute, ""),
 		c.validateMix(),
 		within("max-in-flight", c.MaxInFlight, 0, 1<<20, " (0: derive it)"),
 		within("clients", c.Clients, 1, 1000, ""),
@@ -94,47 +102,55 @@ func Protects(who string) (callers, server bool) {
 	return who == ProtectCallers || who == ProtectBoth, who == ProtectServer || who == ProtectBoth
 }
 
+// The policies that can be switched off in the protected run.
+const (
+	offThrottle = "throttle"
+	offShed     = "shed"
+)
+
 // derivedRetries stands for the default retries.
 const derivedRetries = -1
 
-// withDefaults returns c with its defaults, where these do not depend on the capacity.
+// withDefaults returns c with its defaults, where these do not depend on the machine.
 func (c Config) withDefaults() Config {
-	deadline, step, retries := 100*time.Millisecond, 8*time.Second, 3
-	if c.Backend == process.KindBlocking {
-		// A call waits for a slot so long that the shorter deadline would be too close even
-		// for a server that is not overloaded.
-		deadline = 250 * time.Millisecond
-	}
+	step, retries := 8*time.Second, 3
 	switch {
 	case c.Scenario == ScenarioStorm:
 		step = 1500 * time.Millisecond
 	case c.Protect == ProtectServer, c.Protect == ProtectProxy:
 		retries = 0 // 10 times the capacity would become 40 times
 	}
-	c.Deadline, c.Step = cmp.Or(c.Deadline, deadline), cmp.Or(c.Step, step)
+	c.Step = cmp.Or(c.Step, step)
 	if c.Retries == derivedRetries {
 		c.Retries = retries
 	}
 	return c
 }
 
-// work returns the latency of a call at an idle backend, the CPU time of a call, and the
-// highest possible capacity of the backend in calls per second.
-func (c Config) work() (unloaded, burns time.Duration, capacity float64) {
-	switch c.Backend {
-	case process.KindMixed:
-		return c.Service + process.MixedWait, c.Service, 1 / c.Service.Seconds()
-	case process.KindBlocking:
-		return process.SlotHold, 0, process.Slots / process.SlotHold.Seconds()
+// backendAuto stands for the default backend.
+const backendAuto = "auto"
+
+// backendFor returns the default backend of a machine: with one processor, one that needs next to none.
+func backendFor(cpus int) string {
+	if cpus == 1 {
+		return process.KindBlocking
 	}
-	return c.Service, c.Service, 1 / c.Service.Seconds()
+	return process.KindCPU
+}
+
+// unloaded returns the latency of a call at an idle backend.
+func (c Config) unloaded() time.Duration {
+	if c.Backend == process.KindMixed {
+		return c.Service + process.MixedWait
+	}
+	return c.Service
 }
 
 // validateSize bounds the number of calls that the drill has to remember, at the highest
 // possible capacity.
 func (c Config) validateSize() error {
 	const most = 2_000_000
-	_, _, capacity := c.work()
+	capacity := float64(c.parallel()) / c.sized(c.leastSpacing()).Service.Seconds()
 	calls := 0.0
 	for _, p := range c.phases(capacity) {
 		calls += p.OfferedRPS * (p.End - p.Start)
@@ -169,13 +185,12 @@ func (c Config) length() time.Duration { return c.Calm + c.Step + c.Recovery }
 
 func (c Config) settings() Settings {
 	phases := c.phases(0)
-	_, burns, _ := c.work()
 	return Settings{
 		Scenario:   c.Scenario,
 		Overload:   phases[1].Load,
 		Calm:       phases[0].Load,
 		DeadlineMS: milliseconds(c.Deadline),
-		ServiceMS:  milliseconds(burns),
+		ServiceMS:  milliseconds(c.Service),
 		Seed:       c.Seed,
 		Phases:     phases,
 		Protect:    c.Protect,

@@ -35,13 +35,13 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.Recovery = 900 * ms }, "recovery", "900ms"},
 		{func(c *Config) { c.Deadline = 2 * ms }, "deadline", "2ms"},
 		{func(c *Config) { c.Deadline = time.Hour }, "deadline", "1h0m0s"},
-		{func(c *Config) { c.Service = 0 }, "service", "0s"},
+		{func(c *Config) { c.Service = -1 }, "service", "-1ns"},
 		{func(c *Config) { c.Service = time.Second }, "service", "1s"},
 		{func(c *Config) { c.MaxInFlight = -1 }, "max-in-flight", "-1"},
 		{func(c *Config) { c.Port = -1 }, "port", "-1"},
 		{func(c *Config) { c.Port = 65536 }, "port", "65536"},
 		{func(c *Config) { c.Backend, c.Deadline = process.KindMixed, 12*ms }, "deadline", "12ms"},
-		{func(c *Config) { c.Backend, c.Deadline = process.KindBlocking, 39*ms }, "deadline", "39ms"},
+		{func(c *Config) { c.Backend, c.Service, c.Deadline = process.KindBlocking, 20*ms, 39*ms }, "deadline", "39ms"},
 		{func(c *Config) { c.Mix = []float64{1, 1, 1} }, "mix", "[1 1 1]"},
 		{func(c *Config) { c.Mix = make([]float64, 4) }, "mix", "[0 0 0 0]"},
 		{func(c *Config) { c.Mix = []float64{1, -1, 1, 1} }, "mix", "-1"},
@@ -71,24 +71,6 @@ func TestInFlightLimitOfManyClients(t *testing.T) {
 	c.Clients = 10
 	if got, _ := c.inFlightLimit(640); got != 10*minInFlight {
 		t.Errorf("%d for 10 clients, want the least for each of them", got)
-	}
-}
-
-func TestDeadlineOfEachBackend(t *testing.T) {
-	for _, row := range []struct {
-		backend   string
-		set, want time.Duration
-	}{
-		{process.KindCPU, 0, 100 * ms},
-		{process.KindMixed, 0, 100 * ms},
-		{process.KindBlocking, 0, 250 * ms},
-		{process.KindBlocking, 90 * ms, 90 * ms},
-	} {
-		c := small()
-		c.Backend, c.Deadline = row.backend, row.set
-		if got := c.withDefaults().Deadline; got != row.want {
-			t.Errorf("%s, --deadline=%v: %v, want %v", row.backend, row.set, got, row.want)
-		}
 	}
 }
 

@@ -48,6 +48,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 )
 
@@ -69,6 +70,9 @@ func (c Config) Run(ctx context.Context, progress io.Writer) (*Result, error) {
 	}
 	c = c.withDefaults()
 	defer debug.SetGCPercent(debug.SetGCPercent(process.GCPercent))
+	if c.Backend == backendAuto {
+		c.Backend = backendFor(runtime.NumCPU())
+	}
 	// One processor is reserved for the backend: callers on the same processor would
 	// compete with it.
 	callers := max(1, runtime.NumCPU()-1)
@@ -92,6 +96,9 @@ func (c Config) Run(ctx context.Context, progress io.Writer) (*Result, error) {
 }
 
 func (d *drill) run(ctx context.Context) error {
+	if err := d.size(ctx); err != nil {
+		return err
+	}
 	if err := d.capacity(ctx); err != nil {
 		return err
 	}
@@ -101,65 +108,72 @@ func (d *drill) run(ctx context.Context) error {
 	if r.Without, err = d.offerTo(ctx, side{"[1/2] without", ProtectNone}, calls); err != nil {
 		return err
 	}
-	if err = d.again(ctx, &r.CapacityBeforeRPS, "before the run with Spillway"); err != nil {
+	if r.CapacityBeforeRPS, r.WorkBefore, err = d.measure(ctx); err != nil {
 		return err
 	}
-	if r.With, err = d.offerTo(ctx, side{"[2/2] with   ", d.config.Protect}, calls); err != nil {
+	if err = d.protected(ctx, "[2/2] with   ", calls); err != nil || r.Inconclusive == "" {
 		return err
 	}
-	if err = d.again(ctx, &r.CapacityAfterRPS, "after it"); err != nil {
+	r.Repeated, r.CapacityBeforeRPS, r.WorkBefore = r.Inconclusive, r.CapacityAfterRPS, r.WorkAfter
+	fmt.Fprintf(d.progress, "the run with Spillway is repeated: %s\n", r.Repeated)
+	return d.protected(ctx, "[2/2] again  ", calls)
+}
+
+// protected makes the run with Spillway, measures the capacity after it, and judges the run.
+func (d *drill) protected(ctx context.Context, name string, calls []arrival) (err error) {
+	r := d.result
+	if r.With, err = d.offerTo(ctx, side{name, d.config.Protect}, calls); err != nil {
+		return err
+	}
+	if r.CapacityAfterRPS, r.WorkAfter, err = d.measure(ctx); err != nil {
 		return err
 	}
 	r.CapacityRPS = (r.CapacityBeforeRPS + r.CapacityAfterRPS) / 2
 	for _, run := range []*Run{r.Without, r.With} {
 		run.GoodputRatio = run.GoodputRPS / r.CapacityRPS
 	}
+	r.conclude()
 	return nil
 }
 
 // capacity measures the backend and derives the offered load from it.
 func (d *drill) capacity(ctx context.Context) error {
 	fmt.Fprintf(d.progress, "measuring the capacity of a backend of which each call %s\n", d.result.Settings.Work())
-	c, err := d.measure(ctx)
+	c, slowdown, err := d.measure(ctx)
 	if err != nil {
 		return err
 	}
-	d.result.CapacityRPS, d.result.CapacityBeforeRPS = c, c
+	d.result.CapacityRPS, d.result.CapacityBeforeRPS, d.result.WorkBefore = c, c, slowdown
 	s := &d.result.Settings
 	s.Phases = d.config.phases(c)
 	s.MaxInFlight, s.MaxInFlightRule = d.config.inFlightLimit(c)
 	s.Connections = d.config.Clients * share(connections(c, d.config.Deadline), d.config.Clients)
-	fmt.Fprintf(d.progress, "capacity %.0f/s\n", c)
 	return nil
 }
 
-// again measures the backend once more, because the speed of a machine changes.
-func (d *drill) again(ctx context.Context, capacity *float64, when string) error {
-	c, err := d.measure(ctx)
-	if err != nil {
-		return err
-	}
-	*capacity = c
-	fmt.Fprintf(d.progress, "capacity %.0f/s %s\n", c, when)
-	return nil
-}
-
-func (d *drill) measure(ctx context.Context) (float64, error) {
+// measure measures the capacity of the backend, and how long the work of a call took meanwhile. It is called more than once
+// because the speed of a machine changes.
+func (d *drill) measure(ctx context.Context) (capacity, slowdown float64, err error) {
 	p, err := d.start(ctx, false)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer p.Stop()
 	ctx, unwatch := p.Watch(ctx)
 	defer unwatch()
 	d.rounds = p.Rounds
-	return measureCapacity(ctx, p, d.config.wire())
+	found, err := measureCapacity(ctx, p, d.config.wire())
+	if err != nil {
+		return 0, 0, err
+	}
+	fmt.Fprintf(d.progress, "capacity %.0f/s\n", found.answered)
+	return found.answered, found.work, nil
 }
 
 func (d *drill) start(ctx context.Context, protect bool) (*process.Process, error) {
 	return process.StartBackend(ctx, &d.cpus, process.Backend{
 		Port: d.config.Port, Kind: d.config.Backend, Protect: protect, Degrade: protect && d.config.Scenario == ScenarioDegradation,
-		Service: d.config.Service, Rounds: d.rounds,
+		Service: d.config.Service, Rounds: d.rounds, ShedOff: d.config.Off == offShed,
 	})
 }
 
@@ -181,7 +195,7 @@ func (d *drill) offerTo(ctx context.Context, s side, calls []arrival) (*Run, err
 	if s.protect != ProtectProxy {
 		return d.offerBy(ctx, s, calls, p, p)
 	}
-	front, err := process.StartProxy(ctx, p)
+	front, err := process.StartProxy(ctx, p, false)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +209,7 @@ func (d *drill) offerTo(ctx context.Context, s side, calls []arrival) (*Run, err
 // of it.
 func (d *drill) offerBy(ctx context.Context, s side, calls []arrival, front, p *process.Process) (*Run, error) {
 	c := &d.config
-	rate, err := closedLoop(ctx, front, c.wire(), warmUp)
+	warm, err := closedLoop(ctx, front, c.wire(), warmUp)
 	if err != nil {
 		return nil, err
 	}
@@ -207,9 +221,9 @@ func (d *drill) offerBy(ctx context.Context, s side, calls []arrival, front, p *
 		return nil, err
 	}
 	longest := time.Duration(c.Retries+1) * c.Deadline
-	run, err := d.offer(ctx, s.name, newGenerator(callers, c.Deadline, longest, calls), probe, p)
+	run, err := d.offer(ctx, s.name, newGenerator(callers, c.Deadline, longest, calls), probe, front, p)
 	if run != nil {
-		run.BackendRPS = rate
+		run.BackendRPS = warm.answered
 	}
 	return run, err
 }
@@ -221,9 +235,13 @@ func (d *drill) callers(s side, url string, p *probe) ([]caller, error) {
 	if callers, _ := Protects(s.protect); !callers {
 		return slices.Repeat([]caller{e.naive(c.Retries)}, c.Clients), nil
 	}
+	throttle := spillway.ModeEnforce
+	if c.Off == offThrottle {
+		throttle = spillway.ModeOff
+	}
 	all, looks := make([]caller, c.Clients), make([]func() float64, c.Clients)
 	for i := range all {
-		transport, look, err := protect(p, share(d.result.Settings.MaxInFlight, c.Clients))
+		transport, look, err := protect(p, share(d.result.Settings.MaxInFlight, c.Clients), throttle)
 		if err != nil {
 			return nil, err
 		}
@@ -239,15 +257,19 @@ func (d *drill) callers(s side, url string, p *probe) ([]caller, error) {
 	return all, nil
 }
 
-func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe, b *process.Process) (*Run, error) {
+func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe, front, b *process.Process) (*Run, error) {
 	start := time.Now()
 	p.start = start
 	watching, stop := context.WithCancel(ctx)
 	var watchers sync.WaitGroup
-	var pressure *float64
+	var seen watch
+	processes := []*process.Process{b}
+	if front != b && d.cpus == (process.CPUs{}) { // a proxy runs where the callers do
+		processes = append(processes, front)
+	}
 	watchers.Go(func() { p.sample(watching) })
 	watchers.Go(func() { d.tell(watching, name, g, start) })
-	watchers.Go(func() { pressure = d.result.Settings.Phases[1].pressure(watching, start) })
+	watchers.Go(func() { seen = d.watch(watching, start, processes...) })
 	watchers.Go(func() { d.disturb(watching, b, start) })
 	records := g.run(ctx, start)
 	length := d.config.length()
@@ -260,7 +282,7 @@ func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe, 
 		return nil, err // the backend died
 	}
 	run := summary(records, p, &d.result.Settings, d.result.CapacityRPS, length)
-	run.CPUPressure = pressure
+	run.Taken, run.TakenWorst = seen.step, seen.worst
 	return run, context.Cause(ctx)
 }
 

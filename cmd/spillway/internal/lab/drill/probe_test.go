@@ -10,10 +10,6 @@ import (
 	"time"
 )
 
-type tripAs func(*http.Request) (*http.Response, error)
-
-func (f tripAs) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 func TestProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(tripAs(func(*http.Request) (*http.Response, error) {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/internal/tokens"
@@ -17,7 +18,7 @@ const budgetCapacity = tokens.EarningCalls * tokens.DefaultRatio
 
 // protect puts Spillway in front of next, as any program would, and returns a
 // func for the share of the retry budget that is left.
-func protect(next http.RoundTripper, limit int) (http.RoundTripper, func() float64, error) {
+func protect(next http.RoundTripper, limit int, throttle spillway.Mode) (http.RoundTripper, func() float64, error) {
 	bucket, err := budget.New(budget.Config{Capacity: budgetCapacity, Empty: true, Credit: tokens.CreditCalls * tokens.DefaultRatio})
 	if err != nil {
 		return nil, nil, err
@@ -28,7 +29,7 @@ func protect(next http.RoundTripper, limit int) (http.RoundTripper, func() float
 	}
 	transport, err := spillhttp.NewTransport(spillhttp.TransportConfig{
 		Base:   next,
-		Egress: egress.Config{MaxRequests: limit, Retry: strategy},
+		Egress: egress.Config{MaxRequests: limit, Retry: strategy, ThrottleMode: throttle},
 	})
 	if err != nil {
 		return nil, nil, err

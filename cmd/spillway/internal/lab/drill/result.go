@@ -24,6 +24,10 @@ type Result struct {
 	CapacityRPS       float64 `json:"capacity_rps"`
 	CapacityBeforeRPS float64 `json:"capacity_before_rps"`
 	CapacityAfterRPS  float64 `json:"capacity_after_rps"`
+	// WorkBefore and WorkAfter are how many times as long as at the speed of the calibration the work of a call took on the
+	// processor in these two measurements; 0 where it is not known.
+	WorkBefore float64 `json:"work_before"`
+	WorkAfter  float64 `json:"work_after"`
 
 	Without     *Run     `json:"without"`     // null: not begun
 	With        *Run     `json:"with"`        // null: not begun
@@ -33,6 +37,9 @@ type Result struct {
 	// Inconclusive says why the failed checks say nothing about Spillway: this machine was too busy to measure.
 	// It is empty if they count, or if none failed.
 	Inconclusive string `json:"inconclusive"`
+	// Repeated says why the run with Spillway was made a second time, which is the one that counts: a check failed in the
+	// first one, and the machine was too busy. It is empty if there was one run.
+	Repeated string `json:"repeated"`
 }
 
 // Machine is where the drill ran.
@@ -46,11 +53,17 @@ type Machine struct {
 
 // Settings are the settings of the drill, and the values that it derived from them.
 type Settings struct {
-	Scenario    string    `json:"scenario"` // step, or retry-storm, where the step is the outage
-	Overload    float64   `json:"overload"` // offered during the step, in capacities
-	Calm        float64   `json:"calm"`     // offered before and after the step, in capacities
-	DeadlineMS  float64   `json:"deadline_ms"`
-	ServiceMS   float64   `json:"service_ms"` // CPU time of one call at the backend, as asked for; 0 if it burns none
+	Scenario   string  `json:"scenario"` // step, or retry-storm, where the step is the outage
+	Overload   float64 `json:"overload"` // offered during the step, in capacities
+	Calm       float64 `json:"calm"`     // offered before and after the step, in capacities
+	DeadlineMS float64 `json:"deadline_ms"`
+	ServiceMS  float64 `json:"service_ms"` // CPU time of one call at the backend, or how long a blocking one holds its slot
+	// OfferedUS and RejectionUS are what a call cost on this machine that the caller, or the backend, rejected. The work of a
+	// call was chosen by them; 0 if it was set.
+	OfferedUS   float64 `json:"offered_us"`
+	RejectionUS float64 `json:"rejection_us"`
+	// Crowded says that the machine is too small to leave the backend its processor.
+	Crowded     bool      `json:"crowded"`
 	Seed        uint64    `json:"seed"`
 	Protect     string    `json:"protect"`       // who is, in the protected run: callers, server, both, proxy, none
 	Backend     string    `json:"backend"`       // what a call does there: cpu, mixed, blocking
@@ -87,7 +100,7 @@ func (s *Settings) Work() string {
 	case process.KindMixed:
 		return fmt.Sprintf("burns %s ms of one CPU and waits %s ms in between", number(s.ServiceMS), number(milliseconds(process.MixedWait)))
 	case process.KindBlocking:
-		return fmt.Sprintf("waits for one of %d slots and holds it for %s ms", process.Slots, number(milliseconds(process.SlotHold)))
+		return fmt.Sprintf("waits for one of %d slots and holds it for %s ms", process.Slots, number(s.ServiceMS))
 	}
 	return fmt.Sprintf("burns %s ms of one CPU", number(s.ServiceMS))
 }
@@ -130,10 +143,16 @@ type Run struct {
 	// BackendRPS is the capacity of this run's backend, measured right before it. If it is far
 	// from Result.CapacityRPS, something else was using the machine.
 	BackendRPS float64 `json:"backend_rps"`
-	// CPUPressure is the share of the step in which some thread of the machine
-	// was ready to run and had no processor, or the host of a virtual machine had
-	// taken one; null where that is not known, which is everywhere but on Linux.
-	CPUPressure *float64 `json:"cpu_pressure"`
+	// Work is how many times as long as at the speed of the calibration the work of a call took on the processor, in the mean of the
+	// answers of the step; null where it is not known.
+	Work *float64 `json:"work"`
+	// Taken is the share of the backend's processor that other programs and the host of a virtual machine took during the step,
+	// and TakenWorst the same in the worst quarter of a second from the beginning of the step on; null where it is not known,
+	// which is everywhere but on Linux.
+	Taken      *float64 `json:"taken"`
+	TakenWorst *float64 `json:"taken_worst"`
+	// LateSends counts the calls of the whole run that were sent later than a quarter of the deadline, or not at all.
+	LateSends int `json:"late_sends"`
 	// LatenessP50MS and LatenessP99MS say how far behind the intended send the
 	// generator was, over all sends of the run.
 	LatenessP50MS float64       `json:"lateness_p50_ms"`

@@ -57,6 +57,8 @@ func Recovery(windows int, calls func(window int) (offered, answered int)) (time
 	return 0, false
 }
 
+func milliDuration(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 func (c *Counts) add(r *record) {
@@ -105,6 +107,8 @@ func summary(records []record, p *probe, settings *Settings, capacity float64, l
 		run.RecoverS = new(took.Seconds())
 	}
 	run.summarizeLateness(records)
+	run.Work = work(between(records, seconds(settings.Phases[1].Start), seconds(settings.Phases[1].End)))
+	run.LateSends = lateSends(records, milliDuration(settings.DeadlineMS))
 	run.Series = series(records, p, settings.MaxInFlight, length)
 	return run
 }

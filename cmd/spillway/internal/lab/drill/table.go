@@ -26,10 +26,10 @@ func (r *Result) WriteTable(w io.Writer) error {
 		b.WriteByte('\n')
 	}
 	for _, c := range r.Checks {
-		fmt.Fprintf(&b, "%s  %s\n", map[bool]string{true: "PASS", false: "FAIL"}[c.Pass], c.Text)
+		fmt.Fprintf(&b, "%s  %s\n", r.Word(c), c.Text)
 	}
-	if r.Inconclusive != "" {
-		fmt.Fprintf(&b, "INCONCLUSIVE  this machine was too busy to measure: %s. Close other programs, and run the drill again.\n", r.Inconclusive)
+	if note := r.Note(); note != "" {
+		fmt.Fprintln(&b, note)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -114,10 +114,13 @@ func (r *Result) rows() []row {
 		{"dropped sends", count(func(run *Run) int { return run.DroppedSends })},
 		{"unfinished", count(func(run *Run) int { return run.Unfinished })},
 		{"attempts per call", func(run *Run) string { return fmt.Sprintf("%.2f", run.AttemptsPerCall) }},
-		{"time in which something lacked a CPU", func(run *Run) string { return optional(run.CPUPressure, percent) }},
+		{"processor time of a call, of the usual", func(run *Run) string { return optional(run.Work, number) }},
+		{"backend's processor taken by others", func(run *Run) string { return optional(run.Taken, percent) }},
+		{"  in the worst quarter of a second", func(run *Run) string { return optional(run.TakenWorst, percent) }},
 		{"recovery after the " + r.Settings.StepName(), r.recoveryCell},
 		{"  in time, second by second", r.secondsCell},
 		{"before the run: closed loop, per second", func(run *Run) string { return fmt.Sprintf("%.0f", run.BackendRPS) }},
+		{"whole run: late sends", count(func(run *Run) int { return run.LateSends })},
 		{"whole run: dropped sends", count(func(run *Run) int { return run.whole().DroppedSends })},
 		{"whole run: send lateness p99, ms", func(run *Run) string { return fmt.Sprintf("%.2f", run.LatenessP99MS) }},
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 )
 
 // A wire is how calls are sent. The zero wire sends GET over HTTP/1.1.
@@ -67,6 +68,13 @@ func (w wire) send(ctx context.Context, client *http.Client, url string) (status
 		return 0, err
 	}
 	defer resp.Body.Close()
-	_, err = io.Copy(io.Discard, resp.Body)
+	if resp.StatusCode != http.StatusOK {
+		_, err = io.Copy(io.Discard, resp.Body)
+		return resp.StatusCode, err
+	}
+	text, err := io.ReadAll(resp.Body)
+	if r := recordFrom(ctx); r != nil {
+		_, _ = fmt.Sscanf(string(text), process.Answer, &r.work) // stays unknown if the answer is not of a backend
+	}
 	return resp.StatusCode, err
 }

@@ -146,7 +146,7 @@ func backendOf(r *drill.Result, protected bool) sim.Service {
 	case process.KindMixed:
 		s.Wait = sim.Constant(process.MixedWait)
 	case process.KindBlocking:
-		s.CPU, s.Wait, s.Slots = sim.Dist{}, sim.Constant(process.SlotHold), process.Slots
+		s.CPU, s.Wait, s.Slots = sim.Dist{}, sim.Constant(time.Duration(r.Settings.ServiceMS*float64(time.Millisecond))), process.Slots
 	}
 	if protected {
 		s.Ingress = &ingress.Config{Trust: ingress.Trust{Boundary: ingress.Internal}}

@@ -24,15 +24,21 @@ import (
 // CPU: a plain net/http handler that does the same amount of work for each call, with
 // Spillway in front of it if configured.
 type Backend struct {
-	Port    int           `json:"port"`    // on 127.0.0.1; 0 is any free one
-	Kind    string        `json:"kind"`    // what a call does
-	Protect bool          `json:"protect"` // with Spillway
-	Degrade bool          `json:"degrade"` // answers with a third of the work while the server is degraded
-	Service time.Duration `json:"service"` // processor time of a call
-	Quota   float64       `json:"quota"`   // of each of two customers, in calls per second of the cheap one; 0 is none
-	Learn   bool          `json:"learn"`   // the quota charges learned processor time, not calls
-	Rounds  int           `json:"rounds"`  // of work for a call, as an earlier backend calibrated it; 0 calibrates
+	Port    int           `json:"port"`     // on 127.0.0.1; 0 is any free one
+	Kind    string        `json:"kind"`     // what a call does
+	Protect bool          `json:"protect"`  // with Spillway
+	Degrade bool          `json:"degrade"`  // answers with a third of the work while the server is degraded
+	ShedOff bool          `json:"shed_off"` // with Spillway, which does not shed
+	Reject  bool          `json:"reject"`   // with Spillway, which rejects each call: what a rejection costs
+	Service time.Duration `json:"service"`  // processor time of a call, or how long a blocking one holds its slot
+	Quota   float64       `json:"quota"`    // of each of two customers, in calls per second of the cheap one; 0 is none
+	Learn   bool          `json:"learn"`    // the quota charges learned processor time, not calls
+	Rounds  int           `json:"rounds"`   // of work for a call, as an earlier backend calibrated it; 0 calibrates
 }
+
+// Answer is the format of the answer of a Backend: how many times as long as at the speed of the calibration the work took on the
+// processor.
+const Answer = "done, took %f of the usual processor time\n"
 
 // hello is the line with which the backend reports to its parent that it is ready.
 type hello struct {
@@ -75,11 +81,20 @@ func (b Backend) serve(ln net.Listener, h http.Handler) error {
 	case b.Quota > 0:
 		return b.serveCustomers(ln)
 	case b.Protect: // with defaults but for one thing: it is an internal server, so that it believes the labels
-		trust := ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.CriticalPlus}
-		return protect(ln, h, ingress.Config{Trust: trust}, spillhttp.HandlerConfig{})
+		c := ingress.Config{Trust: ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.CriticalPlus}}
+		if b.ShedOff {
+			c.ShedMode = spillway.ModeOff
+		}
+		if b.Reject {
+			c.RateLimit.Rate = rejectAll
+		}
+		return protect(ln, h, c, spillhttp.HandlerConfig{})
 	}
 	return newServer(h).Serve(ln)
 }
+
+// rejectAll is a rate per second of one request a day.
+const rejectAll = 1.0 / (24 * 60 * 60)
 
 func protect(ln net.Listener, next http.Handler, c ingress.Config, hc spillhttp.HandlerConfig) (err error) {
 	if hc.Ingress, err = ingress.New(c); err != nil {
@@ -129,9 +144,10 @@ func (b Backend) handler(down *sync.RWMutex) http.Handler {
 		down.RLock()
 		defer down.RUnlock()
 		_, _ = io.Copy(io.Discard, r.Body) // a caller that leaves is noticed below
-		if !work(r.Context()) {
+		slowdown, done := work(r.Context())
+		if !done {
 			return // the client is gone
 		}
-		_, _ = io.WriteString(w, "done\n")
+		_, _ = w.Write(fmt.Appendf(nil, Answer, slowdown)) // a client that has left does not read it
 	})
 }

@@ -1,13 +1,18 @@
 package process
 
 import (
+	"fmt"
 	"math/bits"
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed90641741/spillway/internal/cputime"
 )
 
 // CPUs keeps the backend and its caller on processors of their own. Left
@@ -58,6 +63,66 @@ func (a *CPUs) start(start func() error) error {
 		defer func() { _ = unix.SchedSetaffinity(0, &a.caller) }()
 	}
 	return start()
+}
+
+// Taken returns how much of the processor of the backend programs other than own, and the host of a virtual machine, have
+// taken since the machine was started. Where the backend has no processor of its own, it is that of all that this process may use.
+func (a *CPUs) Taken(own ...*Process) (time.Duration, bool) {
+	cpus := a.backend
+	if cpus.Count() == 0 && unix.SchedGetaffinity(0, &cpus) != nil {
+		return 0, false
+	}
+	stat, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, false
+	}
+	taken := usedOf(string(stat), cpus.IsSet)
+	if a.backend.Count() == 0 {
+		used, err := cputime.Process()
+		if err != nil {
+			return 0, false
+		}
+		taken -= used
+	}
+	for _, p := range own {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+		if err != nil {
+			return 0, false
+		}
+		taken -= usedBy(string(stat))
+	}
+	return taken, true
+}
+
+// tick is the unit of time in the files of /proc, on all architectures.
+const tick = 10 * time.Millisecond
+
+// usedOf returns the time of some processors that programs and the host have used, from /proc/stat. Interrupts, which are
+// mostly the network between caller and backend, do not count.
+func usedOf(stat string, of func(cpu int) bool) (used time.Duration) {
+	for line := range strings.Lines(stat) {
+		var cpu int
+		var user, nice, system, idle, iowait, irq, softirq, stolen time.Duration
+		name, times, _ := strings.Cut(line, " ")
+		if _, err := fmt.Sscanf(name, "cpu%d", &cpu); err != nil {
+			continue // the sum of all, or something else
+		}
+		_, err := fmt.Sscan(times, &user, &nice, &system, &idle, &iowait, &irq, &softirq, &stolen)
+		if err == nil && of(cpu) {
+			used += (user + nice + system + stolen) * tick
+		}
+	}
+	return used
+}
+
+// usedBy returns the processor time of a process, from its file stat. Its name, in parentheses, may have spaces.
+func usedBy(stat string) time.Duration {
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	var user, system time.Duration
+	if len(fields) > 12 {
+		_, _ = fmt.Sscan(fields[11]+" "+fields[12], &user, &system) // the kernel writes numbers
+	}
+	return (user + system) * tick
 }
 
 // pinThreads moves each thread of this process to cpus. Threads to come inherit.

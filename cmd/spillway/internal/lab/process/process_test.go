@@ -85,7 +85,7 @@ func TestBackendServesUntilItIsStopped(t *testing.T) {
 
 // A protected backend answers, and rejects what it could not answer in time.
 func TestBackendThatIsProtected(t *testing.T) {
-	p := start(t, Backend{Kind: KindBlocking, Protect: true, Service: ms, Rounds: 1})
+	p := start(t, Backend{Kind: KindBlocking, Protect: true, Service: 20 * ms, Rounds: 1})
 	if status, err := call(t, p); err != nil || status != http.StatusOK {
 		t.Errorf("status %d, %v", status, err)
 	}
@@ -103,6 +103,16 @@ func TestBackendThatIsProtected(t *testing.T) {
 	wg.Wait()
 	if !rejected.Load() {
 		t.Errorf("%d callers were all served by %d slots", 20*Slots, Slots)
+	}
+}
+
+// A backend that rejects all serves to measure what a rejection costs.
+func TestBackendThatRejectsAll(t *testing.T) {
+	p := start(t, Backend{Kind: KindCPU, Protect: true, Reject: true, Service: ms, Rounds: 1})
+	for i := range 5 {
+		if status, err := call(t, p); err != nil || i > 0 && status != http.StatusServiceUnavailable {
+			t.Errorf("call %d: status %d, %v", i, status, err)
+		}
 	}
 }
 

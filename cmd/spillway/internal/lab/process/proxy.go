@@ -29,18 +29,22 @@ clusters:
     endpoints: [%q]
 `
 
+// proxyRejects makes the proxy reject all requests but one a day.
+const proxyRejects = "    rate_limit: {rate: 0.0000116}\n"
+
 // proxyListener is the name of its listener.
 const proxyListener = "drill"
 
 // StartProxy starts this very program as a proxy in front of a backend. It may run
 // where this process may: what it needs is taken from the callers, not from the
 // backend, whose capacity was measured without it. The caller must call Stop.
-func StartProxy(ctx context.Context, backend *Process) (*Process, error) {
+// With reject it rejects all requests.
+func StartProxy(ctx context.Context, backend *Process, reject bool) (*Process, error) {
 	dir, err := os.MkdirTemp("", "spillway-drill-")
 	if err != nil {
 		return nil, fmt.Errorf("starting the proxy: %w", err)
 	}
-	p, err := runProxy(ctx, dir, backend)
+	p, err := runProxy(ctx, dir, backend, reject)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the proxy: %w", err), os.RemoveAll(dir))
 	}
@@ -48,9 +52,13 @@ func StartProxy(ctx context.Context, backend *Process) (*Process, error) {
 	return p, nil
 }
 
-func runProxy(ctx context.Context, dir string, backend *Process) (*Process, error) {
+func runProxy(ctx context.Context, dir string, backend *Process, reject bool) (*Process, error) {
 	file, upstream := filepath.Join(dir, "proxy.yaml"), strings.Trim(strings.TrimPrefix(backend.URL, "http:"), "/")
-	if err := os.WriteFile(file, fmt.Appendf(nil, proxyConfig, upstream), 0o600); err != nil {
+	config := fmt.Sprintf(proxyConfig, upstream)
+	if reject {
+		config += proxyRejects
+	}
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		return nil, err
 	}
 	said, say, err := os.Pipe()

@@ -32,7 +32,7 @@ func beProxy(args []string) int {
 }
 
 func TestStartProxy(t *testing.T) {
-	p, err := StartProxy(t.Context(), &Process{URL: "http://127.0.0.1:4711/"})
+	p, err := StartProxy(t.Context(), &Process{URL: "http://127.0.0.1:4711/"}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestStartProxy(t *testing.T) {
 
 func TestStartProxyThatDoesNotStart(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	p, err := StartProxy(t.Context(), &Process{URL: "http://bad:1/"})
+	p, err := StartProxy(t.Context(), &Process{URL: "http://bad:1/"}, false)
 	if err == nil {
 		p.Stop()
 		t.Fatal("it has started")

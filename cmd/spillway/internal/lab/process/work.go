@@ -15,35 +15,25 @@ const (
 	KindBlocking = "blocking" // waits for a slot of a small pool and holds it; burns nothing
 )
 
-// What a call of each kind takes apart from CPU.
+// MixedWait is how long a call of KindMixed waits, and Slots is the size of the pool of KindBlocking.
 const (
 	MixedWait = 5 * time.Millisecond
 	Slots     = 8
-	SlotHold  = 20 * time.Millisecond
 )
 
 // cheapAnswer is how many times cheaper a degraded answer is.
 const cheapAnswer = 3
 
-// work returns what does the work of a call. It returns false if the caller was
-// gone before it could begin.
-func (b Backend) work() func(context.Context) bool {
+// work returns the work of a call. It reports how many times as long as at the speed of the calibration the work took on the
+// processor, 0 if it burns none, and false if the caller was gone before the work could begin.
+func (b Backend) work() func(context.Context) (slowdown float64, done bool) {
 	switch b.Kind {
 	case KindMixed:
-		return func(ctx context.Context) bool {
-			rounds := b.rounds(ctx)
-			burn(rounds / 5)
-			time.Sleep(MixedWait)
-			burn(rounds - rounds/5)
-			return true
-		}
+		return b.burnAndWait
 	case KindBlocking:
 		return b.pool()
 	}
-	return func(ctx context.Context) bool {
-		burn(b.rounds(ctx))
-		return true
-	}
+	return func(ctx context.Context) (float64, bool) { return b.burn(b.rounds(ctx)), true }
 }
 
 // cheaper returns how many times cheaper than usual the answer to a call is to be.
@@ -56,21 +46,43 @@ func (b Backend) cheaper(ctx context.Context) int {
 
 func (b Backend) rounds(ctx context.Context) int { return b.Rounds / b.cheaper(ctx) }
 
+// burnAndWait burns a fifth, waits, and burns the rest.
+func (b Backend) burnAndWait(ctx context.Context) (float64, bool) {
+	rounds := b.rounds(ctx)
+	burn(rounds / 5)
+	time.Sleep(MixedWait) // it is the work of this kind of backend
+	return b.burn(rounds - rounds/5), true
+}
+
 // pool returns the work of a call that needs one of few slots, such as the
 // connections of a database. It waits for one while its caller waits; what
 // was begun is done to its end.
-func (b Backend) pool() func(context.Context) bool {
+func (b Backend) pool() func(context.Context) (float64, bool) {
 	free := make(chan struct{}, Slots)
-	return func(ctx context.Context) bool {
+	return func(ctx context.Context) (float64, bool) {
 		select {
 		case free <- struct{}{}:
 		case <-ctx.Done():
-			return false
+			return 0, false
 		}
-		time.Sleep(SlotHold / time.Duration(b.cheaper(ctx))) // it is the work of this kind of backend
+		time.Sleep(b.Service / time.Duration(b.cheaper(ctx))) // it is the work of this kind of backend
 		<-free
-		return true
+		return 0, true
 	}
+}
+
+// burnParts is in how many parts a call burns its rounds.
+const burnParts = 8
+
+// burn burns rounds and returns how many times as long as at the speed of the calibration they take on the processor. It goes by the
+// fastest part: in the others the processor may have been somewhere else.
+func (b Backend) burn(rounds int) float64 {
+	part := max(rounds/burnParts, 1)
+	fastest := timeBurn(part)
+	for range burnParts - 1 {
+		fastest = min(fastest, timeBurn(part))
+	}
+	return float64(fastest) / (float64(part) / float64(max(b.Rounds, 1)) * float64(b.Service))
 }
 
 // sink keeps the compiler from seeing that the work is for nothing.

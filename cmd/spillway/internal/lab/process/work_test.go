@@ -13,9 +13,10 @@ import (
 // A pool finishes as many calls at once as it has slots, and those whose callers
 // have left wait no longer.
 func TestPool(t *testing.T) {
+	const hold = 20 * ms
 	synctest.Test(t, func(t *testing.T) {
-		work, start := Backend{}.pool(), time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), SlotHold+ms)
+		work, start := Backend{Service: hold}.pool(), time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), hold+ms)
 		defer cancel()
 		var (
 			wg     sync.WaitGroup
@@ -25,7 +26,7 @@ func TestPool(t *testing.T) {
 		)
 		for range 3*Slots + 1 {
 			wg.Go(func() {
-				done := work(ctx)
+				_, done := work(ctx)
 				mu.Lock()
 				defer mu.Unlock()
 				if !done {
@@ -36,8 +37,8 @@ func TestPool(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if served[SlotHold] != Slots || served[2*SlotHold] != Slots || left != Slots+1 {
-			t.Errorf("served at %v, %d left; want %d after each %v and %d that left", served, left, Slots, SlotHold, Slots+1)
+		if served[hold] != Slots || served[2*hold] != Slots || left != Slots+1 {
+			t.Errorf("served at %v, %d left; want %d after each %v and %d that left", served, left, Slots, hold, Slots+1)
 		}
 	})
 }
@@ -45,7 +46,7 @@ func TestPool(t *testing.T) {
 func TestMixedWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		if !(Backend{Kind: KindMixed, Rounds: 10}).work()(t.Context()) || time.Since(start) != MixedWait {
+		if _, done := (Backend{Kind: KindMixed, Service: ms, Rounds: 10}).work()(t.Context()); !done || time.Since(start) != MixedWait {
 			t.Errorf("took %v, want %v", time.Since(start), MixedWait)
 		}
 	})
@@ -88,5 +89,26 @@ func TestBurnIsInProportion(t *testing.T) {
 	}
 	if ratio := float64(two) / float64(one); ratio < 1.5 || ratio > 2.5 {
 		t.Errorf("twice the rounds take %.2f times as long", ratio)
+	}
+}
+
+// A call reports how much longer than calibrated its work took, by its fastest part.
+func TestSlowdown(t *testing.T) {
+	const rounds = 400_000
+	best := time.Duration(1 << 62)
+	for range 50 {
+		best = min(best, timeBurn(rounds/burnParts))
+	}
+	for _, row := range []struct {
+		service time.Duration // for which the rounds were calibrated
+		want    float64
+	}{{burnParts * best, 1}, {burnParts * best / 2, 2}} {
+		got := 100.0
+		for range 50 {
+			got = min(got, Backend{Rounds: rounds, Service: row.service}.burn(rounds))
+		}
+		if got < 0.8*row.want || got > 1.25*row.want {
+			t.Errorf("%d rounds for %v: %.2f times as long, want %v", rounds, row.service, got, row.want)
+		}
 	}
 }

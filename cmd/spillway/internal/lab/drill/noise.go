@@ -1,0 +1,106 @@
+package drill
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
+)
+
+// The machine disturbs a run if one of these is exceeded. None of it is caused by calls, or by Spillway: interrupts and the processes of
+// the drill do not count as others, the work of a call is timed where nothing interrupts it, and the generator has two
+// thirds of its processors in reserve.
+const (
+	noisyTaken  = 0.05 // of the backend's processor during the step: half of what the promised goodput leaves
+	noisyWindow = 0.4  // of it in a quarter of a second: calls are late by a tenth of a second
+	noisyWork   = 1.05 // times the processor time in the capacity measurements
+	noisyDrift  = 0.1  // of the mean of the capacities before and after the run
+	noisySends  = promiseDropShare
+)
+
+// lateSend is the share of the deadline after which a send is late.
+const lateSend = 0.25
+
+// Noise says what the machine took from the protected run. It is empty if nothing shows that.
+func (r *Result) Noise() string {
+	w, usual := r.With, (r.WorkBefore+r.WorkAfter)/2
+	drift := math.Abs(r.CapacityAfterRPS-r.CapacityBeforeRPS) / max(r.CapacityRPS, 1)
+	above := func(v *float64, bound float64) bool { return v != nil && *v > bound }
+	switch {
+	case r.Settings.Crowded:
+		return "callers and rejections need too much of its processors; try --backend=blocking or a lower --overload"
+	case above(w.Taken, noisyTaken):
+		return fmt.Sprintf("other programs took %s of the backend's processor", percent(*w.Taken))
+	case above(w.TakenWorst, noisyWindow):
+		return fmt.Sprintf("other programs took %s of the backend's processor for a quarter of a second", percent(*w.TakenWorst))
+	case usual > 0 && above(w.Work, noisyWork*usual):
+		return fmt.Sprintf("the processor of the backend took %.2f times as long for a call as in the capacity measurements", *w.Work/usual)
+	case drift > noisyDrift:
+		return fmt.Sprintf("the capacity changed from %.0f/s to %.0f/s", r.CapacityBeforeRPS, r.CapacityAfterRPS)
+	case w.lateRatio() > noisySends:
+		return fmt.Sprintf("the load generator sent %s of the calls late", percent(w.lateRatio()))
+	}
+	return ""
+}
+
+// A watch is what others took of the backend's processor while a run lasted.
+type watch struct{ step, worst *float64 }
+
+// watch samples what others take of the processor of own from the beginning of the step on, in a run that began at start,
+// until ctx ends. The result is empty where that is not known.
+func (d *drill) watch(ctx context.Context, start time.Time, own ...*process.Process) (w watch) {
+	step := d.result.Settings.Phases[1]
+	from := start.Add(seconds(step.Start))
+	if !sleepUntil(ctx, from) {
+		return w
+	}
+	begin, known := d.cpus.Taken(own...)
+	for last, at := begin, RecoveryWindow; known && sleepUntil(ctx, from.Add(at)); at += RecoveryWindow {
+		var now time.Duration
+		if now, known = d.cpus.Taken(own...); !known {
+			break
+		}
+		share := (now - last).Seconds() / RecoveryWindow.Seconds()
+		if w.worst == nil || share > *w.worst {
+			w.worst = &share
+		}
+		if at <= seconds(step.End-step.Start) {
+			w.step = new(max(0, (now-begin).Seconds()/at.Seconds()))
+		}
+		last = now
+	}
+	return w
+}
+
+// work returns how many times as long as at the speed of the calibration the work of the answers took on the processor, in the mean. It
+// returns nil where no answer says so.
+func work(records []record) *float64 {
+	sum, n := 0.0, 0
+	for i := range records {
+		if r := &records[i]; r.work > 0 {
+			sum, n = sum+r.work, n+1
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return new(sum / float64(n))
+}
+
+// lateSends counts the calls that were sent late, or not at all.
+func lateSends(records []record, deadline time.Duration) (n int) {
+	late := time.Duration(lateSend * float64(deadline))
+	for i := range records {
+		if r := &records[i]; r.outcome == dropped || r.sent-r.at > late {
+			n++
+		}
+	}
+	return n
+}
+
+// lateRatio returns the share of the calls of the whole run that the generator sent late.
+func (run *Run) lateRatio() float64 {
+	return float64(run.LateSends) / float64(max(1, run.whole().Offered))
+}
