@@ -38,7 +38,7 @@ all: build vet test ## Build, vet, test: the fast loop
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: ci
 ci: ## Run all that CI runs
@@ -55,6 +55,10 @@ vet: ## go vet on all modules
 .PHONY: test
 test: ## Test all modules
 	@go test work
+
+.PHONY: test-thorough
+test-thorough: ## Test all modules with all random seeds and rows, as CI does; some minutes longer
+	@SPILLWAY_THOROUGH=1 go test -timeout 20m work
 
 .PHONY: race
 race: ## Test with the race detector; without what only measures, what others wrote, and what runs on one goroutine
@@ -163,6 +167,10 @@ hostile: ## Attack the proxy: the table of ROWS, each for HOSTILE, then all for 
 .PHONY: release
 release: ## Make the modules and the program of VERSION ready to publish, in dist/release; VERIFY=1 builds each program twice, PLATFORMS=linux/amd64 only that one
 	@go run ./tools/release --version $(VERSION) --out dist/release/$(VERSION) $(if $(VERIFY),--verify) $(if $(PLATFORMS),--platforms $(PLATFORMS))
+
+.PHONY: release-check
+release-check: ## Test what a release publishes: pack all modules, install them from a file proxy, follow docs/start.md
+	@go test -count 1 -timeout 20m ./tools/release -release
 
 .PHONY: benchcmp
 benchcmp: ## Compare dist/bench/OLD.txt with dist/bench/NEW.txt

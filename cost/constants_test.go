@@ -4,13 +4,15 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/thorough"
 )
 
 // Half or double the value of a constant changes the errors little. The limit has less freedom: half of it
 // takes noise for changes, and with double of it a doubled cost is learned slowly.
 func TestConstants(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs the table for each constant at half and at double: without -short only")
+	if !thorough.Enabled() {
+		t.Skip("runs the table for each constant at half and at double: SPILLWAY_THOROUGH=1")
 	}
 	usual := meanError(t, func(*filter) {})
 	t.Logf("mean error %.3f", usual)

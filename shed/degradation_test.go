@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/race"
+	"github.com/seed90641741/spillway/internal/thorough"
 	"github.com/seed90641741/spillway/shed"
 )
 
@@ -126,7 +127,7 @@ func (m *queueModel) mostChanges(from time.Duration) (most int) {
 func TestLevelsAreSteadyInSteadyLoad(t *testing.T) {
 	const full = 1500 * time.Microsecond
 	loads := []float64{0.5, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.3, 1.5, 2, 2.9, 3.1, 5}
-	if testing.Short() {
+	if !thorough.Enabled() {
 		loads = []float64{0.8, 0.95, 1.5, 3.1}
 	}
 	for _, offered := range loads {

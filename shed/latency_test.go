@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/concurrency"
+	"github.com/seed90641741/spillway/internal/thorough"
 )
 
 // A slotPool is what an overloaded server waits for: slots that a call holds for 20 ms, or for a
@@ -78,10 +79,11 @@ func (s *server) share(class spillway.Criticality) float64 {
 // The p99 of the answers and their number, compared with the best static limit, and the order
 // of classes. docs/shed.md says what a lower p99 costs the order.
 func TestLatencyBehindAPool(t *testing.T) {
-	const most, least, seeds = 1.3, 0.99, 3
+	const most, least = 1.3, 0.99
+	seeds := thorough.Seeds(1, 3)
 	for _, pool := range []slotPool{{8, 0}, {8, 2 * ms}, {64, 0}, {64, 2 * ms}} {
 		limit := pool.bestStatic(t, seeds)
-		for i := range uint64(seeds) {
+		for i := range seeds {
 			seed := *seed + i
 			for _, load := range []float64{2, 5, 10} {
 				s, static := pool.overload(t, load, 0, seed), pool.overload(t, load, limit, seed)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/concurrency"
+	"github.com/seed90641741/spillway/internal/thorough"
 )
 
 // TestKeysOfOnePool: routes with keys of their own wait for one pool, one with CRITICAL requests
@@ -14,6 +15,7 @@ import (
 func TestKeysOfOnePool(t *testing.T) {
 	critical, sheddable := spillway.Critical, spillway.Sheddable
 	half := []spillway.Criticality{critical, sheddable}
+	seeds := thorough.Seeds(2, 8)
 	in, all := 0, 0
 	for _, row := range []struct {
 		name  string
@@ -33,7 +35,7 @@ func TestKeysOfOnePool(t *testing.T) {
 		{"64 x 20 ms, 2.5x", 64, 20 * ms, 2.5, true, half},
 	} {
 		separate, least := 0, 1.0
-		for seed := range uint64(8) {
+		for seed := range seeds {
 			s := kind{pool: row.pool}.server(t, 2, seed)
 			s.deadline = 5 * time.Second
 			s.key = func(class spillway.Criticality) (string, []phase) {
@@ -57,7 +59,7 @@ func TestKeysOfOnePool(t *testing.T) {
 			}
 			all++
 		}
-		t.Logf("%s: at least %.2f of CRITICAL, in %d of 8 runs the keys have limits of their own", row.name, least, separate)
+		t.Logf("%s: at least %.2f of CRITICAL, in %d of %d runs the keys have limits of their own", row.name, least, separate, seeds)
 	}
 	if in < all*95/100 {
 		t.Errorf("in %d of %d runs the classes are in order, want 95 %%", in, all)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/thorough"
 )
 
 // left is the share of the capacity that refusing the rest of a load leaves.
@@ -62,7 +63,7 @@ func TestNothingIsRefusedBelowCapacity(t *testing.T) {
 	for _, k := range []kind{computing, mixed, blocking} {
 		for _, load := range []float64{0.5, 0.8, 0.9} {
 			refused, offered := 0, 0
-			for seed := range uint64(10) {
+			for seed := range thorough.Seeds(4, 10) {
 				s := k.server(t, 1, seed)
 				s.offer(load*k.capacity, 10*time.Second, spillway.Critical)
 				refused += total(s.refused)
@@ -354,7 +355,7 @@ func TestQueueOfBusyTimesIsFound(t *testing.T) {
 // of that time must not be usual ever after.
 func TestQueueOfSlowStartIsFound(t *testing.T) {
 	for _, slow := range []time.Duration{time.Second, 2 * time.Second, 3 * time.Second} {
-		for seed := range uint64(4) {
+		for seed := range thorough.Seeds(1, 4) {
 			s := kind{handler: []phase{{pool: 50 * ms}}, pool: 4, capacity: 800}.server(t, 2, seed)
 			s.deadline = time.Hour
 			s.forwards = func() float64 { return 0.4 }
@@ -376,7 +377,7 @@ func TestQueueOfSlowStartIsFound(t *testing.T) {
 // often the processors are busy for a while.
 func TestMixedLatenciesBesideBusyTimes(t *testing.T) {
 	for _, row := range []struct{ rate, long float64 }{{500, 0.5}, {3000, 0.1}, {250, 1}, {300, 1}} {
-		for seed := range uint64(12) {
+		for seed := range thorough.Seeds(2, 12) {
 			s := kind{}.server(t, 1, seed)
 			s.deadline = time.Minute
 			begin := s.now

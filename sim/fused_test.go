@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seed90641741/spillway/internal/race"
+	"github.com/seed90641741/spillway/internal/thorough"
 )
 
 // fused is an instruction that rounds a product and a sum at once.
@@ -18,7 +19,7 @@ var fused = regexp.MustCompile(`\tFN?M(?:ADD|SUB)[DS]\t`)
 // policy that compares what comes out with a bound then decides otherwise there, and so
 // the same seed has other bytes. A conversion, float64(x*y), forbids it.
 func TestNothingIsFused(t *testing.T) {
-	if testing.Short() || race.Enabled {
+	if !thorough.Enabled() || race.Enabled {
 		t.Skip("compiles for another machine")
 	}
 	packages := strings.Fields(tool(t, "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "."))

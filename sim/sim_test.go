@@ -19,6 +19,7 @@ import (
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/race"
+	"github.com/seed90641741/spillway/internal/thorough"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/retry"
@@ -301,11 +302,7 @@ func TestProgressIsTold(t *testing.T) {
 
 // Systems made at random neither panic nor lose a call or a request.
 func TestRandomSystems(t *testing.T) {
-	n := 60
-	if testing.Short() {
-		n = 10
-	}
-	for seed := range uint64(n) {
+	for seed := range thorough.Seeds(15, 60) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		c := everything()
 		c.Seed, c.Duration = seed, time.Duration(1+r.IntN(6))*time.Second

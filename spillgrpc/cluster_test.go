@@ -22,6 +22,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/thorough"
 )
 
 // cluster names a limit and returns it, with a dial option for channels under it.
@@ -243,12 +244,15 @@ func serve(tb testing.TB, l net.Listener, s *service, opts ...grpc.ServerOption)
 	return stop
 }
 
-// TestNothingLeft makes 100,000 calls that are cancelled, run into deadlines, and
+// TestNothingLeft makes 20,000 calls, and 100,000 in a thorough test, that are cancelled, run into deadlines, and
 // meet backends that restart, and expects every counter at zero in the end.
 func TestNothingLeft(t *testing.T) {
-	calls := 100_000
-	if testing.Short() {
+	calls := 20_000
+	switch {
+	case testing.Short():
 		calls = 5_000
+	case thorough.Enabled():
+		calls = 100_000
 	}
 	l, config := cluster(t, 8)
 	s := mustServer(t, ingress.Config{}, ServerConfig{})

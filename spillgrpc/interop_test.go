@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/internal/thorough"
 )
 
 // interop is the circuit breaking case of the interop tests of gRPC: two services with
@@ -117,8 +118,8 @@ func TestInterop(t *testing.T) {
 // TestInteropLoopback is the case as it is, over real connections. It takes half a
 // minute.
 func TestInteropLoopback(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes half a minute")
+	if !thorough.Enabled() {
+		t.Skip("takes half a minute: SPILLWAY_THOROUGH=1")
 	}
 	x := &interop{T: t, first: 500, second: 1000, raised: 800, every: time.Millisecond, patience: 20 * time.Second}
 	x.run(x.open(func(k *keepOpen, opts ...grpc.DialOption) grpc.ClientConnInterface {

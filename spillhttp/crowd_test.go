@@ -25,6 +25,7 @@ import (
 	"github.com/seed90641741/spillway/connlimit"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/race"
+	"github.com/seed90641741/spillway/internal/thorough"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
 )
@@ -72,7 +73,7 @@ func crowd(t *testing.T, n int) int {
 		t.Logf("%d connections of %d: no more files may be open", most, n)
 		n = most
 	}
-	if testing.Short() || race.Enabled { // which bears some thousand goroutines
+	if !thorough.Enabled() || race.Enabled { // which bears some thousand goroutines
 		n /= 10
 	}
 	return n

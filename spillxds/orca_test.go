@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	orcapb "github.com/cncf/xds/go/xds/data/orca/v3"
@@ -213,29 +214,31 @@ func TestReportTellsWhatWasRefused(t *testing.T) {
 		"in flight":           {ingress.Config{MaxInFlight: 1, ShedMode: spillway.ModeOff}, true},
 		"in flight, observed": {ingress.Config{MaxInFlight: 1, InFlightMode: spillway.ModeObserve, ShedMode: spillway.ModeOff}, false},
 	} {
-		gates := must(ingress.New(row.config))
-		orca := must(spillxds.NewOrca(spillxds.OrcaConfig{
-			Server: gates, Smoothing: time.Second, Utilization: func(load.Stats) float64 { return 0.5 },
-		}))
-		now := time.Now()
-		held, _ := gates.Enter(t.Context(), spillway.Call{}, ratelimit.Caller{})
-		for range 100 {
-			p, refusal := gates.Enter(t.Context(), spillway.Call{}, ratelimit.Caller{})
-			if refusal.Rejected() != row.refused {
-				t.Fatalf("%s: %+v", name, refusal)
+		synctest.Test(t, func(t *testing.T) { // requests wait before they are rejected
+			gates := must(ingress.New(row.config))
+			orca := must(spillxds.NewOrca(spillxds.OrcaConfig{
+				Server: gates, Smoothing: time.Second, Utilization: func(load.Stats) float64 { return 0.5 },
+			}))
+			now := time.Now()
+			held, _ := gates.Enter(t.Context(), spillway.Call{}, ratelimit.Caller{})
+			for range 100 {
+				p, refusal := gates.Enter(t.Context(), spillway.Call{}, ratelimit.Caller{})
+				if refusal.Rejected() != row.refused {
+					t.Fatalf("%s: %+v", name, refusal)
+				}
+				p.Done(spillway.OutcomeServed)
 			}
-			p.Done(spillway.OutcomeServed)
-		}
-		r := orca.Report(now.Add(time.Second))
-		if got := r.GetEps() > 50; got != row.refused {
-			t.Errorf("%s: %v errors per second", name, r.GetEps())
-		}
-		if got := r.GetApplicationUtilization() > 1; got != row.refused {
-			t.Errorf("%s: a utilization of %v", name, r.GetApplicationUtilization())
-		}
-		held.Done(spillway.OutcomeServed)
-		orca.Close()
-		gates.Close()
+			r := orca.Report(now.Add(time.Second))
+			if got := r.GetEps() > 50; got != row.refused {
+				t.Errorf("%s: %v errors per second", name, r.GetEps())
+			}
+			if got := r.GetApplicationUtilization() > 1; got != row.refused {
+				t.Errorf("%s: a utilization of %v", name, r.GetApplicationUtilization())
+			}
+			held.Done(spillway.OutcomeServed)
+			orca.Close()
+			gates.Close()
+		})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/internal/race"
+	"github.com/seed90641741/spillway/internal/thorough"
 	"github.com/seed90641741/spillway/tune"
 )
 
@@ -34,7 +35,7 @@ func seeds() uint64 {
 	if testing.Short() {
 		return 1
 	}
-	return 20
+	return thorough.Seeds(4, 20)
 }
 
 func follows(t *testing.T, l *loop, seed uint64) {

@@ -315,17 +315,21 @@ func TestIncidents(t *testing.T) {
 	}
 	var mu sync.Mutex
 	seen := make(map[string]*record)
-	t.Run("each", func(t *testing.T) {
-		for _, x := range incidents {
+	var all sync.WaitGroup
+	begin := make(chan struct{}, 5) // they wait for most of their time: more at once than there are processors
+	for _, x := range incidents {
+		all.Go(func() {
+			begin <- struct{}{}
+			defer func() { <-begin }()
 			t.Run(x.name, func(t *testing.T) {
-				t.Parallel()
 				r := x.play(t)
 				mu.Lock()
 				defer mu.Unlock()
 				seen[x.name] = r
 			})
-		}
-	})
+		})
+	}
+	all.Wait()
 	if *update && !t.Failed() {
 		writeIncidents(t, seen)
 	}

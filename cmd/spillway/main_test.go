@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
+	"github.com/seed90641741/spillway/internal/thorough"
 )
 
 // program is the program under test, built once.
@@ -415,8 +416,8 @@ func TestDrillStatus(t *testing.T) {
 
 // A short drill with a proxy, and one that is killed while the proxy runs.
 func TestDrillByProxy(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs some seconds")
+	if !thorough.Enabled() {
+		t.Skip("needs half a minute, and a quiet machine to judge: SPILLWAY_THOROUGH=1")
 	}
 	dir := t.TempDir()
 	jsonFile, page := filepath.Join(dir, "drill.json"), filepath.Join(dir, "drill.html")

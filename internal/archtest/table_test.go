@@ -55,6 +55,7 @@ var table = map[string]row{
 	"internal/redistest":  {level: edges, kit: true},
 	"internal/rejection":  {level: words},
 	"internal/snippets":   {level: words},
+	"internal/thorough":   {level: words, kit: true},
 	"internal/tokens":     {level: words},
 	"internal/unsent":     {level: words},
 

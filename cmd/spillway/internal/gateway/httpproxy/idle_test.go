@@ -125,6 +125,7 @@ func TestIdleEndpoints(t *testing.T) {
 // TestServingEndpointsAreNotChecked: an endpoint that serves requests is not checked; an
 // endpoint whose requests fail is checked.
 func TestServingEndpointsAreNotChecked(t *testing.T) {
+	t.Parallel() // a small load for seconds
 	const interval = 100 * time.Millisecond
 	var good, bad asked
 	first, opened := upstreamAt(t, &good)

@@ -50,6 +50,7 @@ func (g *gauge) report() string {
 
 // TestLoadReports has two endpoints, one of them four times as fast.
 func TestLoadReports(t *testing.T) {
+	t.Parallel() // a small load for seconds
 	var nodes []*node
 	for _, mean := range []time.Duration{10 * time.Millisecond, 40 * time.Millisecond} {
 		n := newNode(4, mean)
@@ -85,6 +86,7 @@ func TestLoadReports(t *testing.T) {
 // TestLoadReportsAreHopByHop: no client sees a report, from headers or trailers, of
 // HTTP/1.1, HTTP/2 or gRPC, whether it is used or not; the weights do.
 func TestLoadReportsAreHopByHop(t *testing.T) {
+	t.Parallel() // it waits
 	message, err := proto.Marshal(&orcapb.OrcaLoadReport{ApplicationUtilization: 0.5, RpsFractional: 300})
 	if err != nil {
 		t.Fatal(err)

@@ -19,10 +19,12 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/internal/freeport"
 	"github.com/seed90641741/spillway/internal/race"
+	"github.com/seed90641741/spillway/internal/thorough"
 )
 
-// soakFor is long in "go test -run Soak -soak 10m -timeout 15m".
-var soakFor = flag.Duration("soak", 10*time.Second, "how long TestSoak lasts")
+// soakFor is long in "go test -run Soak -soak 10m -timeout 15m". In 6 s there are as many changes, and streams that end between
+// them.
+var soakFor = flag.Duration("soak", 6*time.Second, "how long TestSoak lasts")
 
 // TestSoak has clients of all kinds talk through a proxy while endpoints end and come back,
 // and the configuration changes. A non-idempotent request is applied at most once; exactly
@@ -30,8 +32,8 @@ var soakFor = flag.Duration("soak", 10*time.Second, "how long TestSoak lasts")
 // not grow.
 func TestSoak(t *testing.T) {
 	length := *soakFor
-	if testing.Short() {
-		length = min(length, 6*time.Second) // as many changes as in longer ones, and streams that end between them
+	if thorough.Enabled() {
+		length = max(length, 10*time.Second)
 	}
 	quiet(t)
 	s := newSoak(t, length)

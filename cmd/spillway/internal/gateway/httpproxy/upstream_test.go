@@ -16,6 +16,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/internal/thorough"
 )
 
 func noShed(c *config.Config) { c.Clusters[0].Shed.Mode = "off" }
@@ -79,12 +80,12 @@ func TestOneOfFourIsWeak(t *testing.T) {
 // TestOneEndpointRefuses has one of two, four or ten endpoints reject all requests, while the
 // others have capacity.
 func TestOneEndpointRefuses(t *testing.T) {
-	hints := []string{"1", "", "3600"}
-	if testing.Short() {
-		hints = hints[:1]
-	}
-	for _, n := range []int{2, 4, 10} {
-		for _, hint := range hints {
+	t.Parallel() // a small load for seconds
+	for i, n := range []int{2, 4, 10} {
+		for j, hint := range []string{"1", "", "3600"} {
+			if i != j && !thorough.Enabled() {
+				continue
+			}
 			var nodes []*node
 			for range n {
 				x := newNode(50, 5*time.Millisecond)
@@ -166,33 +167,36 @@ func TestWhatIsNotShared(t *testing.T) {
 		{"503 of one path", "/bad/17/export", nil},
 	} {
 		for _, n := range []int{1, 4} {
-			var addresses []string
-			for range n {
-				address, _ := upstreamAt(t, http.HandlerFunc(chatty))
-				addresses = append(addresses, address)
-			}
-			url, p := front(t, http.NotFoundHandler(), func(c *config.Config) {
-				c.Mode = "enforce"
-				c.Clusters[0].Endpoints = addresses
-				noShed(c)
+			t.Run(fmt.Sprintf("%s, %d endpoints", row.name, n), func(t *testing.T) {
+				t.Parallel() // a small load for seconds
+				var addresses []string
+				for range n {
+					address, _ := upstreamAt(t, http.HandlerFunc(chatty))
+					addresses = append(addresses, address)
+				}
+				url, p := front(t, http.NotFoundHandler(), func(c *config.Config) {
+					c.Mode = "enforce"
+					c.Clusters[0].Endpoints = addresses
+					noShed(c)
+				})
+				d := longer(3*time.Second, 20*time.Second)
+				var all sync.WaitGroup
+				all.Go(func() { offer(t, url+row.path, fewer(900), d, row.headers...) })
+				got := offer(t, url+"/work", fewer(100), d)
+				all.Wait()
+				rejected := uint64(0)
+				for _, c := range p.Stats(time.Now()).Clusters["upstream"].Egress.Throttle {
+					rejected += c.RejectedTotal
+				}
+				needTime(t, got, 50*time.Millisecond)
+				t.Logf("the others: %v; rejected by the throttle: %d", got, rejected)
+				if got.ok.Load() != got.sent.Load() {
+					t.Errorf("the others: %v", got)
+				}
+				if row.headers == nil && rejected == 0 || row.headers != nil && rejected > 0 {
+					t.Errorf("%d rejected by the throttle", rejected)
+				}
 			})
-			d := longer(3*time.Second, 20*time.Second)
-			var all sync.WaitGroup
-			all.Go(func() { offer(t, url+row.path, fewer(900), d, row.headers...) })
-			got := offer(t, url+"/work", fewer(100), d)
-			all.Wait()
-			rejected := uint64(0)
-			for _, c := range p.Stats(time.Now()).Clusters["upstream"].Egress.Throttle {
-				rejected += c.RejectedTotal
-			}
-			needTime(t, got, 50*time.Millisecond)
-			t.Logf("%s, %d endpoints: the others: %v; rejected by the throttle: %d", row.name, n, got, rejected)
-			if got.ok.Load() != got.sent.Load() {
-				t.Errorf("%s, %d endpoints: the others: %v", row.name, n, got)
-			}
-			if row.headers == nil && rejected == 0 || row.headers != nil && rejected > 0 {
-				t.Errorf("%s, %d endpoints: %d rejected by the throttle", row.name, n, rejected)
-			}
 		}
 	}
 }
@@ -200,6 +204,7 @@ func TestWhatIsNotShared(t *testing.T) {
 // TestEndpointsComeAndGo changes the endpoints under load: no request fails, and the state of
 // the remaining endpoints is kept.
 func TestEndpointsComeAndGo(t *testing.T) {
+	t.Parallel() // a small load for seconds
 	var addresses []string
 	var nodes []*node
 	for range 4 {

@@ -210,6 +210,7 @@ func TestFirstMessageComesBeforeTheServer(t *testing.T) {
 // TestCrowdedByTheSilent: if silent or slow connections reach the limit, an honest client gets
 // through after seconds, not after their handshake timeouts.
 func TestCrowdedByTheSilent(t *testing.T) {
+	t.Parallel() // it waits for timeouts
 	f := newFront(t, func(m *config.Mongo) { m.MaxConnections = 100; m.HandshakeTimeout = time.Minute }, newServer(t, fine))
 	for i := range 100 {
 		p := f.dial()
@@ -281,6 +282,7 @@ func TestMemoryOfRetriesGrowsWithWhatArrives(t *testing.T) {
 // TestRelayTimeouts: a connection whose TLS is passed through ends when it is silent, or
 // takes nothing, for too long, and not while it trickles.
 func TestRelayTimeouts(t *testing.T) {
+	t.Parallel() // it waits for timeouts
 	open := func(idle, stall time.Duration) (*front, *peer, net.Conn) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

@@ -142,6 +142,7 @@ func TestProxyFollowsItsCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
+	t.Parallel()                                                                                                       // a small load for seconds
 	p := &pool{size: 2}                                                                                                // 40 a second
 	patient := strings.NewReplacer("limit: %s", "limit: rate", "latency: 150ms", "latency: 600ms").Replace(tunedProxy) // a pause of the machine is no overload
 	x, stats := start(t, p, patient)
@@ -188,6 +189,7 @@ func TestProxyFollowsInFlight(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
+	t.Parallel() // a small load for seconds
 	p := &pool{size: 2}
 	text := strings.NewReplacer("rate_limit: {rate: 200, burst_seconds: 0.1}", "inflight: {max_requests: 100}", "limit: %s", "limit: in_flight").Replace(tunedProxy)
 	_, stats := start(t, p, text)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 	"github.com/seed90641741/spillway/internal/race"
+	"github.com/seed90641741/spillway/internal/thorough"
 	"github.com/seed90641741/spillway/sim"
 )
 
@@ -164,7 +165,7 @@ func TestBuiltinScenariosComeOutAsTheyClaim(t *testing.T) {
 				t.Error("it does not say what is claimed, by whom, and what is expected")
 			}
 			for _, quick := range []bool{true, false} {
-				if !quick && testing.Short() {
+				if !quick && !thorough.Enabled() {
 					continue
 				}
 				o := outcome(t, s, Options{Quick: quick})
