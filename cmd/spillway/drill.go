@@ -27,7 +27,8 @@ type drillCommand struct {
 }
 
 func (drillCommand) Help() string {
-	return "The backend is a child process that listens on 127.0.0.1 and has one CPU. The work of a call is sized to this machine. It gets 0.5 times its capacity, " +
+	return "The backend is a child process that listens on 127.0.0.1 and has one CPU. The work of a call is sized to this machine. " +
+		"It gets 0.5 times its capacity, " +
 		"then the overload, then 0.5 times again: once without Spillway, once with it in the caller, in the backend, in both, or in a proxy between them. " +
 		"A retry-storm is an outage of the backend at 0.8 times its capacity instead. " +
 		"If a check fails and the machine was too busy, the run with Spillway is repeated once.\n\n" +

@@ -209,8 +209,7 @@ func (d *drill) offerTo(ctx context.Context, s side, calls []arrival) (*Run, err
 // of it.
 func (d *drill) offerBy(ctx context.Context, s side, calls []arrival, front, p *process.Process) (*Run, error) {
 	c := &d.config
-	warm, err := closedLoop(ctx, front, c.wire(), warmUp)
-	if err != nil {
+	if _, err := closedLoop(ctx, front, c.wire(), warmUp); err != nil {
 		return nil, err
 	}
 	below := c.wire().transports(c.Clients, d.result.Settings.Connections)
@@ -221,11 +220,7 @@ func (d *drill) offerBy(ctx context.Context, s side, calls []arrival, front, p *
 		return nil, err
 	}
 	longest := time.Duration(c.Retries+1) * c.Deadline
-	run, err := d.offer(ctx, s.name, newGenerator(callers, c.Deadline, longest, calls), probe, front, p)
-	if run != nil {
-		run.BackendRPS = warm.answered
-	}
-	return run, err
+	return d.offer(ctx, s.name, newGenerator(callers, c.Deadline, longest, calls), probe, front, p)
 }
 
 // callers makes a caller of url for each client, which send through p.

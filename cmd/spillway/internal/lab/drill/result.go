@@ -140,9 +140,6 @@ type Run struct {
 	// RecoverS is the time from the end of the step until the service recovered; null: not
 	// within the recovery phase. See [RecoveryWindow].
 	RecoverS *float64 `json:"recover_s"`
-	// BackendRPS is the capacity of this run's backend, measured right before it. If it is far
-	// from Result.CapacityRPS, something else was using the machine.
-	BackendRPS float64 `json:"backend_rps"`
 	// Work is how many times as long as at the speed of the calibration the work of a call took on the processor, in the mean of the
 	// answers of the step; null where it is not known.
 	Work *float64 `json:"work"`

@@ -90,7 +90,10 @@ func (d *drill) size(ctx context.Context) error {
 	if d.config.Service == 0 {
 		fmt.Fprintln(d.progress, "measuring what a call costs on this machine")
 		var err error
-		if x, err = d.costs(ctx); err != nil {
+		if x.offered, err = d.offeredCost(ctx); err != nil {
+			return err
+		}
+		if x.rejection, err = d.rejectionCost(ctx); err != nil {
 			return err
 		}
 	}
@@ -98,17 +101,10 @@ func (d *drill) size(ctx context.Context) error {
 	spacing := x.spacing(d.config, m.CallerCPUs, m.CPUs == 1)
 	d.config = d.config.sized(min(max(spacing, d.config.leastSpacing()), mostSpacing))
 	s := d.config.settings()
-	s.OfferedUS, s.RejectionUS, s.Crowded = microseconds(x.offered), microseconds(x.rejection), spacing > mostSpacing
+	s.OfferedUS, s.RejectionUS = 1000*milliseconds(x.offered), 1000*milliseconds(x.rejection)
+	s.Crowded = spacing > mostSpacing
 	d.result.Settings = s
 	return d.config.Validate()
-}
-
-func (d *drill) costs(ctx context.Context) (x costs, err error) {
-	if x.offered, err = d.offeredCost(ctx); err != nil {
-		return x, err
-	}
-	x.rejection, err = d.rejectionCost(ctx)
-	return x, err
 }
 
 // offeredCost measures the generator, with callers that reject all.
@@ -156,5 +152,3 @@ func (d *drill) rejectionCost(ctx context.Context) (time.Duration, error) {
 type tripAs func(*http.Request) (*http.Response, error)
 
 func (t tripAs) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
-
-func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -69,11 +69,9 @@ func TestBackendOfASmallMachine(t *testing.T) {
 // A drill measures what calls cost here before it chooses their work.
 func TestCosts(t *testing.T) {
 	d := &drill{config: small(), result: &Result{}}
-	x, err := d.costs(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if x.offered <= 0 || x.offered > 10*ms || x.rejection <= 0 || x.rejection > 100*ms {
-		t.Errorf("%+v", x)
+	offered, err1 := d.offeredCost(t.Context())
+	rejection, err2 := d.rejectionCost(t.Context())
+	if err1 != nil || err2 != nil || offered <= 0 || offered > 10*ms || rejection <= 0 || rejection > 100*ms {
+		t.Errorf("%v and %v, %v, %v", offered, rejection, err1, err2)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/seed90641741/spillway"
@@ -30,17 +31,15 @@ func (r *Result) WriteSummary(w io.Writer) error {
 
 // Title says what was done.
 func (r *Result) Title() string {
-	s := &r.Settings
-	switch {
-	case r.CapacityRPS == 0:
+	if r.CapacityRPS == 0 {
 		return "The capacity of the backend was not measured."
-	case s.Scenario == ScenarioStorm:
-		return fmt.Sprintf("A backend that can answer %.0f calls/s gets %.0f/s and stops for %s s.", r.CapacityRPS, s.Phases[1].OfferedRPS, s.stepLength())
 	}
-	return fmt.Sprintf("A backend that can answer %.0f calls/s gets %.0f/s for %s s.", r.CapacityRPS, s.Phases[1].OfferedRPS, s.stepLength())
+	step, what := r.Settings.Phases[1], "for"
+	if r.Settings.Scenario == ScenarioStorm {
+		what = "and stops for"
+	}
+	return fmt.Sprintf("A backend that can answer %.0f calls/s gets %.0f/s %s %s s.", r.CapacityRPS, step.OfferedRPS, what, number(step.End-step.Start))
 }
-
-func (s *Settings) stepLength() string { return number(s.Phases[1].End - s.Phases[1].Start) }
 
 // column returns the length of a column of the charts in seconds: half a second, or more if there would be too many columns.
 func (s *Settings) column() float64 {
@@ -62,15 +61,20 @@ func (r *Result) writeSeconds(b *strings.Builder) {
 	phases, column := r.Settings.Phases, r.Settings.column()
 	fmt.Fprintf(b, "%-*s", labels, "answered in time")
 	for _, p := range phases {
-		width := r.width(p, column)
-		fmt.Fprintf(b, " %-*s", width, ifFits(r.phaseWord(p.Name), width))
+		word, width := r.phaseWord(p.Name), r.width(p, column)
+		if len(word) > width {
+			word = ""
+		}
+		fmt.Fprintf(b, " %-*s", width, word)
 	}
-	b.WriteString("  " + r.when() + "\n")
-	offered, answered := func(s *Series) []int { return s.Offered }, func(s *Series) []int { return s.Goodput }
+	fmt.Fprintf(b, "  in the %s\n", r.phaseWord(phases[r.judged()].Name))
 	r.writeChart(b, "offered", r.Without, column, offered, fmt.Sprintf("%6.0f/s", phases[r.judged()].OfferedRPS))
 	r.writeChart(b, "without Spillway", r.Without, column, answered, r.rate(r.Without))
 	r.writeChart(b, "with Spillway", r.With, column, answered, r.rate(r.With))
 }
+
+func offered(s *Series) []int  { return s.Offered }
+func answered(s *Series) []int { return s.Goodput }
 
 // judged returns the phase of which the headline has the goodput.
 func (r *Result) judged() int {
@@ -78,13 +82,6 @@ func (r *Result) judged() int {
 		return 2
 	}
 	return 1
-}
-
-func (r *Result) when() string {
-	if r.Settings.Scenario == ScenarioStorm {
-		return "after it"
-	}
-	return "in the " + r.phaseWord(PhaseStep)
 }
 
 // phaseWord names a phase for readers.
@@ -111,14 +108,6 @@ func (r *Result) rate(run *Run) string {
 // width returns how many columns a phase has.
 func (r *Result) width(p Phase, column float64) int {
 	return int(math.Ceil(p.End/column)) - int(math.Ceil(p.Start/column))
-}
-
-// ifFits returns a word, or nothing if it is too wide.
-func ifFits(word string, width int) string {
-	if len(word) > width {
-		return ""
-	}
-	return word
 }
 
 // writeChart writes a line with a bar for each column. A bar of full height is the capacity, or more.
@@ -226,13 +215,8 @@ func names(checks []Check) string {
 	return strings.Join(all, ", ")
 }
 
-func (r *Result) failed() (failed []Check) {
-	for _, c := range r.Checks {
-		if !c.Pass {
-			failed = append(failed, c)
-		}
-	}
-	return failed
+func (r *Result) failed() []Check {
+	return slices.DeleteFunc(slices.Clone(r.Checks), func(c Check) bool { return c.Pass })
 }
 
 // Word returns the verdict on a check: a check that failed says nothing where the machine was too busy to measure.

@@ -1,7 +1,6 @@
 package drill
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 )
@@ -71,11 +70,9 @@ func TestSummaryIsShort(t *testing.T) {
 
 // A bar of full height is the capacity, or more.
 func TestBars(t *testing.T) {
-	got := ""
-	for _, share := range []float64{-1, 0, 0.01, 0.2, 0.5, 0.99, 1, 10} {
-		got += fmt.Sprintf("%c", bar(share))
-	}
-	if want := " ·▁▂▅███"; got != want {
-		t.Errorf("%q, want %q", got, want)
+	for share, want := range map[float64]rune{-1: ' ', 0: '·', 0.01: '▁', 0.2: '▂', 0.5: '▅', 0.99: '█', 10: '█'} {
+		if got := bar(share); got != want {
+			t.Errorf("%v: %c, want %c", share, got, want)
+		}
 	}
 }

@@ -119,7 +119,6 @@ func (r *Result) rows() []row {
 		{"  in the worst quarter of a second", func(run *Run) string { return optional(run.TakenWorst, percent) }},
 		{"recovery after the " + r.Settings.StepName(), r.recoveryCell},
 		{"  in time, second by second", r.secondsCell},
-		{"before the run: closed loop, per second", func(run *Run) string { return fmt.Sprintf("%.0f", run.BackendRPS) }},
 		{"whole run: late sends", count(func(run *Run) int { return run.LateSends })},
 		{"whole run: dropped sends", count(func(run *Run) int { return run.whole().DroppedSends })},
 		{"whole run: send lateness p99, ms", func(run *Run) string { return fmt.Sprintf("%.2f", run.LatenessP99MS) }},
@@ -146,19 +145,12 @@ func (r *Result) recoveryCell(run *Run) string {
 // secondsCell has the share of calls that were answered in time in each second after the step,
 // in percent.
 func (r *Result) secondsCell(run *Run) string {
-	s, end := &run.Series, r.Settings.Phases[1].End
+	end := r.Settings.Phases[1].End
 	var shares []string
 	for second := range int(run.Seconds - end) {
-		offered, answered := 0, 0
-		for i, at := range s.T {
-			if at >= end+float64(second) && at < end+float64(second+1) {
-				offered += s.Offered[i]
-				answered += s.Goodput[i]
-			}
-		}
-		share := nothing
-		if offered > 0 {
-			share = strconv.Itoa(100 * answered / offered)
+		from, share := end+float64(second), nothing
+		if offered := r.between(run, offered, from, from+1); offered > 0 {
+			share = strconv.Itoa(int(100 * r.between(run, answered, from, from+1) / offered))
 		}
 		shares = append(shares, share)
 	}
