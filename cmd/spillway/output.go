@@ -18,7 +18,7 @@ func (o *output) tell(w streams, text printer, result any, verdict error, others
 	return o.outputFile.tell(w, o.Output, text, result, verdict, others...)
 }
 
-// outputFile is the file that a command writes besides its output.
+// outputFile is the file that a command writes in addition to its output.
 type outputFile struct {
 	JSONFile string `name:"json-file" placeholder:"FILE" help:"Also write the result to FILE as JSON."`
 }

@@ -24,8 +24,8 @@ const (
 // A rate is what a closed loop found.
 type rate struct {
 	answered float64 // calls per second
-	ended    float64 // the same, and those that were rejected
-	work     float64 // how many times as long as at the speed of the calibration the work of a call took, in the mean
+	ended    float64 // the same, with the rejected ones
+	work     float64 // mean processor time of a call, relative to the calibration; 0: unknown
 }
 
 // measureCapacity returns the capacity of the backend. The load is a closed loop, so the backend is

@@ -96,7 +96,7 @@ func (r *Result) checkAttempts() Check {
 	return Check{"retries", got <= promiseAttempts, &got, promiseAttempts, text}
 }
 
-// checkSent holds the throttle to its rule: the calls that it sends are K times those that the backend accepts.
+// checkSent holds the throttle to its rule: it sends K calls for each that the backend accepts.
 func (r *Result) checkSent() Check {
 	got := float64(r.With.Attempts) / float64(max(1, r.With.Goodput+r.With.Late))
 	text := fmt.Sprintf("calls sent during the step for each that was answered are %.2f, promised at most %.2f", got, promiseSent)

@@ -108,7 +108,7 @@ const (
 	offShed     = "shed"
 )
 
-// derivedRetries stands for the default retries.
+// derivedRetries selects the default retries.
 const derivedRetries = -1
 
 // withDefaults returns c with its defaults, where these do not depend on the machine.
@@ -127,7 +127,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// backendAuto stands for the default backend.
+// backendAuto selects the default backend.
 const backendAuto = "auto"
 
 // backendFor returns the default backend of a machine: with one processor, one that needs next to none.

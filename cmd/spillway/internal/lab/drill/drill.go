@@ -4,13 +4,19 @@
 // # Method
 //
 // The backend is a child process with one processor and a plain net/http handler
-// that does the same amount of work for each call. Its capacity C is measured in a
+// that does the same amount of work for each call. How much that is follows from what calls cost on this machine: generator,
+// callers and rejections need at most a third of the callers' processors and a twentieth of the backend's. With one
+// processor for all, a call holds a slot in place of a processor. The capacity C is measured in a
 // closed loop. Then the offered load is 0.5 C, 10 C in the step, and 0.5 C again, in an
 // open loop: calls are sent at the times of a Poisson process made from a seed, whether
 // or not earlier calls were answered, and latency counts from the intended send time.
 // Both runs get the same arrival times and classes, a new backend that does the same
 // work, and the same transport. The speed of a machine changes, so goodput is compared with the
 // capacity as measured right before and right after the protected run.
+//
+// If a check fails and the machine was disturbed, the protected run and the capacity after it are
+// measured once more. The machine was disturbed if something took the backend's processor, if that became
+// slower, if the capacity changed, or if calls were sent late.
 //
 // The protected part in the protected run can be selected. With the callers alone, their
 // in-flight limit bounds the queue at the backend. With the server alone, it rejects the
@@ -138,7 +144,7 @@ func (d *drill) protected(ctx context.Context, name string, calls []arrival) (er
 
 // capacity measures the backend and derives the offered load from it.
 func (d *drill) capacity(ctx context.Context) error {
-	fmt.Fprintf(d.progress, "measuring the capacity of a backend of which each call %s\n", d.result.Settings.Work())
+	fmt.Fprintf(d.progress, "measuring the capacity of the backend; a call %s\n", d.result.Settings.Work())
 	c, slowdown, err := d.measure(ctx)
 	if err != nil {
 		return err

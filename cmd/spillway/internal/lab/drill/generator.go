@@ -38,7 +38,7 @@ type record struct {
 	done     time.Duration // when the answer was read, or given up
 	attempts int32
 	outcome  outcome
-	work     float64 // how many times as long as at the speed of the calibration the work took; 0: unknown
+	work     float64 // processor time of the work, relative to the calibration; 0: unknown
 }
 
 // latency is what the user of the call saw.

@@ -74,8 +74,7 @@ func (d *drill) watch(ctx context.Context, start time.Time, own ...*process.Proc
 	return w
 }
 
-// work returns how many times as long as at the speed of the calibration the work of the answers took on the processor, in the mean. It
-// returns nil where no answer says so.
+// work returns the mean processor time of the work of the answers, relative to the calibration. It returns nil if no answer reports it.
 func work(records []record) *float64 {
 	sum, n := 0.0, 0
 	for i := range records {

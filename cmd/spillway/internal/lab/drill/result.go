@@ -24,8 +24,7 @@ type Result struct {
 	CapacityRPS       float64 `json:"capacity_rps"`
 	CapacityBeforeRPS float64 `json:"capacity_before_rps"`
 	CapacityAfterRPS  float64 `json:"capacity_after_rps"`
-	// WorkBefore and WorkAfter are how many times as long as at the speed of the calibration the work of a call took on the
-	// processor in these two measurements; 0 where it is not known.
+	// WorkBefore and WorkAfter are the processor time of a call in these two measurements, relative to the calibration; 0: unknown.
 	WorkBefore float64 `json:"work_before"`
 	WorkAfter  float64 `json:"work_after"`
 
@@ -140,8 +139,7 @@ type Run struct {
 	// RecoverS is the time from the end of the step until the service recovered; null: not
 	// within the recovery phase. See [RecoveryWindow].
 	RecoverS *float64 `json:"recover_s"`
-	// Work is how many times as long as at the speed of the calibration the work of a call took on the processor, in the mean of the
-	// answers of the step; null where it is not known.
+	// Work is the processor time of a call, relative to the calibration, in the mean of the answers of the step; null: unknown.
 	Work *float64 `json:"work"`
 	// Taken is the share of the backend's processor that other programs and the host of a virtual machine took during the step,
 	// and TakenWorst the same in the worst quarter of a second from the beginning of the step on; null where it is not known,

@@ -14,7 +14,7 @@ import (
 // The shares of the processors that may be spent on everything but the work of the backend, in the protected run.
 const (
 	// callerShare is of the processors of the generator and the callers, and of that of a backend that does not burn its
-	// own. What is idle absorbs what the machine does besides.
+	// own. The idle part absorbs what the machine does for others.
 	callerShare = 1.0 / 3
 	// backendShare is of the processor of a backend that burns it: what rejections take is missing in the goodput.
 	backendShare = 1.0 / 20
@@ -35,7 +35,7 @@ func (c Config) leastSpacing() time.Duration {
 // backlog is the default deadline in spacings: how many calls an in-time backlog has.
 const backlog = 100
 
-// costs are what calls cost on this machine besides the work of the backend.
+// costs are what calls cost on this machine, without the work of the backend.
 type costs struct {
 	offered   time.Duration // a call from the generator that its caller rejects
 	rejection time.Duration // a call that is sent and rejected, where callers and backend do nothing else

@@ -76,7 +76,7 @@ func (r *Result) writeSeconds(b *strings.Builder) {
 func offered(s *Series) []int  { return s.Offered }
 func answered(s *Series) []int { return s.Goodput }
 
-// judged returns the phase of which the headline has the goodput.
+// judged returns the phase whose goodput is in the headline.
 func (r *Result) judged() int {
 	if r.Settings.Scenario == ScenarioStorm {
 		return 2

@@ -36,9 +36,8 @@ type Backend struct {
 	Rounds  int           `json:"rounds"`   // of work for a call, as an earlier backend calibrated it; 0 calibrates
 }
 
-// Answer is the format of the answer of a Backend: how many times as long as at the speed of the calibration the work took on the
-// processor.
-const Answer = "done, took %f of the usual processor time\n"
+// Answer is the format of the answer of a Backend. It has the processor time of the work, relative to the calibration.
+const Answer = "done, work took %f of the calibrated time\n"
 
 // hello is the line with which the backend reports to its parent that it is ready.
 type hello struct {

@@ -66,7 +66,7 @@ func (a *CPUs) start(start func() error) error {
 }
 
 // Taken returns how much of the processor of the backend programs other than own, and the host of a virtual machine, have
-// taken since the machine was started. Where the backend has no processor of its own, it is that of all that this process may use.
+// taken since the machine was started. If the backend shares its processor with this process, all processors of this process count.
 func (a *CPUs) Taken(own ...*Process) (time.Duration, bool) {
 	cpus := a.backend
 	if cpus.Count() == 0 && unix.SchedGetaffinity(0, &cpus) != nil {

@@ -24,8 +24,8 @@ const (
 // cheapAnswer is how many times cheaper a degraded answer is.
 const cheapAnswer = 3
 
-// work returns the work of a call. It reports how many times as long as at the speed of the calibration the work took on the
-// processor, 0 if it burns none, and false if the caller was gone before the work could begin.
+// work returns the work of a call. It reports the processor time of the work relative to the calibration, 0 if it burns none,
+// and false if the caller was gone before the work could begin.
 func (b Backend) work() func(context.Context) (slowdown float64, done bool) {
 	switch b.Kind {
 	case KindMixed:
@@ -74,8 +74,8 @@ func (b Backend) pool() func(context.Context) (float64, bool) {
 // burnParts is in how many parts a call burns its rounds.
 const burnParts = 8
 
-// burn burns rounds and returns how many times as long as at the speed of the calibration they take on the processor. It goes by the
-// fastest part: in the others the processor may have been somewhere else.
+// burn burns rounds and returns their processor time relative to the calibration. It is estimated from the fastest part: during
+// the others, other programs may have used the processor.
 func (b Backend) burn(rounds int) float64 {
 	part := max(rounds/burnParts, 1)
 	fastest := timeBurn(part)
