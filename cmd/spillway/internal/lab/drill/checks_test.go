@@ -216,10 +216,12 @@ func TestInconclusive(t *testing.T) {
 		{"taken, and all checks hold", 0.95, func(r *Result) { r.With.Taken = new(0.31) }, ""},
 		{"taken for a moment", 0.85, func(r *Result) { r.With.TakenWorst = new(0.9) }, "other programs took 90.0 % of the backend's processor for a quarter of a second"},
 		{"a little slower", 0.85, func(r *Result) { r.With.Work = new(1.05) }, ""},
-		{"slower", 0.85, func(r *Result) { r.With.Work = new(1.212) }, "the processor of the backend took 1.20 times as long for a call as in the capacity measurements"},
+		{"slower", 0.85, func(r *Result) { r.With.Work = new(1.212) }, "the processor of the backend took 20.0 % longer for a call than in the capacity measurements"},
 		{"as slow as before", 0.85, func(r *Result) { r.WorkBefore, r.WorkAfter, r.With.Work = 1.2, 1.2, new(1.21) }, ""},
 		{"a capacity that falls", 0.85, func(r *Result) { r.CapacityAfterRPS = 500 }, "the capacity changed from 642/s to 500/s"},
 		{"a generator that is late", 0.95, func(r *Result) { r.With.LateSends, r.With.Phases[1].DroppedSends = 5200, 5000 }, "the load generator sent 9.9 % of the calls late"},
+		{"more is missing than was taken", 0.4, func(r *Result) { r.With.Taken = new(0.31) }, ""},
+		{"as much is missing as was taken", 0.5, func(r *Result) { r.With.Taken = new(0.31) }, "other programs took 31.0 % of the backend's processor"},
 		{"a small machine", 0.85, func(r *Result) { r.Settings.Crowded = true }, "callers and rejections need too much of its processors; try --backend=blocking or a lower --overload"},
 	} {
 		r := sample()

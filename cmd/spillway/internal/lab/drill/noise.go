@@ -15,32 +15,43 @@ import (
 const (
 	noisyTaken  = 0.05 // of the backend's processor during the step: half of what the promised goodput leaves
 	noisyWindow = 0.4  // of it in a quarter of a second: calls are late by a tenth of a second
-	noisyWork   = 1.05 // times the processor time in the capacity measurements
+	noisyWork   = 0.05 // longer than the processor time of a call in the capacity measurements
 	noisyDrift  = 0.1  // of the mean of the capacities before and after the run
 	noisySends  = promiseDropShare
+	// noisyMargin is the goodput, in capacities, that noise costs on top of its share: the policies adapt to it and back.
+	noisyMargin = 0.15
 )
 
 // lateSend is the share of the deadline after which a send is late.
 const lateSend = 0.25
 
-// Noise says what the machine took from the protected run. It is empty if nothing shows that.
+// Noise says what the machine took from the protected run. It is empty if nothing shows that, or if the goodput is lower than
+// that explains.
 func (r *Result) Noise() string {
-	w, usual := r.With, (r.WorkBefore+r.WorkAfter)/2
-	drift := math.Abs(r.CapacityAfterRPS-r.CapacityBeforeRPS) / max(r.CapacityRPS, 1)
-	above := func(v *float64, bound float64) bool { return v != nil && *v > bound }
+	w, taken, worst, slower := r.With, 0.0, 0.0, 0.0
+	if w.Taken != nil && w.TakenWorst != nil {
+		taken, worst = *w.Taken, *w.TakenWorst
+	}
+	if usual := (r.WorkBefore + r.WorkAfter) / 2; usual > 0 && w.Work != nil {
+		slower = *w.Work/usual - 1
+	}
+	drift, late := math.Abs(r.CapacityAfterRPS-r.CapacityBeforeRPS)/max(r.CapacityRPS, 1), w.lateRatio()
+	explains := r.goodputBound() - taken - max(slower, 0) - drift/2 - late - noisyMargin
 	switch {
+	case r.Settings.Scenario != ScenarioStorm && w.GoodputRatio < explains:
+		return ""
 	case r.Settings.Crowded:
 		return "callers and rejections need too much of its processors; try --backend=blocking or a lower --overload"
-	case above(w.Taken, noisyTaken):
-		return fmt.Sprintf("other programs took %s of the backend's processor", percent(*w.Taken))
-	case above(w.TakenWorst, noisyWindow):
-		return fmt.Sprintf("other programs took %s of the backend's processor for a quarter of a second", percent(*w.TakenWorst))
-	case usual > 0 && above(w.Work, noisyWork*usual):
-		return fmt.Sprintf("the processor of the backend took %.2f times as long for a call as in the capacity measurements", *w.Work/usual)
+	case taken > noisyTaken:
+		return fmt.Sprintf("other programs took %s of the backend's processor", percent(taken))
+	case worst > noisyWindow:
+		return fmt.Sprintf("other programs took %s of the backend's processor for a quarter of a second", percent(worst))
+	case slower > noisyWork:
+		return fmt.Sprintf("the processor of the backend took %s longer for a call than in the capacity measurements", percent(slower))
 	case drift > noisyDrift:
 		return fmt.Sprintf("the capacity changed from %.0f/s to %.0f/s", r.CapacityBeforeRPS, r.CapacityAfterRPS)
-	case w.lateRatio() > noisySends:
-		return fmt.Sprintf("the load generator sent %s of the calls late", percent(w.lateRatio()))
+	case late > noisySends:
+		return fmt.Sprintf("the load generator sent %s of the calls late", percent(late))
 	}
 	return ""
 }
