@@ -18,7 +18,7 @@ OLD       ?= old
 NEW       ?= new
 PKG       ?= work
 
-# For make release.
+# For make release and make try.
 VERSION   ?= v0.1.0
 
 LINT_VERSION := v2.15.0
@@ -163,6 +163,10 @@ hostile: ## Attack the proxy: the table of ROWS, each for HOSTILE, then all for 
 .PHONY: release
 release: ## Make the modules and the program of VERSION ready to publish, in dist/release; VERIFY=1 builds each program twice, PLATFORMS=linux/amd64 only that one
 	@go run ./tools/release --version $(VERSION) --out dist/release/$(VERSION) $(if $(VERIFY),--verify) $(if $(PLATFORMS),--platforms $(PLATFORMS))
+
+.PHONY: try
+try: ## Make a module proxy of this checkout in dist/try, and print the line with which go get and go install use it
+	@go run ./tools/release --version $(VERSION) --try dist/try
 
 .PHONY: benchcmp
 benchcmp: ## Compare dist/bench/OLD.txt with dist/bench/NEW.txt
