@@ -70,9 +70,11 @@ func TestStart(t *testing.T) {
 	n.drains()
 }
 
-// TestReadme follows what the README says on how to use the library, until its server runs.
+// TestReadme follows what the README says on how to use the library, until its server runs. It needs no other modules, and
+// no database of checksums.
 func TestReadme(t *testing.T) {
 	n := newNewcomer(t)
+	n.env = append(n.env, "GOPROXY=off", "GOSUMDB=sum.golang.org")
 	using := false
 	for _, s := range documents(t) {
 		if s.File != snippets.Readme || n.server != nil {
@@ -81,6 +83,9 @@ func TestReadme(t *testing.T) {
 		if using = using || strings.Contains(s.Lead, "## Use it\n"); using {
 			n.follows(s, "")
 		}
+	}
+	if n.server == nil {
+		t.Fatal("the README starts no server")
 	}
 	n.overloads()
 }
