@@ -40,8 +40,8 @@ func newNewcomer(t *testing.T) *newcomer {
 	if err := os.Mkdir(n.at, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("make", "-C", "../..", "try")
-	cmd.Stderr = os.Stderr
+	cmd := exec.Command("make", "try")
+	cmd.Dir, cmd.Stderr = "../..", os.Stderr
 	line, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
