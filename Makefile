@@ -18,7 +18,7 @@ OLD       ?= old
 NEW       ?= new
 PKG       ?= work
 
-# For make release.
+# For make release and make try.
 VERSION   ?= v0.1.0
 
 LINT_VERSION := v2.15.0
@@ -169,8 +169,12 @@ release: ## Make the modules and the program of VERSION ready to publish, in dis
 	@go run ./tools/release --version $(VERSION) --out dist/release/$(VERSION) $(if $(VERIFY),--verify) $(if $(PLATFORMS),--platforms $(PLATFORMS))
 
 .PHONY: release-check
-release-check: ## Test what a release publishes: pack all modules, install them from a file proxy, follow docs/start.md
+release-check: ## Test what a release publishes: pack all modules, install them from a file proxy, follow the README and docs/start.md
 	@go test -count 1 -timeout 20m ./tools/release -release
+
+.PHONY: try
+try: ## Make a module proxy of this checkout in dist/try, and print the line with which go get and go install use it
+	@go run ./tools/release --version $(VERSION) --try dist/try
 
 .PHONY: benchcmp
 benchcmp: ## Compare dist/bench/OLD.txt with dist/bench/NEW.txt

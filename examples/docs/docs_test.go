@@ -180,11 +180,9 @@ func loopback(t *testing.T) net.Listener {
 func TestHTTP(t *testing.T) {
 	l := loopback(t)
 	class := make(chan string, 1)
-	go func() {
-		_ = server(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			class <- spillway.CriticalityFrom(r.Context()).String()
-		}), l)
-	}()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(_ http.ResponseWriter, r *http.Request) { class <- spillway.CriticalityFrom(r.Context()).String() })
+	go func() { _ = server(t.Context(), mux, l) }()
 	c, err := client()
 	if err != nil {
 		t.Fatal(err)
@@ -350,7 +348,7 @@ func TestStores(t *testing.T) {
 		}(),
 		"aws": func() error { _, err := aws(t.Context()); return err }(),
 		"grpc": func() error {
-			_, conn, err := rpc("127.0.0.1:1", grpc.WithTransportCredentials(insecure.NewCredentials()))
+			conn, err := rpcClient("127.0.0.1:1", grpc.WithTransportCredentials(insecure.NewCredentials()))
 			return errors.Join(err, conn.Close())
 		}(),
 	} {

@@ -18,12 +18,28 @@ import (
 	"github.com/seed90641741/spillway/spillslog"
 )
 
-func server(mux http.Handler, listener net.Listener) error {
-	handler, err := spillhttp.NewHandler(mux, spillhttp.HandlerConfig{HealthPaths: []string{"/healthz"}})
+func server(ctx context.Context, mux *http.ServeMux, listener net.Listener) error {
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if ctx.Err() != nil {
+			http.Error(w, "draining", http.StatusServiceUnavailable)
+		}
+	})
+	handler, err := spillhttp.NewHandler(mux, spillhttp.HandlerConfig{HealthPaths: []string{"/healthz", "/readyz"}})
 	if err != nil {
 		return err
 	}
-	return handler.Serve(&http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}, listener)
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- handler.Serve(server, listener) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done(): // after SIGTERM
+	}
+	time.Sleep(5 * time.Second) // load balancers see /readyz fail
+	end, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	return errors.Join(server.Shutdown(end), handler.Close())
 }
 
 func encrypted(handler *spillhttp.Handler, server *http.Server, listener net.Listener) error {

@@ -63,12 +63,14 @@ func serve(ctx context.Context, listener net.Listener, redisAddress string) erro
 		return err
 	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
-	context.AfterFunc(ctx, func() { _ = server.Shutdown(context.Background()) }) // an error of the listener changes nothing
+	drained := make(chan error, 1)
+	context.AfterFunc(ctx, func() { drained <- server.Shutdown(context.Background()) })
 	if err := handler.Serve(server, listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	<-left // so that the other tasks get the share of this one at once
-	return gates.Close()
+
+	return errors.Join(<-drained, gates.Close()) // the last request has ended
 }
 
 // share returns who decides what each customer may use, and a channel that is closed when this

@@ -15,13 +15,16 @@ import (
 const (
 	Compiled   = "examples/docs"     // finds Go code in files that are compiled
 	Program    = "cmd/spillway"      // runs the program, loads its files, checks expressions
-	Installed  = "tools/release"     // installs modules, and follows docs/start.md in an empty directory
+	Installed  = "tools/release"     // installs modules, and follows docs/start.md and README.md in empty directories
 	Repository = "internal/archtest" // checks that packages and targets of make exist
 	Untried    = "none"              // for text that is no code
 )
 
-// Start is the document that a newcomer follows from beginning to end.
-const Start = "docs/start.md"
+// Start is the document that a newcomer follows from beginning to end, and Readme the one before it.
+const (
+	Start  = "docs/start.md"
+	Readme = "README.md"
+)
 
 // A Snippet is one block of code.
 type Snippet struct {
@@ -78,6 +81,9 @@ func byCommand(command string) string {
 		{"go test ", Repository},
 		{"go tool pprof ", Repository},
 		{"make ", Repository},
+		{"mkdir ../shop ", Installed},
+		{"go mod init ", Installed},
+		{"go run .", Installed},
 	} {
 		if strings.HasPrefix(command, rule.prefix) {
 			return rule.test

@@ -34,11 +34,11 @@ type release struct {
 // A released module is one that users import or install.
 type released struct{ path, dir string }
 
-// open reads the repository around the working directory.
+// open reads the repository around the working directory, which must be a clone.
 func open(version string, dirty bool) (*release, error) {
 	root, err := git(".", "rev-parse", "--show-toplevel")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("run this in a clone of the repository: %w", err)
 	}
 	r := &release{version: version, root: strings.TrimSpace(root)}
 	if err := r.commit(dirty); err != nil {
@@ -67,7 +67,7 @@ func open(version string, dirty bool) (*release, error) {
 }
 
 // commit reads what git knows of the commit that is checked out. Unless dirty is set, the
-// files must be as they are in it.
+// files must be as they are in it. With it, changed and new files are as they are on disk.
 func (r *release) commit(dirty bool) error {
 	changed, err := git(r.root, "status", "--porcelain", "--untracked-files=no")
 	if err != nil {
@@ -83,8 +83,15 @@ func (r *release) commit(dirty bool) error {
 	if r.time, err = time.Parse(time.RFC3339, strings.TrimSpace(when)); err != nil {
 		return err
 	}
-	names, err := git(r.root, "ls-files", "-z")
+	list := []string{"ls-files", "-z"}
+	if dirty {
+		list = append(list, "--cached", "--others", "--exclude-standard")
+	}
+	names, err := git(r.root, list...)
 	r.files = strings.Split(strings.TrimSuffix(names, "\x00"), "\x00")
+	if dirty {
+		r.present()
+	}
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -32,17 +33,15 @@ func published(t *testing.T) (*release, string) {
 		t.Fatal(err)
 	}
 	proxy := t.TempDir()
-	for _, m := range r.modules {
-		if err := r.publish(m, proxy); err != nil {
-			t.Fatalf("%s: %v", m.path, err)
-		}
+	if err := r.publishAll(proxy, io.Discard); err != nil {
+		t.Fatal(err)
 	}
 	return r, proxy
 }
 
 func TestVersion(t *testing.T) {
 	for _, bad := range []string{"", "0.1.0", "v0.1", "v1.0.0+dirty", "latest"} {
-		if err := run(bad, t.TempDir(), nil, false, true); err == nil || !strings.Contains(err.Error(), "--version is") {
+		if err := checkVersion(bad); err == nil || !strings.Contains(err.Error(), "--version is") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}

@@ -3,9 +3,7 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -15,43 +13,81 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/seed90641741/spillway/internal/snippets"
 )
 
-// A newcomer follows docs/start.md from an empty directory, with two terminals.
+// A newcomer follows a document from an empty directory, with two terminals.
 type newcomer struct {
 	*user
 
-	at       string // working directory of both terminals
-	checkout bool   // before the first release
-	address  string // in place of the one in the document
+	at      string // working directory of both terminals
+	pasted  string // the line of make try
+	address string // in place of the one in the document
+	server  *exec.Cmd
 }
 
-// TestStart follows docs/start.md to the letter: with the released module, and with a checkout in its place. Drills are not
-// run, because they take a minute.
+// newNewcomer returns a newcomer who has nothing but the go command, the modules of other repositories, and a checkout of
+// this one: it is what is in the files now.
+func newNewcomer(t *testing.T) *newcomer {
+	t.Helper()
+	if !*checking {
+		t.Skip("make release-check compiles all modules")
+	}
+	u := newUser(t, &release{}, "/nowhere")
+	n := &newcomer{user: u, at: filepath.Join(u.dir, "empty"), address: freeAddress(t)}
+	if err := os.Mkdir(n.at, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("make", "try")
+	cmd.Dir, cmd.Stderr = "../..", os.Stderr
+	line, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.pasted = string(line)
+	return n
+}
+
+// TestStart follows docs/start.md to the letter. Drills are not run, because they take a minute.
 func TestStart(t *testing.T) {
-	r, proxy := published(t)
+	n := newNewcomer(t)
 	var blocks []snippets.Snippet
 	for _, s := range documents(t) {
 		if s.File == snippets.Start {
 			blocks = append(blocks, s)
 		}
 	}
-	for _, checkout := range []bool{false, true} {
-		n := newcomer{user: newUser(t, r, proxy), checkout: checkout, address: freeAddress(t)}
-		n.at = n.dir
-		if checkout {
-			n.knows(r.root)
+	for i, block := range blocks {
+		after := ""
+		if i+1 < len(blocks) {
+			after = blocks[i+1].Lead
 		}
-		for i, block := range blocks {
-			after := ""
-			if i+1 < len(blocks) {
-				after = blocks[i+1].Lead
-			}
-			n.follows(block, after)
+		n.follows(block, after)
+	}
+	n.overloads()
+	n.drains()
+}
+
+// TestReadme follows what the README says on how to use the library, until its server runs. It needs no other modules, and
+// no database of checksums.
+func TestReadme(t *testing.T) {
+	n := newNewcomer(t)
+	n.env = append(n.env, "GOPROXY=off", "GOSUMDB=sum.golang.org")
+	using := false
+	for _, s := range documents(t) {
+		if s.File != snippets.Readme || n.server != nil {
+			continue
+		}
+		if using = using || strings.Contains(s.Lead, "## Use it\n"); using {
+			n.follows(s, "")
 		}
 	}
+	if n.server == nil {
+		t.Fatal("the README starts no server")
+	}
+	n.overloads()
 }
 
 // freeAddress returns an address on which nothing listens. Its port is not one that the system gives to clients.
@@ -68,19 +104,8 @@ func freeAddress(t *testing.T) string {
 	return ""
 }
 
-// knows has git clone the repository from the directory root, without a network.
-func (n *newcomer) knows(root string) {
-	n.t.Helper()
-	config := filepath.Join(n.t.TempDir(), "gitconfig")
-	text := fmt.Sprintf("[safe]\n\tdirectory = *\n[url %q]\n\tinsteadOf = https://github.com/seed90641741/spillway\n", root)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		n.t.Fatal(err)
-	}
-	n.env = append(n.env, "GIT_CONFIG_GLOBAL="+config, "GOWORK=") // the checkout has a workspace
-}
-
 var (
-	savedAs  = regexp.MustCompile("Save this as `([^`]+)`")
+	savedAs  = regexp.MustCompile("Save (?:this|it) as `([^`]+)`")
 	expected = regexp.MustCompile("It (?:prints|answers) `([^`]+)`")
 	flags    = regexp.MustCompile(`--[a-z-]+`)
 )
@@ -89,8 +114,7 @@ var (
 func (n *newcomer) follows(block snippets.Snippet, after string) {
 	n.t.Helper()
 	local := strings.NewReplacer("127.0.0.1:8080", n.address)
-	text, instead := local.Replace(block.Text), strings.Contains(block.Lead, "Before the first release")
-	want := ""
+	text, want := local.Replace(block.Text), ""
 	if m := expected.FindStringSubmatch(local.Replace(after)); m != nil {
 		want = m[1]
 	}
@@ -105,28 +129,30 @@ func (n *newcomer) follows(block snippets.Snippet, after string) {
 			n.t.Fatal(err)
 		}
 		n.writes(filepath.Join(rel, file[1]), text)
-	case block.Kind == "text", instead && !n.checkout:
+	case block.Kind == "text", strings.Contains(text, "make -C spillway try"): // was done
 	case strings.Contains(text, "spillway drill"):
 		n.wouldRun(block)
-	case strings.Contains(after, "second terminal"):
-		n.starts(text, want)
+	case text == "go run ./server\n", text == "go run .\n":
+		n.starts(text)
 	default:
-		if strings.Contains(after, "Before the first release") && n.checkout {
-			text, _, _ = strings.Cut(text, "go get ")
-		}
 		if got := n.types(text); !strings.Contains(got, want) {
 			n.t.Errorf("%s: got %q, want %q", block, got, want)
 		}
 	}
 }
 
+// shell returns a shell that runs commands after the line of make try.
+func (n *newcomer) shell(text string) *exec.Cmd {
+	cmd := exec.Command("sh", "-ec", n.pasted+"PATH=$(go env GOPATH)/bin:$PATH\n"+text)
+	cmd.Dir, cmd.Env = n.at, n.env
+	return cmd
+}
+
 // types runs commands in a shell, which stays in the directory to which they change, and returns what they print.
 func (n *newcomer) types(text string) string {
 	n.t.Helper()
 	pwd := filepath.Join(n.t.TempDir(), "pwd")
-	cmd := exec.Command("sh", "-ec", "PATH=$(go env GOPATH)/bin:$PATH\n"+text+"\npwd >"+pwd)
-	cmd.Dir, cmd.Env = n.at, n.env
-	out, err := cmd.CombinedOutput()
+	out, err := n.shell(text + "\npwd >" + pwd).CombinedOutput()
 	if err != nil {
 		n.t.Fatalf("%s: %v\n%s", text, err, out)
 	}
@@ -138,31 +164,43 @@ func (n *newcomer) types(text string) string {
 	return string(out)
 }
 
-// starts runs a command that stays, in the other terminal, and waits until it prints a text.
-func (n *newcomer) starts(text, want string) {
+// starts runs a server in the other terminal, and waits until it listens.
+func (n *newcomer) starts(text string) {
 	n.t.Helper()
-	cmd := exec.Command("sh", "-ec", text)
-	cmd.Dir, cmd.Env = n.at, n.env
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	printed, err := cmd.StderrPipe()
-	if err != nil {
+	n.server = n.shell(text)
+	n.server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var printed strings.Builder
+	n.server.Stdout, n.server.Stderr = &printed, &printed
+	if err := n.server.Start(); err != nil {
 		n.t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		n.t.Fatal(err)
-	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = n.server.Wait()
+	}()
 	n.t.Cleanup(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		_ = cmd.Wait()
+		_ = syscall.Kill(-n.server.Process.Pid, syscall.SIGKILL)
+		<-ended
 	})
-	seen := ""
-	for lines := bufio.NewScanner(printed); lines.Scan(); {
-		if seen += lines.Text() + "\n"; strings.Contains(seen, want) {
-			go func() { _, _ = io.Copy(io.Discard, printed) }()
-			return
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for !n.listens() {
+		select {
+		case <-ended:
+			n.t.Fatalf("%s: ended: %s", text, printed.String())
+		case <-ticker.C:
 		}
 	}
-	n.t.Fatalf("%s: got %q, want %q", text, seen, want)
+}
+
+// listens reports whether a server listens.
+func (n *newcomer) listens() bool {
+	c, err := net.Dial("tcp", n.address)
+	if err == nil {
+		_ = c.Close()
+	}
+	return err == nil
 }
 
 // wouldRun checks that the program was installed and has the flags of each command.
