@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/sampling"
 )
 
 // Config configures a drill. The tags are for the command line, which has the defaults and knows the words.
@@ -52,9 +53,9 @@ func (c Config) Validate() error {
 	}
 	sized := c.sized(c.leastSpacing())
 	return cmp.Or(
-		within("calm", c.Calm, RecoveryWindow, 10*time.Minute, ""),
-		within("step", c.Step, RecoveryWindow, 10*time.Minute, ""),
-		within("recovery", c.Recovery, RecoveryHold, 10*time.Minute, ""),
+		within("calm", c.Calm, sampling.RecoveryWindow, 10*time.Minute, ""),
+		within("step", c.Step, sampling.RecoveryWindow, 10*time.Minute, ""),
+		within("recovery", c.Recovery, sampling.RecoveryHold, 10*time.Minute, ""),
 		within("service", sized.Service, 100*time.Microsecond, 400*time.Millisecond, " (0: derive it)"),
 		within("deadline", sized.Deadline, 2*sized.unloaded(), time.Minute, ""),
 		c.validateMix(),

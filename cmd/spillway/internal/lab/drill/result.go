@@ -137,7 +137,7 @@ type Run struct {
 	AttemptsPerCall float64 `json:"attempts_per_call"`
 	Counts
 	// RecoverS is the time from the end of the step until the service recovered; null: not
-	// within the recovery phase. See [RecoveryWindow].
+	// within the recovery phase. See sampling.RecoveryWindow.
 	RecoverS *float64 `json:"recover_s"`
 	// Work is the processor time of a call, relative to the calibration, in the mean of the answers of the step; null: unknown.
 	Work *float64 `json:"work"`

@@ -13,23 +13,12 @@ import (
 // of them are then above it.
 const MinSamplesP99 = 1000
 
-// The service is back once the share of calls that are answered in time was at
-// least RecoveryShare in every window of RecoveryWindow for RecoveryHold on end;
-// the recovery then took until the first of these windows began. Windows are laid
-// out from the end of the step. A window in which no call was to be sent is as
-// good as any.
-const (
-	RecoveryWindow = 250 * time.Millisecond
-	RecoveryHold   = time.Second
-	RecoveryShare  = 0.95
-)
-
 // recovery returns how long the service took to be back, and whether it was.
 // records are those from the end of the step on, in order of their intended send.
 func recovery(records []record, end, until time.Duration) (time.Duration, bool) {
-	whole := int((until - end) / RecoveryWindow)
-	return Recovery(whole, func(window int) (offered, answered int) {
-		to := end + time.Duration(window+1)*RecoveryWindow
+	whole := int((until - end) / sampling.RecoveryWindow)
+	return sampling.Recovery(whole, func(window int) (offered, answered int) {
+		to := end + time.Duration(window+1)*sampling.RecoveryWindow
 		for ; len(records) > 0 && records[0].at < to; records = records[1:] {
 			offered++
 			if records[0].outcome == good {
@@ -38,23 +27,6 @@ func recovery(records []record, end, until time.Duration) (time.Duration, bool) 
 		}
 		return offered, answered
 	})
-}
-
-// Recovery returns how long the service took to be back, and whether it was, from the calls of
-// each window after the step, which it asks for in their order.
-func Recovery(windows int, calls func(window int) (offered, answered int)) (time.Duration, bool) {
-	const hold = int(RecoveryHold / RecoveryWindow)
-	held := 0
-	for w := range windows {
-		held++
-		if offered, answered := calls(w); float64(answered) < RecoveryShare*float64(offered) {
-			held = 0
-		}
-		if held == hold {
-			return time.Duration(w+1-hold) * RecoveryWindow, true
-		}
-	}
-	return 0, false
 }
 
 func milliDuration(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
