@@ -101,7 +101,7 @@ func (e *edge) later(c *call, d time.Duration) {
 // attempt makes an attempt, if all gates admit it.
 func (e *edge) attempt(c *call) {
 	e.use(c.client).flying++
-	step := c.flow.Resume(e.clock)
+	step := c.flow.Resume(e.clock, nil)
 	c.call.Attempt, c.request, c.trying = int32(c.flow.Number), nil, true
 	if step.Action == egress.ActionReject {
 		e.done(c, step, rejection(step.Err))
