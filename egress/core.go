@@ -163,9 +163,9 @@ func (f *Flow) hasty(now time.Time, o spillway.Outcome, e *Failure) bool {
 	case !o.Informs():
 		return false
 	case e.TooLate:
-		return !f.call.Deadline.IsZero() && f.policies.Usual.explains(f.route, now, f.call.Deadline.Sub(f.Start))
+		return !f.call.Deadline.IsZero() && f.policies.Usual.explains(f.route, now, f.call.Deadline.Sub(f.Start), 0)
 	default:
-		return o == spillway.OutcomeTimedOut && e.Unanswered && f.policies.Usual.explains(f.route, now, now.Sub(f.Start))
+		return o == spillway.OutcomeTimedOut && e.Unanswered && f.policies.Usual.explains(f.route, now, now.Sub(f.Start), usualGrace)
 	}
 }
 

@@ -85,8 +85,8 @@ func (u *Usual) evict() {
 }
 
 // explains reports whether calls of a route usually take longer than one that had so much time, and that was not
-// answered by the time now. It has calls measured from then on.
-func (u *Usual) explains(of throttle.Route, now time.Time, had time.Duration) bool {
+// answered by the time now. It has calls measured from then on. Within grace of the first such call nothing may be known yet.
+func (u *Usual) explains(of throttle.Route, now time.Time, had, grace time.Duration) bool {
 	if u == nil {
 		return false
 	}
@@ -101,7 +101,7 @@ func (u *Usual) explains(of throttle.Route, now time.Time, had time.Duration) bo
 	if known && now.Sub(x.served) <= usualFor {
 		return had < x.takes
 	}
-	return had < usualGrace && now.Sub(u.since) < usualGrace
+	return had < grace && now.Sub(u.since) < grace
 }
 
 func nameOf(r throttle.Route) string {

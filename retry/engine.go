@@ -151,7 +151,7 @@ func (e *engine) failed(s *State, f fault.Failure) {
 		if s.paid > 0 {
 			s.from.Deposit(s.payer, s.paid)
 		}
-	case s.Number == 0 && e.firstFailed > 0 && !f.Unanswered:
+	case s.Number == 0 && e.firstFailed > 0 && !f.Unanswered && !f.Canceled:
 		e.of(f).Deposit(s.account(), e.firstFailed)
 	case s.Number == 0:
 	case !f.Overload && !f.Canceled:
