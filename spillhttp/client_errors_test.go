@@ -58,6 +58,9 @@ func TestTransportErrors(t *testing.T) {
 		{"canceled", &http.Transport{}, canceled, untrusted.URL, f{Canceled: true}},
 		{"deadline", &http.Transport{}, expired, untrusted.URL, f{Timeout: true, Unanswered: true}},
 		{"HTTP/2 told to calm down", h2only(), nil, "http://" + serve(t, rst(enhanceYourCalm)).Addr().String(), f{Overload: true, Party: fault.Server}},
+		{"HTTP/2 goes away to calm the client down", h2only(), nil, "http://" + serve(t, goAway(enhanceYourCalm)).Addr().String(),
+			f{Overload: true, Party: fault.Server}},
+		{"HTTP/2 goes away", h2only(), nil, "http://" + serve(t, goAway(1)).Addr().String(), f{Unanswered: true}},
 		{"HTTP/2 stream broken", h2only(), nil, "http://" + serve(t, rst(2)).Addr().String(), f{}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -156,6 +159,25 @@ func rst(code uint32) func(net.Conn) {
 				out <- binary.BigEndian.AppendUint32(end, code)
 			}
 		}
+	}
+}
+
+// goAway speaks as much HTTP/2 as it takes to end the connection with a code once a request is there.
+func goAway(code uint32) func(net.Conn) {
+	const headers, goAway, settings = 1, 7, 4
+	return func(c net.Conn) {
+		in := bufio.NewReader(c)
+		frame := make([]byte, 9)
+		_, _ = in.Discard(len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+		_, _ = c.Write([]byte{0, 0, 0, settings, 0, 0, 0, 0, 0})
+		for frame[3] != headers {
+			if _, err := io.ReadFull(in, frame); err != nil {
+				return
+			}
+			_, _ = in.Discard(int(frame[0])<<16 | int(frame[1])<<8 | int(frame[2]))
+		}
+		end := append([]byte{0, 0, 8, goAway, 0, 0, 0, 0, 0}, frame[5:9]...)
+		_, _ = c.Write(binary.BigEndian.AppendUint32(end, code))
 	}
 }
 
