@@ -1,6 +1,9 @@
 package fault
 
-import "strings"
+import (
+	"reflect"
+	"strings"
+)
 
 // Most errors of net/http, and of golang.org/x/net/http2, have no type that other packages can name. This
 // is the only file that reads their texts. A test makes net/http say each of them, so that it fails
@@ -24,9 +27,13 @@ var httpTexts = [...]httpText{
 	{"http: Request.ContentLength=", "", neverSent},
 	{"http: Request.RequestURI can't be set", "", neverSent},
 	{"invalid Trailer key ", "", neverSent},
-	{"http2: invalid ", "", neverSent},
+	{"invalid HTTP header ", "", neverSent},
+	{"invalid HTTP trailer ", "", neverSent},
+	{"invalid Host header", "", neverSent},
+	{"invalid request :path ", "", neverSent},
+	{"invalid ", " request header: ", neverSent},
+	{"request header list larger than peer's advertised limit", "", neverSent},
 	{"http2: unsupported scheme", "", neverSent},
-	{"http2: request header list larger than peer's advertised limit", "", neverSent},
 	// Its body is shorter or longer than it says, which is noticed when the rest was sent.
 	{"http: ContentLength=", " with Body length ", neverSent},
 	{"http2: request body larger than specified content length", "", neverSent},
@@ -35,7 +42,7 @@ var httpTexts = [...]httpText{
 	{"net/http: Transport.Dial", " hook returned (nil, nil)", neverSent},
 	{"http: server gave HTTP response to HTTPS client", "", neverSent},
 	{"tls: first record does not look like a TLS handshake", "", neverSent},
-	{"tls: failed to verify certificate: ", "", neverSent},
+	{"x509: ", "", neverSent},
 	{"tls: either ServerName or InsecureSkipVerify must be specified", "", neverSent},
 	// The caller left: by Request.Cancel, which has no other error. An http.Client whose
 	// Timeout has passed adds to the text, and its error is a timeout.
@@ -65,28 +72,48 @@ var (
 	calm   = Failure{Overload: true, Party: Server}
 )
 
-// readHTTP returns what the text of err, or of an error that it wraps, means.
+// readHTTP returns what the text of err means, or of an error that it wraps. It reads errors that wrap no other, and
+// whose type is of a package that makes such texts.
 func readHTTP(err error) (f Failure, ok bool) {
-	for err != nil {
-		text := err.Error()
-		for i := range httpTexts {
-			t := &httpTexts[i]
-			if rest, begins := strings.CutPrefix(text, t.begins); begins && strings.Contains(rest, t.contains) {
-				return t.means, true
+	switch u := err.(type) { //nolint:errorlint // as errors.As does
+	case interface{ Unwrap() error }:
+		if err = u.Unwrap(); err != nil {
+			return readHTTP(err)
+		}
+	case interface{ Unwrap() []error }:
+		for _, e := range u.Unwrap() {
+			if f, ok = readHTTP(e); ok {
+				return f, true
 			}
 		}
-		switch u := err.(type) { //nolint:errorlint // as errors.As does
-		case interface{ Unwrap() error }:
-			err = u.Unwrap()
-		case interface{ Unwrap() []error }:
-			for _, e := range u.Unwrap() {
-				if f, ok = readHTTP(e); ok {
-					return f, true
-				}
-			}
-			return f, false
-		default:
-			return f, false
+	default:
+		if speaks(err) {
+			return readText(err.Error())
+		}
+	}
+	return f, false
+}
+
+// speaks reports whether the type of an error is one that those of net/http have.
+func speaks(err error) bool {
+	t := reflect.TypeOf(err)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	pkg := t.PkgPath()
+	for _, of := range [...]string{"errors", "fmt", "net/http", "crypto/tls", "crypto/x509", "golang.org/x/net/http2"} {
+		if strings.HasPrefix(pkg, of) {
+			return true
+		}
+	}
+	return false
+}
+
+func readText(text string) (f Failure, ok bool) {
+	for i := range httpTexts {
+		t := &httpTexts[i]
+		if rest, begins := strings.CutPrefix(text, t.begins); begins && strings.Contains(rest, t.contains) {
+			return t.means, true
 		}
 	}
 	return f, false

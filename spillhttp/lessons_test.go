@@ -102,6 +102,7 @@ func TestTransportLessons(t *testing.T) {
 		_ = c.(*net.TCPConn).SetLinger(0)
 		_ = c.Close()
 	})
+	mux.HandleFunc("/read", func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
 	mux.HandleFunc("/hang", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
@@ -124,9 +125,9 @@ func TestTransportLessons(t *testing.T) {
 		{name: "no host", want: never, attempts: 1, url: "http:///x"},
 		{name: "header", want: never, attempts: 1, url: server.URL, change: func(r *http.Request) { r.Header.Set("A", "abc\n") }},
 		{name: "method", want: never, attempts: 1, url: server.URL, change: func(r *http.Request) { r.Method = "GE T" }},
-		{name: "body", want: never, attempts: 1, method: "PUT", url: server.URL, body: broken},
-		{name: "body over TLS", want: never, attempts: 1, base: secure.Client().Transport, method: "PUT", url: secure.URL, body: broken},
-		{name: "short body", want: never, attempts: 1, method: "PUT", url: server.URL, body: text, change: func(r *http.Request) { r.ContentLength = 9 }},
+		{name: "body", want: never, attempts: 1, method: "PUT", url: server.URL + "/read", body: broken},
+		{name: "body over TLS", want: never, attempts: 1, base: secure.Client().Transport, method: "PUT", url: secure.URL + "/read", body: broken},
+		{name: "short body", want: never, attempts: 1, method: "PUT", url: server.URL + "/read", body: text, change: func(r *http.Request) { r.ContentLength = 9 }},
 		{name: "Cancel", want: never, attempts: 1, url: server.URL + "/hang", change: func(r *http.Request) { r.Cancel = canceled }},
 		{name: "nil, nil", want: never, attempts: 1, base: nobody{}, url: server.URL},
 		{name: "no descriptor", want: never, attempts: 3, base: fails(emfile), url: server.URL},
