@@ -178,7 +178,8 @@ func goAway(code uint32) func(net.Conn) {
 		}
 		end := append([]byte{0, 0, 8, goAway, 0, 0, 0, 0, 0}, frame[5:9]...)
 		_, _ = c.Write(binary.BigEndian.AppendUint32(end, code))
-		_, _ = io.Copy(io.Discard, in) // until the client has read it
+		_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond)) // for the rest of the request
+		_, _ = io.Copy(io.Discard, in)
 	}
 }
 
