@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -40,21 +41,22 @@ func TestForgottenAnswers(t *testing.T) {
 		_, _ = io.WriteString(w, strings.Repeat("not here ", 1000))
 	}))
 	t.Cleanup(server.Close)
-	for name, forget := range map[string]func(*http.Client) error{
-		"context": func(c *http.Client) error {
+	for name, forget := range map[string]func(*spillhttp.Transport) error{
+		"context": func(x *spillhttp.Transport) error {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
 			if err != nil {
 				return err
 			}
-			_, err = c.Do(req)
+			_, err = (&http.Client{Transport: x}).Do(req)
 			return err
 		},
-		"timeout": func(c *http.Client) error {
-			c = &http.Client{Transport: c.Transport, Timeout: 5 * time.Millisecond}
-			_, err := c.Get(server.URL)
-			time.Sleep(6 * time.Millisecond)
+		"timeout": func(x *spillhttp.Transport) error {
+			_, err := (&http.Client{Transport: x, Timeout: 20 * time.Millisecond}).Get(server.URL)
+			for end := time.Now().Add(5 * time.Second); inFlight(x) > 0 && time.Now().Before(end); {
+				runtime.Gosched()
+			}
 			if e, ok := err.(interface{ Timeout() bool }); ok && e.Timeout() {
 				return nil
 			}
@@ -63,7 +65,7 @@ func TestForgottenAnswers(t *testing.T) {
 	} {
 		x := transport(t, spillhttp.TransportConfig{Base: &http.Transport{}, Egress: egress.Config{MaxRequests: 5, ThrottleMode: spillway.ModeOff}})
 		for i := range 20 {
-			if err := forget(&http.Client{Transport: x}); err != nil {
+			if err := forget(x); err != nil {
 				t.Fatalf("%s: call %d: %v", name, i, err)
 			}
 		}
@@ -155,9 +157,10 @@ func TestExpiredRequest(t *testing.T) {
 
 // TestWaitForAConnection: a request whose context ends while it waits for the connection of another one was never sent.
 func TestWaitForAConnection(t *testing.T) {
-	release := make(chan struct{})
+	release, taken := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
+			close(taken)
 			<-release
 		}
 	}))
@@ -176,10 +179,7 @@ func TestWaitForAConnection(t *testing.T) {
 	}
 	slow := make(chan error)
 	go func() { slow <- get("/slow", time.Minute) }()
-	for inFlight(x) == 0 {
-		time.Sleep(time.Millisecond)
-	}
-	time.Sleep(10 * time.Millisecond)
+	<-taken
 	var all sync.WaitGroup
 	for range 200 {
 		all.Go(func() {
