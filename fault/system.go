@@ -56,7 +56,7 @@ func ofSystem(err error, timeout bool) Failure {
 		return unmade
 	case dial, errno == syscall.ECONNREFUSED:
 		return Failure{Unprocessed: true, Unanswered: true}
-	case ok, timeout, errno != 0, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case ok, timeout, errno != 0, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.ErrClosedPipe):
 		return Failure{Unanswered: true} // the connection broke, or nothing came in time
 	default:
 		return Failure{}
