@@ -87,12 +87,6 @@ func (f *Flow) Resume(now time.Time, left error) Step {
 	if f.ends {
 		return Step{Action: ActionDone, Err: f.ending}
 	}
-	if left == nil && !f.call.Deadline.IsZero() && !now.Before(f.call.Deadline) {
-		left = context.DeadlineExceeded
-	}
-	if left != nil {
-		return f.Stop(&leftError{left})
-	}
 	r := f.loop.Attempt()
 	if n := int32(r.Number); f.call.Attempt != n { // the gates copy the call, and wait for what was just written
 		f.call.Attempt = n
@@ -100,6 +94,12 @@ func (f *Flow) Resume(now time.Time, left error) Step {
 	f.Attempt.Attempt = r
 	f.Start = now
 	f.accepts = 1
+	if left == nil && !f.call.Deadline.IsZero() && !now.Before(f.call.Deadline) {
+		left = context.DeadlineExceeded
+	}
+	if left != nil {
+		return f.Stop(&leftError{left})
+	}
 	if err := f.admit(); err != nil {
 		f.settle(now, spillway.OutcomeNotStarted, err)
 		return Step{Action: ActionReject, Err: f.loop.Fail(now, err, fault.Failure{Unsent: true}, nil).Err}

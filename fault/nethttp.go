@@ -87,7 +87,7 @@ func readHTTP(err error) (f Failure, ok bool) {
 			}
 		}
 	default:
-		if speaks(err) {
+		if err != nil && speaks(err) {
 			return readText(err.Error())
 		}
 	}
