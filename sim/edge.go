@@ -219,7 +219,7 @@ func (e *edge) expired(c *call) {
 		}
 	}
 	e.disconnect(c)
-	f := egress.Failure{Err: attemptError{Timeout: true}, Failure: fault.Failure{Timeout: true}}
+	f := egress.Failure{Err: attemptError{Timeout: true, Unanswered: true}, Failure: fault.Failure{Timeout: true, Unanswered: true}}
 	if d := c.call.Deadline; !d.IsZero() && !e.clock.Before(d) { // and not that of the attempt
 		f.Err, f.ContextErr = context.DeadlineExceeded, context.DeadlineExceeded
 	}
