@@ -28,7 +28,8 @@
 // no policy, and ends with the error of its context.
 //
 // A timeout counts against the backend as a rejection does, unless it has another explanation:
-// calls of the route usually take longer than this one waited ([Usual]); calls of the route that were sent later were served in less than a tenth of the wait; or the
+// calls of the route usually take longer than this one waited ([Usual]);
+// calls of the route that were sent later were served in less than a tenth of the wait; or the
 // call waited 10 s or more while the backend served others, or while the in-flight limit was
 // reached. So calls that are kept open until their deadline by design are limited by the
 // in-flight limit only, and a backend that answers nothing is throttled.
