@@ -1,9 +1,12 @@
 package egress
 
 import (
+	"context"
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/internal/place"
 	"github.com/seed90641741/spillway/retry"
 	"github.com/seed90641741/spillway/throttle"
 )
@@ -28,20 +31,37 @@ type Attempt struct {
 	route    throttle.Route
 	tickets  [gates]spillway.Ticket
 	admitted [gates]bool
-	accepts  float64 // what the answer says of the server's accept ratio
+	accepts  float64            // what the answer says of the server's accept ratio
+	cancel   context.CancelFunc // of its own context, if it has one
 }
 
 // IsHedge reports whether the attempt is a hedge, which runs at the same time as the first attempt.
 func (a *Attempt) IsHedge() bool { return a.policies == nil }
 
-// Hold takes over the attempt's place in flight, for transports whose answer
-// goes on after the send func has returned, such as a streamed body. The caller that
-// holds the Ticket must settle it exactly once, when the answer has ended. If
-// Hold is not called, the place is given back when the func returns.
-func (a *Attempt) Hold() spillway.Ticket {
-	t := a.tickets[inflightGate]
-	a.tickets[inflightGate] = spillway.Ticket{}
-	return t
+// Hold keeps the attempt's place in flight in h after the send func has returned, for transports whose answer
+// goes on, such as a streamed body. The place is given back by h.End, or when ctx has ended, whichever is first. Hold
+// reports whether h holds anything. If Hold is not called, the place is given back when the func returns.
+func (a *Attempt) Hold(ctx context.Context, h *inflight.Hold) bool {
+	t, cancel := a.tickets[inflightGate], a.cancel
+	a.tickets[inflightGate], a.cancel = spillway.Ticket{}, nil
+	if t.By == nil && cancel == nil {
+		return false
+	}
+	limiter, _ := place.Limiter(t.By).(*inflight.Limiter)
+	h.Begin(ctx, t, limiter, cancel)
+	return true
+}
+
+// GiveBack gives the attempt's place in flight back now, for calls that from then on only wait at the backend.
+func (a *Attempt) GiveBack() { a.tickets[inflightGate].Settle(a.Start, spillway.OutcomeAbandoned) }
+
+// release gives back what nobody has taken over.
+func (a *Attempt) release(now time.Time, o spillway.Outcome) {
+	a.tickets[inflightGate].Settle(now, o)
+	if a.cancel != nil {
+		a.cancel()
+		a.cancel = nil
+	}
 }
 
 // Accepted reports that the backend has accepted the attempt, as its answer has begun. The

@@ -9,16 +9,18 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/inflight"
 )
 
 // Calls of a key that has a limit count there and nowhere else.
 func TestLimitByKey(t *testing.T) {
 	config := egress.Config{MaxRequests: 1, MaxRequestsByKey: map[string]int{"watch": 2, "poll": -1}}
 	client := must(t, config)
-	var held []spillway.Ticket
+	var held []*inflight.Hold
 	try := func(key string) error {
-		return client.Do(t.Context(), spillway.Call{Key: key}, func(_ context.Context, a *egress.Attempt) error {
-			held = append(held, a.Hold())
+		return client.Do(t.Context(), spillway.Call{Key: key}, func(ctx context.Context, a *egress.Attempt) error {
+			held = append(held, new(inflight.Hold))
+			a.Hold(ctx, held[len(held)-1])
 			return nil
 		})
 	}
@@ -48,7 +50,7 @@ func TestLimitByKey(t *testing.T) {
 		t.Errorf("under a raised limit: %v", err)
 	}
 	for i := range held {
-		held[i].Settle(time.Now(), spillway.OutcomeServed)
+		held[i].End()
 	}
 	want("all have ended", 0, 0, 0)
 }
@@ -66,10 +68,10 @@ func TestPoolKeepsClientsInUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var held spillway.Ticket
+	var held inflight.Hold
 	busy := pool.For("busy")
-	_ = busy.Do(t.Context(), spillway.Call{Key: "watch"}, func(_ context.Context, a *egress.Attempt) error {
-		held = a.Hold()
+	_ = busy.Do(t.Context(), spillway.Call{Key: "watch"}, func(ctx context.Context, a *egress.Attempt) error {
+		a.Hold(ctx, &held)
 		return nil
 	})
 	for _, backend := range []string{"a", "b", "c", "d"} {
@@ -78,5 +80,5 @@ func TestPoolKeepsClientsInUse(t *testing.T) {
 	if pool.For("busy") != busy {
 		t.Error("the client with a call under way was let go")
 	}
-	held.Settle(time.Now(), spillway.OutcomeServed)
+	held.End()
 }

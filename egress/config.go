@@ -82,7 +82,7 @@ func (c Config) build() (p *policies, err error) {
 	p.Policies = Policies{
 		Throttle: p.routes, ThrottleMode: c.ThrottleMode,
 		Inflight: p.limiter, InflightByKey: byKey, InflightMode: c.InflightMode,
-		Retry: c.Retry, Observer: c.Observer,
+		Retry: c.Retry, Observer: c.Observer, Usual: new(Usual),
 	}
 	return p, nil
 }

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -22,6 +23,7 @@ type Policies struct {
 	InflightMode  spillway.Mode
 	Retry         retry.Strategy
 	Observer      spillway.Observer // or nil
+	Usual         *Usual            // or nil: the wait of a call that timed out explains nothing
 }
 
 // A Throttle is what a [Flow] needs of [throttle.Routes].
@@ -79,8 +81,9 @@ func (f *Flow) Begin(p *Policies, call *spillway.Call, by Router) Step {
 	return Step{Action: ActionWait, Wait: f.loop.Begin(p.Retry, call).Wait}
 }
 
-// Resume goes on at the time now, after the wait.
-func (f *Flow) Resume(now time.Time) Step {
+// Resume goes on at the time now, after the wait. left is the error of the caller's context: nil while the
+// caller waits. A caller that has left, or whose deadline has passed, sends nothing, and teaches nothing.
+func (f *Flow) Resume(now time.Time, left error) Step {
 	if f.ends {
 		return Step{Action: ActionDone, Err: f.ending}
 	}
@@ -91,6 +94,12 @@ func (f *Flow) Resume(now time.Time) Step {
 	f.Attempt.Attempt = r
 	f.Start = now
 	f.accepts = 1
+	if left == nil && !f.call.Deadline.IsZero() && !now.Before(f.call.Deadline) {
+		left = context.DeadlineExceeded
+	}
+	if left != nil {
+		return f.Stop(&leftError{left})
+	}
 	if err := f.admit(); err != nil {
 		f.settle(now, spillway.OutcomeNotStarted, err)
 		return Step{Action: ActionReject, Err: f.loop.Fail(now, err, fault.Failure{Unsent: true}, nil).Err}
@@ -101,12 +110,16 @@ func (f *Flow) Resume(now time.Time) Step {
 // Timed reports whether Succeed needs the exact time. Otherwise that at which the attempt
 // was sent will do, and a clock need not be read.
 func (f *Flow) Timed() bool {
-	return f.policies.Observer != nil || f.policies.Throttle.Timed(spillway.OutcomeServed)
+	p := f.policies
+	return p.Observer != nil || p.Throttle.Timed(spillway.OutcomeServed) || p.Usual.watches(f.Start)
 }
 
 // Succeed ends the call: the attempt has succeeded by the time now.
 func (f *Flow) Succeed(now time.Time) Step {
-	f.end(now, spillway.OutcomeServed, nil)
+	if f.policies.Usual.watches(f.Start) && f.tickets[throttleGate].By != nil { // else it was counted when its answer began
+		f.policies.Usual.served(f.route, f.Start, now)
+	}
+	f.end(now, spillway.OutcomeServed, false, nil)
 	f.loop.Succeed()
 	return Step{Action: ActionDone}
 }
@@ -124,10 +137,16 @@ type Failure struct {
 // Fail takes in that the attempt has failed by the time now.
 func (f *Flow) Fail(now time.Time, e Failure) Step {
 	o := outcomeOf(e.Failure)
-	if e.UntrustedDeadline && (o == spillway.OutcomeTimedOut || e.TooLate) { // too short a deadline says nothing about the backend
+	if e.Unanswered && e.ContextErr != nil && o.Informs() { // the caller has ended the attempt, and not the backend
+		o = spillway.OutcomeTimedOut
+		if !e.Timeout && errors.Is(e.ContextErr, context.Canceled) {
+			o = spillway.OutcomeAbandoned
+		}
+	}
+	if e.UntrustedDeadline && (o == spillway.OutcomeTimedOut || e.TooLate) {
 		o = spillway.OutcomeAbandoned
 	}
-	f.end(now, o, e.Err)
+	f.end(now, o, f.hasty(now, o, &e), e.Err)
 	f.failed = now
 	step := f.loop.Fail(now, e.Err, e.Failure, e.ContextErr)
 	if !step.Again && step.Wait <= 0 {
@@ -135,6 +154,19 @@ func (f *Flow) Fail(now time.Time, e Failure) Step {
 	}
 	f.ending, f.ends = step.Err, !step.Again
 	return Step{Action: ActionWait, Wait: step.Wait}
+}
+
+// hasty reports whether a call had less time than calls of its route usually take. That it got no answer, or was
+// rejected for its deadline, then says nothing about the backend.
+func (f *Flow) hasty(now time.Time, o spillway.Outcome, e *Failure) bool {
+	switch {
+	case !o.Informs():
+		return false
+	case e.TooLate:
+		return !f.call.Deadline.IsZero() && f.policies.Usual.explains(f.route, now, f.call.Deadline.Sub(f.Start), 0)
+	default:
+		return o == spillway.OutcomeTimedOut && e.Unanswered && f.policies.Usual.explains(f.route, now, now.Sub(f.Start), usualGrace)
+	}
 }
 
 // Stop ends a call during a wait, because of why.
@@ -193,18 +225,21 @@ func (f *Flow) rejected(policy string, mode spillway.Mode, err error) bool {
 	return mode == spillway.ModeEnforce
 }
 
-// end ends an attempt that was made.
-func (f *Flow) end(now time.Time, o spillway.Outcome, err error) {
+// end ends an attempt that was made. If it was hasty, the throttle does not learn from the outcome.
+func (f *Flow) end(now time.Time, o spillway.Outcome, hasty bool, err error) {
 	// Where no answer came there is nothing to tell.
 	if f.admitted[throttleGate] && (o.Accepted() || o == spillway.OutcomeOverloaded && f.accepts < 1) {
 		f.policies.Throttle.Advise(f.Start, f.call.Criticality, f.accepts)
+	}
+	if hasty {
+		f.policies.Throttle.Settle(f.Start, now, &f.tickets[throttleGate], f.route, spillway.OutcomeAbandoned)
 	}
 	f.settle(now, o, err)
 }
 
 // settleGates gives back the place in flight also if the Router panics, which the throttle may call.
 func (f *Flow) settleGates(now time.Time, o spillway.Outcome) {
-	defer f.tickets[inflightGate].Settle(f.Start, o)
+	defer f.release(f.Start, o)
 	f.policies.Throttle.Settle(f.Start, now, &f.tickets[throttleGate], f.route, o)
 }
 

@@ -85,7 +85,7 @@ func (c *Client) Update(config Config) error {
 func (p *policies) adopt(old *policies) error {
 	c := &p.config
 	err := old.routes.Update(c.Throttle)
-	p.routes, p.Throttle = old.routes, old.routes
+	p.routes, p.Throttle, p.Usual = old.routes, old.routes, old.Usual
 	if c.Hedge == old.config.Hedge {
 		p.hedge = old.hedge
 	}
@@ -166,13 +166,13 @@ func (c *Client) drive(
 		case step.Action != ActionWait:
 			return step
 		case step.Wait <= 0 && f.failed.IsZero():
-			step = f.Resume(c.clock.Now())
+			step = f.Resume(c.clock.Now(), ctx.Err())
 		default:
 			wait := retry.Step{Again: !f.ends, Wait: step.Wait}
 			if err := wait.Sleep(ctx, f.failed, f.call.Deadline); err != nil {
 				step = f.Stop(err)
 			} else {
-				step = f.Resume(c.clock.Now())
+				step = f.Resume(c.clock.Now(), nil)
 			}
 		}
 	}

@@ -213,9 +213,9 @@ func TestInflightRefusalTeachesTheThrottleNothing(t *testing.T) {
 
 func TestHoldKeepsThePlaceInFlight(t *testing.T) {
 	client := must(t, egress.Config{})
-	var held spillway.Ticket
-	err := client.Do(t.Context(), spillway.Call{}, func(_ context.Context, a *egress.Attempt) error {
-		held = a.Hold()
+	var held inflight.Hold
+	err := client.Do(t.Context(), spillway.Call{}, func(ctx context.Context, a *egress.Attempt) error {
+		a.Hold(ctx, &held)
 		return nil
 	})
 	if err != nil {
@@ -224,8 +224,8 @@ func TestHoldKeepsThePlaceInFlight(t *testing.T) {
 	if n := client.Stats(time.Now()).Inflight.InFlight; n != 1 {
 		t.Errorf("%d in flight while the answer goes on, want 1", n)
 	}
-	held.Settle(time.Now(), spillway.OutcomeServed)
-	held.Settle(time.Now(), spillway.OutcomeServed)
+	held.End()
+	held.End()
 	if n := client.Stats(time.Now()).Inflight.InFlight; n != 0 {
 		t.Errorf("%d in flight after the answer has ended", n)
 	}
@@ -284,9 +284,9 @@ func TestPoolIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	busy := pool.For("busy")
-	var held spillway.Ticket
-	if err := busy.Do(t.Context(), spillway.Call{}, func(_ context.Context, a *egress.Attempt) error {
-		held = a.Hold()
+	var held inflight.Hold
+	if err := busy.Do(t.Context(), spillway.Call{}, func(ctx context.Context, a *egress.Attempt) error {
+		a.Hold(ctx, &held)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
@@ -305,7 +305,7 @@ func TestPoolIsBounded(t *testing.T) {
 	if pool.For("busy") != busy {
 		t.Error("a client with calls in flight was let go before idle ones")
 	}
-	held.Settle(time.Now(), spillway.OutcomeServed)
+	held.End()
 }
 
 func TestConcurrentUseLeavesNothing(t *testing.T) {

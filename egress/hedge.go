@@ -16,7 +16,7 @@ import (
 // attempt has no answer when a hedge is due by [Config.Hedge], Hedged makes another attempt
 // at the same time. The first answer counts; the context of the other attempt is canceled.
 //
-// Only calls that are Idempotent or a Read are hedged, and only if the throttle limits nothing,
+// Only calls that Read are hedged, and with [retry.HedgeConfig].Writes those that are Idempotent, and only if the throttle limits nothing,
 // the in-flight limit has a place for the hedge, and all budgets of [retry.Hedge] pay for it. A
 // call for a request that is itself a retry or a hedge is not hedged, so hedges of several
 // layers add up and do not multiply. Nor is a call for a request whose answer will say
@@ -27,18 +27,28 @@ import (
 //
 // send is called from two goroutines at once. It must not change what the two share, and must
 // return soon after its context has ended. The context of the result is canceled when its
-// place in flight is given back ([Attempt.Hold]). The By of that Ticket has a method GiveBack, which gives back the place alone,
-// for a result that is kept while the next attempt is made. discard, if not nil, frees what send has
-// returned for the attempt that does not count. It is called from either goroutine.
+// Hold ends ([Attempt.Hold]). discard, if not nil, frees what send has
+// returned for the attempt that does not count, or if an Observer panics. It is called from either goroutine.
 func Hedged[T any](
 	ctx context.Context, c *Client, call spillway.Call, by Router, send func(context.Context, *Attempt) (T, error), discard func(T, error),
 ) (T, error) {
 	var value T
-	p := c.current.Load()
-	err := c.do(ctx, &call, by, func(ctx context.Context, a *Attempt) (err error) {
-		value, err = attemptHedged(ctx, p, &call, a, send, discard)
-		return err
+	if discard == nil {
+		discard = func(T, error) {}
+	}
+	p, sent, answered, returned := c.current.Load(), error(nil), false, false
+	defer func() {
+		if answered && !returned { // an Observer panics
+			discard(value, sent)
+		}
+	}()
+	err := c.do(ctx, &call, by, func(ctx context.Context, a *Attempt) error {
+		answered = false
+		value, sent = attemptHedged(ctx, p, &call, a, send, discard)
+		answered = true
+		return sent
 	})
+	returned = true
 	if err != nil {
 		var zero T
 		return zero, err
@@ -51,7 +61,7 @@ func attemptHedged[T any](
 	ctx context.Context, p *policies, call *spillway.Call, a *Attempt, send func(context.Context, *Attempt) (T, error), discard func(T, error),
 ) (T, error) {
 	h := p.hedge
-	if h == nil || a.Number > 0 || !call.Idempotent && call.Kind != spillway.KindRead || forbidden(ctx) {
+	if h == nil || a.Number > 0 || call.Kind != spillway.KindRead && !(call.Idempotent && p.config.Hedge.Writes) || forbidden(ctx) {
 		return send(ctx, a)
 	}
 	h.Begin()
@@ -62,9 +72,6 @@ func attemptHedged[T any](
 			h.Answered(time.Since(a.Start), false)
 		}
 		return v, err
-	}
-	if discard == nil {
-		discard = func(T, error) {}
 	}
 	r := &race[T]{policies: p, call: *call, send: send, discard: discard, ctx: ctx, done: make(chan struct{})}
 	r.attempt = Attempt{Attempt: &retry.Attempt{Number: 1}, route: a.route, accepts: 1}
@@ -99,34 +106,48 @@ type race[T any] struct {
 	panics any // of the hedge, which go on in the goroutine of the call
 }
 
-// run makes the first attempt, and returns the answer that counts.
-func (r *race[T]) run(a *Attempt, delay time.Duration) (T, error) {
+// run makes the first attempt, and returns the answer that counts. If anything panics, both answers are discarded.
+func (r *race[T]) run(a *Attempt, delay time.Duration) (v T, err error) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	r.first = cancel
-	cancelWith(a, cancel)
+	a.cancel = cancel
 	timer := time.AfterFunc(delay, r.fire)
 	defer timer.Stop()
-	defer r.end() // also if send panics
-	v, err := r.send(ctx, a)
+	answered, returned := false, false
+	defer func() {
+		if hedged := r.end(); !returned && hedged && r.panics == nil {
+			r.discard(r.value, r.err)
+		}
+		if !returned && answered {
+			r.discard(v, err)
+		}
+	}()
+	v, err = r.send(ctx, a)
+	answered = true
 	took := time.Since(a.Start)
 	if r.waits(err) {
 		<-r.done // the hedge ends with the context of the call
 	}
+	won := r.settle(a, err, took, delay)
+	returned = true
+	return r.choose(won, v, err)
+}
+
+// settle ends the race, after the first attempt has ended with err, and reports it. It returns whether the hedge has won.
+func (r *race[T]) settle(a *Attempt, err error, took, delay time.Duration) (won bool) {
 	hedged := r.end()
 	if r.unpaid {
 		r.report(spillway.Event{Rejected: true})
 	}
 	if r.panics != nil {
-		r.discard(v, err)
 		panic(r.panics) //nolint:forbidigo // it goes on where the caller expects it
 	}
 	if hedged && r.err == nil { // and the first attempt is canceled, whatever it has returned
-		r.discard(v, err)
 		a.accepts = r.attempt.accepts
 		r.policies.hedge.Settle(true)
 		r.policies.hedge.Answered(time.Since(a.Start), true)
 		r.report(spillway.Event{Outcome: spillway.OutcomeServed, Latency: time.Since(r.attempt.Start)})
-		return r.value, nil
+		return true
 	}
 	if r.cancel != nil {
 		r.report(spillway.Event{Outcome: spillway.OutcomeAbandoned, Latency: time.Since(r.attempt.Start)})
@@ -136,16 +157,16 @@ func (r *race[T]) run(a *Attempt, delay time.Duration) (T, error) {
 	} else if r.cancel != nil {
 		a.Number++ // two attempts have failed
 	}
-	return r.choose(hedged, v, err)
+	return false
 }
 
-// choose returns the result of the call if the hedge has not won. If both attempts have failed, it
+// choose returns the result of the call, and discards the other one. If both attempts have failed, it
 // is that of the first one, unless only the hedge was answered with "don't retry".
-func (r *race[T]) choose(hedged bool, v T, err error) (T, error) {
+func (r *race[T]) choose(won bool, v T, err error) (T, error) {
 	switch {
-	case !hedged:
+	case !r.ended:
 		return v, err
-	case err != nil && fault.Of(r.err).DontRetry && !fault.Of(err).DontRetry:
+	case won, err != nil && fault.Of(r.err).DontRetry && !fault.Of(err).DontRetry:
 		r.discard(v, err)
 		return r.value, r.err
 	default:
@@ -189,8 +210,7 @@ func (r *race[T]) fire() {
 		}
 	}
 	r.mu.Unlock()
-	// The throttle is not told, and the limit takes any outcome.
-	r.attempt.tickets[inflightGate].Settle(r.attempt.Start, spillway.OutcomeAbandoned)
+	r.attempt.release(r.attempt.Start, spillway.OutcomeAbandoned) // the throttle is not told, and the limit takes any outcome
 	if late && panics == nil {
 		r.discard(v, err)
 	}
@@ -242,7 +262,7 @@ func (r *race[T]) begin() context.Context {
 		ctx = place.With(ctx, &r.attempt.tickets[inflightGate])
 	}
 	r.cancel = cancel
-	cancelWith(&r.attempt, cancel)
+	r.attempt.cancel = cancel
 	return ctx
 }
 
@@ -252,24 +272,4 @@ func (p *Policies) gate(key string) spillway.Gate {
 		return l
 	}
 	return p.Inflight
-}
-
-// cancelWith has the context of an attempt canceled when its place in flight is given back.
-func cancelWith(a *Attempt, cancel context.CancelFunc) {
-	t := &a.tickets[inflightGate]
-	*t = spillway.Ticket{By: &canceler{*t, cancel}, Criticality: t.Criticality}
-}
-
-// A canceler is the Settler of a place in flight with a context.
-type canceler struct {
-	ticket spillway.Ticket
-	cancel context.CancelFunc
-}
-
-// GiveBack gives back the place alone, as the next attempt takes it. The context goes on until Settle.
-func (c *canceler) GiveBack() { c.ticket.Settle(time.Time{}, spillway.OutcomeServed) }
-
-func (c *canceler) Settle(now time.Time, _ spillway.Ticket, o spillway.Outcome) {
-	c.ticket.Settle(now, o)
-	c.cancel()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/retry"
 )
 
@@ -88,5 +89,82 @@ func TestHedgeObserverPanics(t *testing.T) {
 			t.Error("a budget paid for every hedge")
 		}
 		checkIdle(t, c)
+	})
+}
+
+// An answer that nobody gets is discarded, and its place is given back: the first attempt panics when its hedge has
+// won, or an observer panics about either of them.
+func TestPanicAfterTheAnswer(t *testing.T) {
+	for name, row := range map[string]struct {
+		policy  string // about which the observer panics
+		outcome spillway.Outcome
+		panics  bool // the first attempt
+		slow    bool
+	}{
+		"first attempt":              {"", 0, true, true},
+		"observer of the hedge":      {"hedge", spillway.OutcomeServed, false, true},
+		"observer of the throttle":   {"throttle", spillway.OutcomeServed, false, true},
+		"observer of the first":      {"throttle", spillway.OutcomeServed, false, false},
+		"observer of the hedge lost": {"hedge", spillway.OutcomeAbandoned, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var armed atomic.Bool
+				var made, freed atomic.Int32
+				c, _ := hedging(t, egress.Config{Observer: spillway.ObserverFunc(func(e spillway.Event) {
+					if armed.Load() && e.Policy == row.policy && e.Outcome == row.outcome {
+						panic("observer")
+					}
+				})}, retry.HedgeConfig{Delay: 50 * time.Millisecond})
+				warm(t, c, 10)
+				armed.Store(true)
+				for range 10 {
+					func() {
+						defer func() { _ = recover() }()
+						_, _ = egress.Hedged(t.Context(), c, read, nil, func(ctx context.Context, a *egress.Attempt) (*inflight.Hold, error) {
+							takes := 60 * time.Millisecond
+							if row.slow && !a.IsHedge() {
+								takes = time.Second
+							}
+							if err := sleep(ctx, takes); err != nil {
+								if row.panics {
+									panic("send")
+								}
+								return nil, err
+							}
+							place := new(inflight.Hold)
+							a.Hold(context.WithoutCancel(ctx), place)
+							made.Add(1)
+							return place, nil
+						}, func(h *inflight.Hold, _ error) {
+							if h != nil {
+								freed.Add(1)
+								h.End()
+							}
+						})
+						t.Error("it does not panic")
+					}()
+				}
+				if checkIdle(t, c); made.Load() == 0 || made.Load() != freed.Load() {
+					t.Errorf("%d answers, %d of them discarded", made.Load(), freed.Load())
+				}
+			})
+		})
+	}
+}
+
+// A hedged write is on request only.
+func TestHedgedWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, h := hedging(t, egress.Config{}, retry.HedgeConfig{Delay: 50 * time.Millisecond, Writes: true})
+		warm(t, c, 1)
+		for i, call := range []spillway.Call{{Kind: spillway.KindWrite}, {Kind: spillway.KindWrite, Idempotent: true}} {
+			_, err := egress.Hedged(t.Context(), c, call, nil, func(ctx context.Context, _ *egress.Attempt) (int, error) {
+				return 0, sleep(ctx, time.Second)
+			}, nil)
+			if n := h.Stats().SentTotal; err != nil || n != uint64(i) {
+				t.Errorf("%+v: %v, %d hedges", call, err, n)
+			}
+		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/internal/final"
 	"github.com/seed90641741/spillway/retry"
 )
@@ -162,7 +163,8 @@ func TestHedgeNever(t *testing.T) {
 			ctx    context.Context
 			call   spillway.Call
 		}{
-			"write":    {egress.Config{}, t.Context(), spillway.Call{Kind: spillway.KindWrite}},
+			"write":    {egress.Config{}, t.Context(), spillway.Call{Kind: spillway.KindWrite, Idempotent: true}},
+			"unknown":  {egress.Config{}, t.Context(), spillway.Call{Idempotent: true}},
 			"repeated": {egress.Config{}, repeated, read},
 			"place":    {egress.Config{MaxRequests: 1}, t.Context(), read},
 			"final":    {egress.Config{}, marked, read},
@@ -362,24 +364,26 @@ func TestHedgeTogether(t *testing.T) {
 			warm(t, c, 1)
 			type result struct {
 				ctx   context.Context
-				place spillway.Ticket
+				place *inflight.Hold
 			}
 			var discarded atomic.Int32
 			v, err := egress.Hedged(t.Context(), c, read, nil, func(ctx context.Context, a *egress.Attempt) (result, error) {
 				<-time.After(100*time.Millisecond - time.Duration(a.Number)*50*time.Millisecond)
-				return result{ctx, a.Hold()}, nil // although it may be canceled
+				r := result{ctx, new(inflight.Hold)}
+				a.Hold(ctx, r.place)
+				return r, nil // although it may be canceled
 			}, func(r result, err error) {
 				if err != nil {
 					t.Error(err)
 				}
-				r.place.Settle(time.Now(), spillway.OutcomeServed)
+				r.place.End()
 				discarded.Add(1)
 			})
 			synctest.Wait()
 			if err != nil || v.ctx.Err() != nil || discarded.Load() != 1 || h.Stats().SentTotal != 1 {
 				t.Fatalf("%v, context %v, %d discarded, %+v", err, v.ctx.Err(), discarded.Load(), h.Stats())
 			}
-			v.place.Settle(time.Now(), spillway.OutcomeServed)
+			v.place.End()
 			if v.ctx.Err() == nil {
 				t.Error("the context lives on after its place was given back")
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/retry"
 )
 
@@ -24,12 +25,12 @@ func TestNothingIsLeaked(t *testing.T) {
 		})
 		var all sync.WaitGroup
 		send := func(ctx context.Context, a *egress.Attempt) error {
-			ticket := spillway.Ticket{}
 			if rand.IntN(2) == 0 {
-				ticket = a.Hold()
+				place := new(inflight.Hold)
+				a.Hold(ctx, place)
 				all.Go(func() {
 					<-time.After(rand.N(time.Second))
-					ticket.Settle(time.Now(), spillway.OutcomeServed)
+					place.End()
 				})
 			}
 			select {
@@ -51,7 +52,7 @@ func TestNothingIsLeaked(t *testing.T) {
 				defer func() { _ = recover() }()
 				ctx, cancel := context.WithTimeout(t.Context(), rand.N(200*time.Millisecond))
 				defer cancel()
-				call := spillway.Call{Idempotent: rand.IntN(4) > 0, Key: []string{"", "stream"}[rand.IntN(2)]}
+				call := spillway.Call{Kind: []spillway.Kind{spillway.KindRead, spillway.KindWrite}[rand.IntN(4)/3], Key: []string{"", "stream"}[rand.IntN(2)]}
 				_, _ = egress.Hedged(ctx, c, call, nil, func(ctx context.Context, a *egress.Attempt) (int, error) { return 0, send(ctx, a) }, nil)
 			})
 		}

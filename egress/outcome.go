@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"context"
 	"errors"
 
 	"github.com/seed90641741/spillway"
@@ -18,6 +19,18 @@ func (s *Step) Final() bool { return s.Err != nil && !repeatable(s.Err) && final
 func repeatable(err error) bool {
 	stopped, ok := errors.AsType[*retry.Error](err)
 	return ok && stopped.Attempts == 1 && stopped.Reason == retry.ReasonUnsent && !errors.Is(stopped.Why, spillway.ErrRejected)
+}
+
+// A leftError is the error of a call that was not sent, as the context of its caller had ended before.
+type leftError struct{ error }
+
+func (e *leftError) Error() string { return "egress: not sent: " + e.error.Error() }
+func (e *leftError) Unwrap() error { return e.error }
+func (e *leftError) Timeout() bool { return errors.Is(e.error, context.DeadlineExceeded) }
+
+// Failure implements [fault.Failurer].
+func (e *leftError) Failure() fault.Failure {
+	return fault.Failure{Unsent: true, Safety: fault.RetryUnsafe, Timeout: e.Timeout(), Canceled: !e.Timeout()}
 }
 
 // outcomeOf returns what a failure says about the backend's load.

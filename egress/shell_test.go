@@ -123,7 +123,7 @@ func TestFlowEndsAtOnce(t *testing.T) {
 		if s := f.Begin(&p, &spillway.Call{}, nil); s.Action != egress.ActionWait || s.Wait != 0 {
 			t.Fatalf("Begin: %+v", s)
 		}
-		if s := f.Resume(now); s.Action != egress.ActionRun {
+		if s := f.Resume(now, nil); s.Action != egress.ActionRun {
 			t.Fatalf("Resume: %+v", s)
 		}
 		s := f.Fail(now, egress.Failure{Err: errBackend, Failure: row.failure})

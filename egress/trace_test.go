@@ -18,6 +18,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/retry"
 	"github.com/seed90641741/spillway/throttle"
 )
@@ -111,8 +112,9 @@ func (s *script) call(ctx context.Context, client *egress.Client, j *journal, i 
 			return ctx.Err()
 		}
 		if r.IntN(10) == 0 {
-			ticket := a.Hold()
-			time.AfterFunc(took, func() { ticket.Settle(time.Now(), spillway.OutcomeServed) })
+			place := new(inflight.Hold)
+			a.Hold(context.WithoutCancel(ctx), place)
+			time.AfterFunc(took, place.End)
 		}
 		return err
 	})

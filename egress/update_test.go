@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/throttle"
 )
 
@@ -54,9 +55,9 @@ func TestUpdateKeepsWhatWasLearnt(t *testing.T) {
 // with it.
 func TestUpdateOfTheLimit(t *testing.T) {
 	client := must(t, egress.Config{MaxRequests: 2})
-	var held spillway.Ticket
-	hold := func(_ context.Context, a *egress.Attempt) error {
-		held = a.Hold()
+	var held inflight.Hold
+	hold := func(ctx context.Context, a *egress.Attempt) error {
+		a.Hold(ctx, &held)
 		return client.Update(egress.Config{MaxRequests: 1})
 	}
 	if err := client.Do(t.Context(), spillway.Call{}, hold); err != nil {
@@ -71,7 +72,7 @@ func TestUpdateOfTheLimit(t *testing.T) {
 	if err := client.Do(t.Context(), spillway.Call{}, works); !errors.Is(err, spillway.ErrRejected) {
 		t.Errorf("%v: an Update that failed has changed the limit", err)
 	}
-	held.Settle(time.Now(), spillway.OutcomeServed)
+	held.End()
 	if err := client.Do(t.Context(), spillway.Call{}, works); err != nil {
 		t.Error(err)
 	}

@@ -15,6 +15,16 @@
 // where the call is idempotent and the caller is not at fault, or the error
 // proves that nothing ran; and "overloaded; don't retry" (Site Reliability
 // Engineering, chapter 21) is a separate fact, not a guess from a status.
+//
+// # What an attempt teaches
+//
+//	never sent         [Failure].Unsent       nothing: it touches no throttle, and no budget
+//	sent, no answer    [Failure].Unanswered   a throttle learns from it; it earns no budget
+//	answered           neither                a throttle learns from it; it earns budget
+//
+// An attempt was never sent if its context had ended before, if its request is not valid, if its
+// body could not be read, or if this process had no connection for it: no descriptor, no port, no
+// address of the backend, no proxy. A connection that the backend refused, or did not answer, was sent for.
 package fault
 
 import (
@@ -112,19 +122,29 @@ type Failure struct {
 	Unprocessed bool
 	// Canceled says that the caller gave up. That is no failure of the backend.
 	Canceled bool
-	// Unsent says that the attempt was never sent: a policy of this process
-	// refused it, or the caller left while waiting. No budget is charged for it.
+	// Unsent says that the attempt was never sent: a policy of this process rejected it, the caller
+	// left before, the request was not valid, or this process could not make a connection. It says
+	// nothing about the backend, and no budget is charged for it. It is repeated only if Safety is
+	// RetrySafe.
 	Unsent bool
+	// Unanswered says that the attempt was sent, and no answer came: it timed out, or its connection
+	// broke or was refused. Only answers earn retry budget. What is neither Unsent nor Unanswered is
+	// taken for an answer.
+	Unanswered bool
 }
 
 // Retryable reports whether a call may be sent again after f: RetryUnsafe, DontRetry
-// and Canceled are final, RetrySafe is enough, and RetryUnknown needs either proof that
-// nothing ran or an idempotent call that was not itself at fault.
+// and Canceled are final, RetrySafe is enough, and RetryUnknown needs that the attempt was
+// sent, and either proof that nothing ran or an idempotent call that was not itself at fault.
 func (f Failure) Retryable(idempotent bool) bool {
 	switch {
-	case f.DontRetry, f.Canceled, f.Unsent, f.Safety == RetryUnsafe:
+	case f.DontRetry, f.Canceled, f.Safety == RetryUnsafe:
 		return false
-	case f.Safety == RetrySafe, f.Unprocessed:
+	case f.Safety == RetrySafe:
+		return true
+	case f.Unsent:
+		return false
+	case f.Unprocessed:
 		return true
 	default:
 		return idempotent && f.Party != Client
@@ -161,8 +181,9 @@ type Failurer interface{ Failure() Failure }
 
 // Of returns what err and the errors that it wraps report. Of an error that
 // implements none of the interfaces nothing is known, except that a cancelled
-// context is Canceled, an expired one is a Timeout, a connection that was not made (dial,
-// DNS, connection refused) is Unprocessed, and a malformed address or URL is RetryUnsafe. It is safe
+// context is Canceled, an expired one is a Timeout, a connection that the backend did not accept is
+// Unprocessed, and one that this process could not ask for, or a request that it could not
+// make, is Unsent. It reads the errors of packages net and net/http. It is safe
 // for concurrent use and panics for no error.
 func Of(err error) Failure {
 	var k knowledge

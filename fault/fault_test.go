@@ -53,7 +53,7 @@ func TestOf(t *testing.T) {
 		"nil":                {nil, fault.Failure{}},
 		"an unknown error":   {errors.New("x"), fault.Failure{}},
 		"a cancelled caller": {fmt.Errorf("x: %w", context.Canceled), fault.Failure{Canceled: true}},
-		"a passed deadline":  {fmt.Errorf("x: %w", context.DeadlineExceeded), fault.Failure{Timeout: true}},
+		"a passed deadline":  {fmt.Errorf("x: %w", context.DeadlineExceeded), fault.Failure{Timeout: true, Unanswered: true}},
 		"all small interfaces, wrapped": {
 			fmt.Errorf("x: %w", words{safety: fault.RetryUnsafe, throttle: true, timeout: true, after: 3, hasAfter: true, party: fault.Client, dontRetry: true}),
 			fault.Failure{Safety: fault.RetryUnsafe, Overload: true, Timeout: true, RetryAfter: 3, HasRetryAfter: true, Party: fault.Client, DontRetry: true},
@@ -93,7 +93,9 @@ func TestRetryable(t *testing.T) {
 		"nothing ran":                    {fault.Failure{Unprocessed: true}, true, true},
 		"overloaded; don't retry":        {fault.Failure{Safety: fault.RetrySafe, Overload: true, DontRetry: true}, false, false},
 		"the caller left":                {fault.Failure{Safety: fault.RetrySafe, Canceled: true}, false, false},
-		"never sent":                     {fault.Failure{Safety: fault.RetrySafe, Unsent: true}, false, false},
+		"never sent":                     {fault.Failure{Unsent: true}, false, false},
+		"never sent, though nothing ran": {fault.Failure{Unsent: true, Unprocessed: true}, false, false},
+		"never sent, and safe to send":   {fault.Failure{Safety: fault.RetrySafe, Unsent: true}, true, true},
 	} {
 		if got := row.failure.Retryable(false); got != row.once {
 			t.Errorf("%s: retryable = %v, want %v", name, got, row.once)

@@ -28,6 +28,9 @@ func (l *Limiter) Acquire(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return unsent.Error("inflight", placeInFlight, err)
 	}
+	if full(l.word.Load(), 0) {
+		l.holds.sweep(sweepAtRejection)
+	}
 	w, err := l.enter(spillway.CriticalityFrom(ctx).Index())
 	if w == nil {
 		return err

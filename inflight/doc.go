@@ -58,6 +58,11 @@
 // limit belongs to the counter and not to each channel, so that all callers that share the
 // counter compare with the same limit.
 //
+// # Answers that go on
+//
+// A place that is kept for an answer ([Hold]) ends with the answer or with its context, whichever is first: from all
+// places forgotten, the next request after the end of their contexts is admitted.
+//
 // # What it does not do
 //
 // A client stops counting a request at its deadline, while the server may still work on it. A

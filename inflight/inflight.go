@@ -68,6 +68,7 @@ type Limiter struct {
 	origin   origin     // of the limit; with change locked
 
 	classes *classes // nil: all are alike
+	holds   holds
 }
 
 // origin says how a limit was set.
@@ -97,7 +98,7 @@ func New(config Config) (*Limiter, error) {
 // TryAcquire, [Limiter.Acquire] and Release are for callers that settle by themselves; all
 // others use [Limiter.Admit], whose Ticket cannot be settled twice.
 func (l *Limiter) TryAcquire() bool {
-	if l.acquire(0) {
+	if l.acquire(0) || l.holds.sweep(sweepAtRejection) && l.acquire(0) {
 		return true
 	}
 	l.drops.Add(1)
@@ -150,17 +151,21 @@ func (l *Limiter) takeBack() {
 // are in flight after the limit was lowered.
 func (l *Limiter) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
 	if l.classes == nil {
-		if !l.acquire(0) {
+		if !l.acquire(0) && !(l.holds.sweep(sweepAtRejection) && l.acquire(0)) {
 			return spillway.Ticket{}, l.Reject()
 		}
 		return spillway.Ticket{By: l, Criticality: call.Criticality}, nil
 	}
 	at, class := now.UnixNano(), call.Criticality.Index()
-	if !l.acquire(l.classes.reserved(at, class, l.word.Load())) {
+	if !l.acquireFor(at, class) && !(l.holds.sweep(sweepAtRejection) && l.acquireFor(at, class)) {
 		return spillway.Ticket{}, l.reject(at, class)
 	}
 	l.classes.took(at, class)
 	return spillway.Ticket{By: l, Criticality: call.Criticality}, nil
+}
+
+func (l *Limiter) acquireFor(at int64, class int) bool {
+	return l.acquire(l.classes.reserved(at, class, l.word.Load()))
 }
 
 // reject counts a drop of a class and returns the rejection.
@@ -185,7 +190,9 @@ func (l *Limiter) Settle(_ time.Time, t spillway.Ticket, _ spillway.Outcome) {
 // Full reports whether a request would be rejected now. It changes and reserves nothing: call
 // TryAcquire or Admit to be admitted. It lets a caller reject, with [Limiter.Reject], before
 // it spends work on choosing an endpoint.
-func (l *Limiter) Full() bool { return full(l.word.Load(), 0) }
+func (l *Limiter) Full() bool {
+	return full(l.word.Load(), 0) && !(l.holds.sweep(sweepAtRejection) && !full(l.word.Load(), 0))
+}
 
 // Reject counts a rejection and returns the one that Admit would return.
 func (l *Limiter) Reject() error {
@@ -290,6 +297,7 @@ type Stats struct {
 
 // Stats returns a snapshot. MaxRequests and InFlight are of the same instant.
 func (l *Limiter) Stats(now time.Time) Stats {
+	l.holds.sweep(sweepAll)
 	s := l.word.Load()
 	return Stats{
 		MaxRequests:   int(uint32(s)),

@@ -55,7 +55,7 @@ func Do(ctx context.Context, s Strategy, call spillway.Call, f func(ctx context.
 			return nil
 		}
 		failure := fault.Of(err)
-		if !failure.Unsent {
+		if !failure.Unsent || failure.Safety == fault.RetrySafe {
 			now = time.Now()
 		}
 		step = l.Fail(now, err, failure, ctx.Err())

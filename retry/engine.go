@@ -151,7 +151,7 @@ func (e *engine) failed(s *State, f fault.Failure) {
 		if s.paid > 0 {
 			s.from.Deposit(s.payer, s.paid)
 		}
-	case s.Number == 0 && e.firstFailed > 0:
+	case s.Number == 0 && e.firstFailed > 0 && !f.Unanswered && !f.Canceled:
 		e.of(f).Deposit(s.account(), e.firstFailed)
 	case s.Number == 0:
 	case !f.Overload && !f.Canceled:
@@ -204,7 +204,7 @@ func (e *engine) decide(now time.Time, s *State, f fault.Failure) (time.Duration
 // final returns what forbids a retry whenever it were made, or ReasonOther.
 func (e *engine) final(s *State, f fault.Failure) Reason {
 	switch {
-	case f.Unsent:
+	case f.Unsent && f.Safety != fault.RetrySafe:
 		return ReasonUnsent
 	case f.Canceled:
 		return ReasonCanceled

@@ -99,7 +99,7 @@ func TestRefusals(t *testing.T) {
 		{spillway.Call{}, fault.Failure{}, retry.ReasonNotRetryable},
 		{spillway.Call{}, fault.Failure{Safety: fault.RetrySafe, DontRetry: true}, retry.ReasonDontRetry},
 		{spillway.Call{}, fault.Failure{Safety: fault.RetrySafe, Canceled: true}, retry.ReasonCanceled},
-		{spillway.Call{}, fault.Failure{Safety: fault.RetrySafe, Unsent: true}, retry.ReasonUnsent},
+		{spillway.Call{}, fault.Failure{Unsent: true, Unprocessed: true}, retry.ReasonUnsent},
 		{spillway.Call{Kind: spillway.KindWrite}, overload, retry.ReasonDisabled},
 		{spillway.Call{Kind: spillway.KindRead}, notOverload, retry.ReasonOther},
 		{spillway.Call{Kind: spillway.KindRead}, fault.Failure{Safety: fault.RetrySafe, RetryAfter: time.Hour, HasRetryAfter: true}, retry.ReasonRetryAfter},

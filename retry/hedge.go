@@ -19,6 +19,9 @@ type HedgeConfig struct {
 	// ("The Tail at Scale"). The delay follows the latency of recent calls. Zero means none;
 	// otherwise it must be 0.5 to 0.999.
 	Percentile float64
+	// Writes hedges idempotent writes, too. Without it only reads are hedged: the loser of a hedged write
+	// may arrive after a later write of the same object, and undo it.
+	Writes bool
 }
 
 // A Hedge decides when a call that has no answer yet is sent a second time, to another task,

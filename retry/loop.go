@@ -49,7 +49,7 @@ func (l *Loop) Succeed() {
 // error of the caller's context, nil while the caller waits. An attempt that was
 // not sent is neither retried nor charged; now is of no matter for it.
 func (l *Loop) Fail(now time.Time, err error, f fault.Failure, left error) Step {
-	if f.Unsent {
+	if f.Unsent && f.Safety != fault.RetrySafe {
 		_ = l.strategy.Release(l.token, f)
 		return Step{Err: WrapError(l.last, err, l.sent)}
 	}

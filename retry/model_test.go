@@ -51,7 +51,7 @@ func (n *naive) fail(t *naiveToken, f fault.Failure) bool {
 	if f.Overload {
 		cost = n.overloadCost
 	}
-	if f.Safety != fault.RetrySafe || f.Unsent || t.number+1 >= limit || n.level < cost-1e-7 {
+	if f.Safety != fault.RetrySafe || t.number+1 >= limit || n.level < cost-1e-7 {
 		return false
 	}
 	n.level -= cost

@@ -101,19 +101,20 @@ func (e *edge) later(c *call, d time.Duration) {
 // attempt makes an attempt, if all gates admit it.
 func (e *edge) attempt(c *call) {
 	e.use(c.client).flying++
-	step := c.flow.Resume(e.clock)
+	step := c.flow.Resume(e.clock, nil)
 	c.call.Attempt, c.request, c.trying = int32(c.flow.Number), nil, true
-	if step.Action == egress.ActionReject {
+	switch step.Action {
+	case egress.ActionReject:
 		e.done(c, step, rejection(step.Err))
 		return
+	case egress.ActionDone: // it was too late when the caller came to it
+		e.done(c, step, timedOut)
+		return
+	case egress.ActionRun, egress.ActionWait:
 	}
 	e.witness.attempt(c)
-	switch limit := e.giveUp(c); {
-	case limit > e.now:
+	if limit := e.giveUp(c); limit > 0 {
 		e.push(limit-e.now, expire, c.ref)
-	case limit > 0: // it was too late when the caller came to it
-		e.expired(c)
-		return
 	}
 	e.connect(c)
 }
@@ -218,7 +219,7 @@ func (e *edge) expired(c *call) {
 		}
 	}
 	e.disconnect(c)
-	f := egress.Failure{Err: attemptError{Timeout: true}, Failure: fault.Failure{Timeout: true}}
+	f := egress.Failure{Err: attemptError{Timeout: true, Unanswered: true}, Failure: fault.Failure{Timeout: true, Unanswered: true}}
 	if d := c.call.Deadline; !d.IsZero() && !e.clock.Before(d) { // and not that of the attempt
 		f.Err, f.ContextErr = context.DeadlineExceeded, context.DeadlineExceeded
 	}

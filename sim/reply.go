@@ -58,11 +58,11 @@ var replies = [...]struct {
 	failure fault.Failure
 }{
 	served:      {outcome: good},
-	broken:      {failed, fault.Failure{Party: fault.Server}},
+	broken:      {failed, fault.Failure{Unanswered: true, Party: fault.Server}},
 	overloaded:  {rejectedByBackend, fault.Failure{Overload: true, Unprocessed: true, Party: fault.Server, Scope: fault.ScopeTask}},
 	hopeless:    {rejectedByBackend, fault.Failure{Overload: true, Unprocessed: true, Party: fault.Server, Scope: fault.ScopeService, DontRetry: true}},
 	overQuota:   {rejectedByBackend, fault.Failure{Overload: true, Unprocessed: true, Party: fault.Server, Scope: fault.ScopeCustomer, DontRetry: true}},
-	unreachable: {failed, fault.Failure{Unprocessed: true, Party: fault.Server}},
+	unreachable: {failed, fault.Failure{Unprocessed: true, Unanswered: true, Party: fault.Server}},
 	failing:     {failed, fault.Failure{Party: fault.Server}},
 }
 

@@ -29,11 +29,11 @@ func (r *Retryer) failure(err error) fault.Failure { return describeFailure(err,
 func safety(err error) fault.Safety {
 	own, said := fault.Of(err), hear(err)
 	switch {
-	case own.Safety == fault.RetryUnsafe, own.DontRetry, own.Canceled, own.Unsent, said.canceled, said.refuses():
+	case own.Safety == fault.RetryUnsafe, own.DontRetry, own.Canceled, own.Unsent && own.Safety != fault.RetrySafe, said.canceled, said.refuses():
 		return fault.RetryUnsafe
 	case said.retryable != aws.UnknownTernary:
 		return safetyOf(said.retryable)
-	case own.Safety == fault.RetrySafe, said.transient(), said.throttles():
+	case own.Safety == fault.RetrySafe && !own.Unsent, said.transient(), said.throttles():
 		return fault.RetrySafe
 	default:
 		return safetyOf(sdkretry.IsErrorRetryables(sdkretry.DefaultRetryables).IsErrorRetryable(err))

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -74,15 +75,19 @@ var errorsToClassify = []struct {
 	{name: "hint", err: responded(503, nil, "X-Amz-Retry-After", "1500"), want: fault.Failure{Safety: fault.RetrySafe, Party: fault.Server, RetryAfter: 1500 * time.Millisecond, HasRetryAfter: true}},
 	{name: "standard hint", err: responded(503, nil, "Retry-After", "1"), want: fault.Failure{Safety: fault.RetrySafe, Party: fault.Server}},
 	{name: "don't retry", err: responded(503, nil, "X-Should-Retry", "false"), want: fault.Failure{Safety: fault.RetryUnsafe, Party: fault.Server, DontRetry: true}, ours: true},
-	{name: "refused connection", err: &smithyhttp.RequestSendError{Err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}, want: fault.Failure{Safety: fault.RetrySafe, Unprocessed: true}},
-	{name: "broken connection", err: &smithyhttp.RequestSendError{Err: &url.Error{Op: "Post", Err: io.EOF}}, want: fault.Failure{Safety: fault.RetrySafe}},
-	{name: "answer broke off", err: responded(200, &net.OpError{Op: "read", Err: syscall.ECONNRESET}), want: fault.Failure{Safety: fault.RetrySafe}},
-	{name: "timeout", err: &smithyhttp.RequestSendError{Err: &url.Error{Err: context.DeadlineExceeded}}, want: fault.Failure{Safety: fault.RetrySafe, Timeout: true}},
-	{name: "no such host", err: &net.DNSError{IsNotFound: true}, want: fault.Failure{Safety: fault.RetryUnsafe, Unprocessed: true}},
+	{name: "refused connection", err: &smithyhttp.RequestSendError{Err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}, want: fault.Failure{Safety: fault.RetrySafe, Unprocessed: true, Unanswered: true}},
+	{name: "broken connection", err: &smithyhttp.RequestSendError{Err: &url.Error{Op: "Post", Err: io.EOF}}, want: fault.Failure{Safety: fault.RetrySafe, Unanswered: true}},
+	{name: "answer broke off", err: responded(200, &net.OpError{Op: "read", Err: syscall.ECONNRESET}), want: fault.Failure{Safety: fault.RetrySafe, Unanswered: true}},
+	{name: "timeout", err: &smithyhttp.RequestSendError{Err: &url.Error{Err: context.DeadlineExceeded}}, want: fault.Failure{Safety: fault.RetrySafe, Timeout: true, Unanswered: true}},
+	{name: "no such host", err: &net.DNSError{IsNotFound: true}, want: fault.Failure{Safety: fault.RetryUnsafe, Unsent: true}},
+	{name: "no descriptor", err: &smithyhttp.RequestSendError{Err: noDescriptor}, want: fault.Failure{Safety: fault.RetrySafe, Unsent: true}},
 	{name: "caller left", err: &aws.RequestCanceledError{Err: context.Canceled}, want: fault.Failure{Safety: fault.RetryUnsafe, Canceled: true}},
-	{name: "deadline of the caller", err: &smithy.CanceledError{Err: context.DeadlineExceeded}, want: fault.Failure{Safety: fault.RetryUnsafe, Canceled: true, Timeout: true}},
+	{name: "deadline of the caller", err: &smithy.CanceledError{Err: context.DeadlineExceeded}, want: fault.Failure{Safety: fault.RetryUnsafe, Canceled: true, Timeout: true, Unanswered: true}},
 	{name: "rejected locally", err: &smithyhttp.RequestSendError{Err: &spillway.RejectedError{}}, want: fault.Failure{Safety: fault.RetryUnsafe, Unsent: true}, ours: true},
 }
+
+// noDescriptor is the error of a process that has too many open files.
+var noDescriptor = &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}
 
 func TestClassify(t *testing.T) {
 	r := must(New(Config{}))

@@ -15,17 +15,7 @@ func hintOf(h http.Header, standard bool) (d time.Duration, ok bool) {
 	if d, ok = hints.Milliseconds(strings.TrimSpace(h.Get("X-Amz-Retry-After"))); ok || !standard {
 		return d, ok
 	}
-	return hints.RetryAfter(h.Get("Retry-After"), sentAt(h))
-}
-
-// sentAt returns when the answer was sent by the clock of the sender, which
-// a date in it also uses, or else the time here.
-func sentAt(h http.Header) time.Time {
-	date, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		return time.Now()
-	}
-	return date
+	return hints.RetryAfter(h.Get("Retry-After"), hints.SentAt(h, time.Now()))
 }
 
 // refuses reports whether an answer says "overloaded; don't retry".

@@ -47,35 +47,44 @@ func failureOf(ctx context.Context, err error) error {
 
 // ofCode returns what the code of an error means, and whether it is a failure at all.
 func ofCode(ctx context.Context, err error) (f fault.Failure, failed bool) {
-	switch ctx.Err() {
-	case context.Canceled:
+	var local fault.Failure
+	if e, ok := errors.AsType[*connect.Error](err); ok && !connect.IsWireError(err) {
+		if local = fault.Of(e.Unwrap()); neverSent(e.Message()) {
+			local = fault.Failure{Unsent: true, Safety: fault.RetryUnsafe}
+		}
+	}
+	switch {
+	case local.Unsent:
+		return local, true
+	case errors.Is(ctx.Err(), context.Canceled):
 		return fault.Failure{Canceled: true}, true
-	case context.DeadlineExceeded:
-		return fault.Failure{Timeout: true}, true
+	case ctx.Err() != nil:
+		return fault.Failure{Timeout: true, Unanswered: true}, true
 	}
 	switch connect.CodeOf(err) {
-	case connect.CodeUnavailable:
-		f = fault.Failure{Overload: true, Party: fault.Server}
-		if e, ok := errors.AsType[*connect.Error](err); ok && !connect.IsWireError(err) {
-			f.Unprocessed = fault.Of(e.Unwrap()).Unprocessed // a connection that was not made
-		}
-		return f, true
+	case connect.CodeUnavailable: // if not from the wire, a connection that was not made, or broke
+		return fault.Failure{Overload: true, Party: fault.Server, Unprocessed: local.Unprocessed, Unanswered: local.Unanswered}, true
 	case connect.CodeResourceExhausted:
 		if tooLarge(err.Error()) {
 			return fault.Failure{Party: fault.Client, Safety: fault.RetryUnsafe}, false
 		}
 		return fault.Failure{Overload: true, Party: fault.Client, Scope: fault.ScopeCustomer}, true
 	case connect.CodeDeadlineExceeded:
-		return fault.Failure{Timeout: true, Party: fault.Server}, true
+		return fault.Failure{Timeout: true, Party: fault.Server, Unanswered: local.Unanswered}, true
 	case connect.CodeUnknown, connect.CodeInternal:
-		return fault.Failure{Party: fault.Server}, true
+		return fault.Failure{Party: fault.Server, Unanswered: local.Unanswered, Unprocessed: local.Unprocessed, Safety: local.Safety}, true
 	case connect.CodeDataLoss:
 		return fault.Failure{Party: fault.Server, Safety: fault.RetryUnsafe}, true
 	case connect.CodeCanceled: // not by the caller
-		return fault.Failure{}, true
+		return fault.Failure{Unanswered: local.Unanswered}, true
 	default:
 		return fault.Failure{Party: fault.Client, Safety: fault.RetryUnsafe}, false
 	}
+}
+
+// neverSent reports whether connect-go itself says that it could not send a message.
+func neverSent(text string) bool {
+	return strings.HasPrefix(text, "marshal message: ") || strings.Contains(text, " exceeds sendMaxBytes ") || strings.Contains(text, " exceeds getURLMaxBytes ")
 }
 
 // tooLarge reports whether the text of an error says that a message, or its URL, is too large. That has the code of a quota. Only

@@ -28,8 +28,8 @@ func judge(ctx context.Context, err error, trailer metadata.MD, safe func(codes.
 			return drop
 		}
 	}
-	f, failed := ofCode(ctx, s, trailer == nil)
-	if safe != nil && !f.Canceled {
+	f, failed := ofCode(ctx, s, trailer)
+	if safe != nil && !f.Canceled && !f.Unsent {
 		f.Safety = safe(s.Code())
 		failed = failed || f.Safety == fault.RetrySafe
 	}
@@ -40,25 +40,33 @@ func judge(ctx context.Context, err error, trailer metadata.MD, safe func(codes.
 	return &attemptError{err, f, ctx.Err()}
 }
 
-// ofCode returns what a status says by itself, and whether it is a failure at all.
-func ofCode(ctx context.Context, s *status.Status, unsent bool) (f fault.Failure, failed bool) {
+// ofCode returns what a status says by itself, and whether it is a failure at all. trailer is nil if the attempt never
+// got as far as a stream.
+func ofCode(ctx context.Context, s *status.Status, trailer metadata.MD) (f fault.Failure, failed bool) {
 	code := s.Code()
-	if (code == codes.Canceled || code == codes.DeadlineExceeded) && ctx.Err() != nil {
-		return fault.Failure{Canceled: errors.Is(ctx.Err(), context.Canceled), Timeout: errors.Is(ctx.Err(), context.DeadlineExceeded)}, true
+	if f, ok := neverSent(ctx, s, trailer); ok {
+		return f, true
 	}
+	if (code == codes.Canceled || code == codes.DeadlineExceeded) && ctx.Err() != nil {
+		expired := errors.Is(ctx.Err(), context.DeadlineExceeded)
+		return fault.Failure{Canceled: !expired, Timeout: expired, Unanswered: expired}, true
+	}
+	// An answer of the server has some metadata at its end, except after its head. What grpc itself makes of a connection
+	// that is broken, or was refused, has none.
+	silent := len(trailer) == 0
 	switch code {
-	case codes.Unavailable: // nobody was there, or whoever was had no time
-		return fault.Failure{Overload: true, Unprocessed: unsent, Party: fault.Server}, true
+	case codes.Unavailable: // the server had no time, has gone, or was not there
+		return fault.Failure{Overload: true, Party: fault.Server, Unprocessed: trailer == nil, Unanswered: silent}, true
 	case codes.ResourceExhausted:
 		return exhausted(s)
 	case codes.DeadlineExceeded:
 		return fault.Failure{Timeout: true, Party: fault.Server}, true
 	case codes.Unknown, codes.Internal:
-		return fault.Failure{Party: fault.Server}, true
+		return fault.Failure{Party: fault.Server, Unanswered: silent}, true
 	case codes.DataLoss: // will not change
 		return fault.Failure{Party: fault.Server, Safety: fault.RetryUnsafe}, true
 	case codes.Canceled: // not by the caller
-		return fault.Failure{}, true
+		return fault.Failure{Unanswered: silent}, true
 	default:
 		return fault.Failure{Party: fault.Client, Safety: fault.RetryUnsafe}, false
 	}

@@ -25,7 +25,7 @@ import (
 // hedges is a client that sends hedges after 50 ms.
 func hedges() egress.Config {
 	c := eager
-	c.Hedge = retry.HedgeConfig{Delay: 50 * time.Millisecond}
+	c.Hedge = retry.HedgeConfig{Delay: 50 * time.Millisecond, Writes: true}
 	return c
 }
 

@@ -21,8 +21,8 @@ type TransportConfig struct {
 	// attempts of both would multiply.
 	Base http.RoundTripper
 	// Egress configures the policies. Each backend has its own throttle and in-flight
-	// limit; all share one retry budget. Egress.Hedge is for idempotent requests whose body can
-	// be sent again; requests to switch protocols are not hedged.
+	// limit; all share one retry budget. Egress.Hedge is for GET, HEAD and other safe requests, and with its Writes for all
+	// idempotent ones, whose body can be sent again; requests to switch protocols are not hedged.
 	Egress egress.Config
 	// MaxHosts is the number of backends for which state is kept, of a few kilobytes each.
 	// With a higher value, a client that calls many backends loses less state. Zero means
@@ -49,6 +49,7 @@ type TransportConfig struct {
 type Transport struct {
 	config  TransportConfig // with Base and Key
 	pool    *egress.Pool
+	limits  bool // of connections, in the base
 	hedging atomic.Bool
 }
 
@@ -70,7 +71,7 @@ func NewTransport(c TransportConfig) (*Transport, error) {
 	if err != nil {
 		return nil, invalid.In("spillhttp", "Egress", err)
 	}
-	t := &Transport{config: c, pool: pool}
+	t := &Transport{config: c, pool: pool, limits: limits(c.Base)}
 	t.hedging.Store(c.Egress.Hedge != retry.HedgeConfig{})
 	return t, nil
 }
@@ -108,10 +109,17 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		x.hedged = true
 		return hedge(ctx, x, t.pool.For(key), call)
 	}
+	returned := false
+	defer func() {
+		if !returned {
+			x.abandon()
+		}
+	}()
 	err := t.pool.For(key).DoRoute(ctx, call, t.routeOf(req), func(ctx context.Context, a *egress.Attempt) error {
 		_, err := x.send(ctx, a)
 		return err
 	})
+	returned = true
 	return x.end(err)
 }
 

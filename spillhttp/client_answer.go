@@ -100,7 +100,7 @@ func retryAfter(h http.Header, now time.Time) (d time.Duration, ok bool) {
 	if d, ok = hints.Units(first(h, headerRetryAfterMs), time.Millisecond); ok {
 		return d, true
 	}
-	return hints.RetryAfter(first(h, headerRetryAfter), now)
+	return hints.RetryAfter(first(h, headerRetryAfter), hints.SentAt(h, now))
 }
 
 // failureOfGRPC returns the failure that a gRPC rejection means: a status instead of headers,

@@ -1,15 +1,14 @@
 package spillhttp
 
 import (
+	"context"
 	"io"
 	"maps"
 	"net/http"
 	"strconv"
-	"sync/atomic"
-	"time"
 
-	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/internal/claims"
 )
 
@@ -20,6 +19,7 @@ import (
 type attempt struct {
 	request  http.Request
 	deadline [1]string // the value of its header
+	outgoing outgoing
 	body     body
 }
 
@@ -29,7 +29,8 @@ func (x *exchange) prepare(req *http.Request, a *egress.Attempt) (t *attempt, er
 	wants := x.headers(a)
 	baggage, changes := x.baggage()
 	again := a.Number > 0 && req.GetBody != nil
-	if wants == x.own && !changes && !again {
+	fails := mayFail(req.Body)
+	if wants == x.own && !changes && !again && !fails {
 		return nil, nil //nolint:nilnil // there is no need for one
 	}
 	t = &attempt{request: *req}
@@ -41,6 +42,10 @@ func (x *exchange) prepare(req *http.Request, a *egress.Attempt) (t *attempt, er
 	}
 	if again {
 		t.request.Body, err = req.GetBody()
+	}
+	if fails && err == nil {
+		t.outgoing.ReadCloser = t.request.Body
+		t.request.Body = &t.outgoing
 	}
 	return t, err
 }
@@ -114,18 +119,14 @@ func copyOf(h http.Header, more int) http.Header {
 	return c
 }
 
-// hold makes attempt a keep its place in flight until the body of resp ends. The
+// hold makes attempt a keep its place in flight until the body of resp ends, or ctx does. The
 // wrapper lives in t, if there is one.
-func hold(resp *http.Response, a *egress.Attempt, t *attempt) {
+func hold(ctx context.Context, resp *http.Response, a *egress.Attempt, t *attempt) {
 	if resp.Body == nil || resp.Body == http.NoBody {
 		return
 	}
 	if _, ok := resp.Body.(io.Writer); ok {
 		return // a protocol was switched to: the connection may idle for as long as it likes
-	}
-	ticket := a.Hold()
-	if ticket.By == nil {
-		return
 	}
 	var b *body
 	if t != nil {
@@ -133,44 +134,32 @@ func hold(resp *http.Response, a *egress.Attempt, t *attempt) {
 	} else {
 		b = new(body)
 	}
-	b.inner, b.ticket = resp.Body, ticket
-	resp.Body = b
+	if a.Hold(ctx, &b.place) {
+		b.inner = resp.Body
+		resp.Body = b
+	}
 }
 
 // body is the body of an answer, which keeps its place in flight until it was
-// read to its end, failed, or was closed, whichever comes first.
+// read to its end, failed, or was closed, or its context has ended, whichever comes first.
 type body struct {
-	inner  io.ReadCloser
-	ticket spillway.Ticket
-	ended  atomic.Bool
+	inner io.ReadCloser
+	place inflight.Hold
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.inner.Read(p)
 	if err != nil {
-		b.end()
+		b.place.End()
 	}
 	return n, err
 }
 
 func (b *body) Close() error {
-	defer b.end()
+	defer b.place.End()
 	return b.inner.Close()
 }
 
 // giveBack releases the slot before the body ends. It must not be read meanwhile. Of an attempt that may be hedged, the context
-// ends with the Ticket, which is kept.
-func (b *body) giveBack() {
-	if t, ok := b.ticket.By.(interface{ GiveBack() }); ok {
-		t.GiveBack()
-		return
-	}
-	b.end()
-}
-
-// end releases the slot, once, even if calls of Read and Close race.
-func (b *body) end() {
-	if b.ended.CompareAndSwap(false, true) {
-		b.ticket.Settle(time.Time{}, spillway.OutcomeServed) // the limit keeps no time
-	}
-}
+// goes on until the body ends.
+func (b *body) giveBack() { b.place.GiveBack() }

@@ -2,11 +2,8 @@ package spillhttp
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"time"
 
@@ -61,45 +58,48 @@ type transportError struct {
 func (e *transportError) Unwrap() error          { return e.error }
 func (e *transportError) Failure() fault.Failure { return e.failure }
 
-// streamError has the shape of the HTTP/2 error that is private to net/http,
-// which lets itself be copied by [errors.As] into any struct that has.
-type streamError struct {
-	StreamID uint32
-	Code     uint32
-	Cause    error
-}
-
-func (e streamError) Error() string { return fmt.Sprintf("stream %d: code %d", e.StreamID, e.Code) }
-
-// HTTP/2 error codes, RFC 9113, section 7.
-const (
-	refusedStream   = 0x7
-	enhanceYourCalm = 0xb
-)
-
 // ofError returns what it means that an attempt under ctx ended with err. What
 // net/http itself recognises as unprocessed (a connection that was closed
 // before use, GOAWAY) it has repeated by itself where that was possible.
-func ofError(ctx context.Context, err error) (f fault.Failure) {
-	switch ctx.Err() {
+func ofError(ctx context.Context, err error) fault.Failure {
+	f := fault.Of(err)
+	if f.Unsent {
+		return f
+	}
+	switch leftBy(ctx) {
 	case context.Canceled:
 		return fault.Failure{Canceled: true}
 	case context.DeadlineExceeded:
-		return fault.Failure{Timeout: true}
-	}
-	var timeout interface{ Timeout() bool }
-	f.Timeout = errors.As(err, &timeout) && timeout.Timeout()
-	if op, ok := errors.AsType[*net.OpError](err); ok && (op.Op == "dial" || op.Op == "proxyconnect") {
-		f.Unprocessed = true
-	}
-	if stream, ok := errors.AsType[streamError](err); ok {
-		f.Unprocessed = stream.Code == refusedStream
-		f.Overload = stream.Code == enhanceYourCalm
-	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		f.Safety = fault.RetryUnsafe // the next attempt sees the same certificate
+		return fault.Failure{Timeout: true, Unanswered: true}
 	}
 	return f
+}
+
+// leftBy returns the error of ctx. An http.Client with a Timeout has two timers: the one that does not end
+// the context may be the first.
+func leftBy(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(deadline) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
+}
+
+// ofProxy returns what err means if it is the answer of a proxy to CONNECT, which net/http reports as the text of the
+// status alone. The request is still here.
+func ofProxy(base http.RoundTripper, err error) (f fault.Failure, ok bool) {
+	if t, is := base.(*http.Transport); !is || t.Proxy == nil {
+		return f, false
+	}
+	for text, status := err.Error(), http.StatusBadRequest; status < 600; status++ {
+		if text == http.StatusText(status) && text != "" {
+			f.Unsent, f.Safety = true, fault.RetrySafe
+			if status < http.StatusInternalServerError {
+				f.Safety = fault.RetryUnsafe
+			}
+			return f, true
+		}
+	}
+	return f, false
 }
 
 // What is read of a failed answer that will be retried, so that its connection

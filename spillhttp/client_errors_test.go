@@ -16,6 +16,12 @@ import (
 	"github.com/seed90641741/spillway/fault"
 )
 
+// HTTP/2 error codes, RFC 9113, section 7.
+const (
+	refusedStream   = 0x7
+	enhanceYourCalm = 0xb
+)
+
 // TestTransportErrors lets a real http.Transport fail in each way that is handled differently.
 func TestTransportErrors(t *testing.T) {
 	type f = fault.Failure
@@ -39,19 +45,22 @@ func TestTransportErrors(t *testing.T) {
 		url  string
 		want f
 	}{
-		{"connection refused", &http.Transport{}, nil, "http://" + refuse, f{Unprocessed: true}},
+		{"connection refused", &http.Transport{}, nil, "http://" + refuse, f{Unprocessed: true, Unanswered: true}},
 		{"proxy refuses", &http.Transport{Proxy: http.ProxyURL(must(http.NewRequest("GET", "http://"+refuse, nil)).URL)}, nil,
-			"http://backend.example", f{Unprocessed: true}},
-		{"unknown host", &http.Transport{DialContext: (&net.Dialer{Resolver: never}).DialContext}, nil, "http://backend.example", f{Unprocessed: true}},
+			"http://backend.example", f{Unsent: true, Safety: fault.RetrySafe}},
+		{"unknown host", &http.Transport{DialContext: (&net.Dialer{Resolver: never}).DialContext}, nil, "http://backend.example", f{Unsent: true, Safety: fault.RetrySafe}},
 		{"dial takes too long", &http.Transport{DialContext: (&net.Dialer{Deadline: time.Unix(1, 0)}).DialContext}, nil, "http://127.0.0.1:1",
-			f{Unprocessed: true, Timeout: true}},
-		{"untrusted certificate", &http.Transport{}, nil, untrusted.URL, f{Safety: fault.RetryUnsafe}},
-		{"connection reset", &http.Transport{}, nil, "http://" + serve(t, reset).Addr().String(), f{}},
+			f{Unprocessed: true, Timeout: true, Unanswered: true}},
+		{"untrusted certificate", &http.Transport{}, nil, untrusted.URL, f{Unsent: true, Safety: fault.RetryUnsafe}},
+		{"connection reset", &http.Transport{}, nil, "http://" + serve(t, reset).Addr().String(), f{Unanswered: true}},
 		{"headers take too long", &http.Transport{ResponseHeaderTimeout: time.Millisecond}, nil, "http://" + serve(t, silent).Addr().String(),
-			f{Timeout: true}},
+			f{Timeout: true, Unanswered: true}},
 		{"canceled", &http.Transport{}, canceled, untrusted.URL, f{Canceled: true}},
-		{"deadline", &http.Transport{}, expired, untrusted.URL, f{Timeout: true}},
-		{"HTTP/2 told to calm down", h2only(), nil, "http://" + serve(t, rst(enhanceYourCalm)).Addr().String(), f{Overload: true}},
+		{"deadline", &http.Transport{}, expired, untrusted.URL, f{Timeout: true, Unanswered: true}},
+		{"HTTP/2 told to calm down", h2only(), nil, "http://" + serve(t, rst(enhanceYourCalm)).Addr().String(), f{Overload: true, Party: fault.Server}},
+		{"HTTP/2 goes away to calm the client down", h2only(), nil, "http://" + serve(t, goAway(enhanceYourCalm)).Addr().String(),
+			f{Overload: true, Party: fault.Server}},
+		{"HTTP/2 goes away", h2only(), nil, "http://" + serve(t, goAway(1)).Addr().String(), f{Unanswered: true}},
 		{"HTTP/2 stream broken", h2only(), nil, "http://" + serve(t, rst(2)).Addr().String(), f{}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -150,6 +159,27 @@ func rst(code uint32) func(net.Conn) {
 				out <- binary.BigEndian.AppendUint32(end, code)
 			}
 		}
+	}
+}
+
+// goAway speaks as much HTTP/2 as it takes to end the connection with a code once a request is there.
+func goAway(code uint32) func(net.Conn) {
+	const headers, goAway, settings = 1, 7, 4
+	return func(c net.Conn) {
+		in := bufio.NewReader(c)
+		frame := make([]byte, 9)
+		_, _ = in.Discard(len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+		_, _ = c.Write([]byte{0, 0, 0, settings, 0, 0, 0, 0, 0})
+		for frame[3] != headers {
+			if _, err := io.ReadFull(in, frame); err != nil {
+				return
+			}
+			_, _ = in.Discard(int(frame[0])<<16 | int(frame[1])<<8 | int(frame[2]))
+		}
+		end := append([]byte{0, 0, 8, goAway, 0, 0, 0, 0, 0}, frame[5:9]...)
+		_, _ = c.Write(binary.BigEndian.AppendUint32(end, code))
+		_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond)) // for the rest of the request
+		_, _ = io.Copy(io.Discard, in)
 	}
 }
 

@@ -25,6 +25,7 @@ type exchange struct {
 	internal  bool
 	hedged    bool           // attempts have contexts of their own
 	sent      bool           // the base has taken over the body
+	waited    bool           // the last attempt, for a connection, until its caller left
 	response  *http.Response // after success
 	failed    *StatusError   // the last answer, if it was a failure
 }
@@ -59,16 +60,45 @@ func (x *exchange) send(ctx context.Context, a *egress.Attempt) (*http.Response,
 	}
 	x.failed.giveUp() // only now is it certain that another answer takes its place
 	x.sent, x.failed = true, nil
-	resp, err := x.transport.config.Base.RoundTrip(req)
+	resp, err := x.roundTrip(req)
 	if err != nil {
-		return nil, &transportError{err, x.once(ofError(from.Context(), err))}
+		return nil, &transportError{err, x.once(x.lost(from.Context(), t, err))}
 	}
 	if resp.Request == req {
 		resp.Request = x.answered
 	}
-	hold(resp, a, t)
+	hold(from.Context(), resp, a, t)
 	x.listenToAdvice(resp.Header, a)
 	return x.judge(resp, a)
+}
+
+// roundTrip has the base make an attempt.
+func (x *exchange) roundTrip(req *http.Request) (*http.Response, error) {
+	base := x.transport.config.Base
+	var q *queued
+	if x.transport.limits {
+		q = new(queued)
+		req = req.WithContext(q.trace(req.Context()))
+	}
+	resp, err := base.RoundTrip(req)
+	switch {
+	case err != nil:
+		x.waited = x.transport.limits && !q.left.Load() && leftBy(req.Context()) != nil
+	case resp == nil:
+		err = fmt.Errorf("http: RoundTripper implementation (%T) returned a nil *Response with a nil error", base) // as net/http has it
+	}
+	return resp, err
+}
+
+// lost returns what it means that an attempt brought no answer.
+func (x *exchange) lost(ctx context.Context, t *attempt, err error) fault.Failure {
+	if t != nil && t.outgoing.failed.Load() || x.waited {
+		return fault.Failure{Unsent: true, Safety: fault.RetryUnsafe}
+	}
+	if f, ok := ofProxy(x.transport.config.Base, err); ok {
+		return f
+	}
+	return ofError(ctx, err)
 }
 
 // judge tells an answer that is a success from one that is a failure.
@@ -122,5 +152,16 @@ func (x *exchange) end(err error) (*http.Response, error) {
 	if lost, ok := err.(*transportError); ok { //nolint:errorlint // what was tried again has a retry.Error around it
 		return nil, lost.error // as the base made it
 	}
+	if ctx := x.request.Context(); !x.sent && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil, context.Cause(ctx) // as net/http has it
+	}
 	return nil, err
+}
+
+// abandon frees the answers that nobody gets, as something has panicked.
+func (x *exchange) abandon() {
+	discardAnswer(x.response, nil)
+	if x.failed != nil {
+		discardAnswer(x.failed.response, nil)
+	}
 }

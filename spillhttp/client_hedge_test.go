@@ -25,6 +25,12 @@ func hedges() egress.Config {
 	return c
 }
 
+func hedgesWrites() egress.Config {
+	c := hedges()
+	c.Hedge.Writes = true
+	return c
+}
+
 // waits is a step of a script: an answer after d, or the error of a context that ends first.
 func waits(d time.Duration, then func(*http.Request) (*http.Response, error)) func(*http.Request) (*http.Response, error) {
 	return func(r *http.Request) (*http.Response, error) {
@@ -182,10 +188,11 @@ func TestHedgeNot(t *testing.T) {
 		hedged  bool
 	}{
 		"get":              {hedges(), http.MethodGet, nil, nil, true},
-		"put again":        {hedges(), http.MethodPut, strings.NewReader("body"), nil, true},
-		"post with a key":  {hedges(), http.MethodPost, strings.NewReader("body"), []string{"Idempotency-Key", "1"}, true},
-		"post":             {hedges(), http.MethodPost, strings.NewReader("body"), nil, false},
-		"put once":         {hedges(), http.MethodPut, once, nil, false},
+		"put":              {hedges(), http.MethodPut, strings.NewReader("body"), nil, false},
+		"put on request":   {hedgesWrites(), http.MethodPut, strings.NewReader("body"), nil, true},
+		"post with a key":  {hedgesWrites(), http.MethodPost, strings.NewReader("body"), []string{"Idempotency-Key", "1"}, true},
+		"post":             {hedgesWrites(), http.MethodPost, strings.NewReader("body"), nil, false},
+		"put once":         {hedgesWrites(), http.MethodPut, once, nil, false},
 		"upgrade":          {hedges(), http.MethodGet, nil, []string{"Connection", "Upgrade", "Upgrade", "websocket"}, false},
 		"off":              {undaunted(), http.MethodGet, nil, nil, false},
 		"no place for two": {egress.Config{MaxRequests: 1, Hedge: hedges().Hedge}, http.MethodGet, nil, nil, false},

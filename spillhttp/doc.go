@@ -13,8 +13,8 @@
 // limits the calls in flight, and retries within a budget. The Transport only translates
 // between HTTP and the Client.
 //
-// With [egress.Config].Hedge, an idempotent request without an answer after a while is sent a
-// second time, as package retry explains ([retry.Hedge]). The answer that arrives first is
+// With [egress.Config].Hedge, a request that only reads, or with Writes any idempotent one, is sent a
+// second time if it has no answer after a while, as package retry explains ([retry.Hedge]). The answer that arrives first is
 // used.
 //
 // # What is sent
@@ -53,6 +53,9 @@
 //	                                    once; service: don't retry; customer: over quota
 //	retry-after-ms, retry-after         how long to wait, as number or date
 //
+// A date in Retry-After is compared with the Date of the answer, unless the answer has an Age, as one of a cache: the
+// clocks of client and server may differ.
+//
 // X-Request-Accept-Ratio in an answer of an internal service is the share of recent calls of
 // this criticality that the service has accepted. A throttle that has seen few calls starts
 // from it. The header is removed before the caller gets the answer.
@@ -68,6 +71,13 @@
 // as defined in RFC 9110, or because it carries an Idempotency-Key. All other answers below
 // 500 are successes of the backend. Hints in an answer that is not a failure are ignored. The
 // retry strategy decides how long a hint may be.
+//
+// # What an error means
+//
+// Package fault reads the errors of net/http. A request that was never sent is no evidence about the backend, and earns
+// no retry budget: its context has ended or its Cancel is closed, it is not valid, its body could not be read, it waited for
+// a connection of [http.Transport.MaxConnsPerHost], or this process had no connection for it (no descriptor, no port, no
+// address, no proxy). After the last of these it is sent again within the budget. An HTTP/2 backend that says ENHANCE_YOUR_CALM is overloaded.
 //
 // # What the caller gets
 //

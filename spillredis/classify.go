@@ -25,9 +25,16 @@ func Classify(err error) fault.Failure {
 		return fault.Failure{Unsent: true} // limits of this process, which say nothing of the server
 	case f.Unprocessed && !timedOut(err):
 		// There is no server, which is no overload: nothing waits there.
-		return fault.Failure{Safety: fault.RetrySafe, Party: fault.Server}
+		return fault.Failure{Safety: fault.RetrySafe, Party: fault.Server, Unanswered: true}
 	}
 	return f
+}
+
+// waited reports whether the deadline of ctx has passed while a command waited for a connection of go-redis' pool, or for a
+// retry: go-redis returns the error of the context then. An answer that does not come is a timeout of the connection.
+func waited(ctx context.Context, err error) bool {
+	_, network := errors.AsType[*net.OpError](err)
+	return !network && errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil
 }
 
 // timedOut reports whether err is that of a wait without an answer. A socket whose queue of
@@ -59,10 +66,12 @@ func describe(ctx context.Context, err error) *classified {
 	_, some := errors.AsType[*partly](err)
 	switch {
 	case f.Unsent, answered:
+	case waited(ctx, err):
+		f = fault.Failure{Unsent: true, Safety: fault.RetryUnsafe, Timeout: true}
 	case errors.Is(ctx.Err(), context.Canceled):
 		f = fault.Failure{Canceled: true}
 	case ctx.Err() != nil:
-		f = fault.Failure{Timeout: true}
+		f = fault.Failure{Timeout: true, Unanswered: true}
 	}
 	if some {
 		f.Safety = fault.RetryUnsafe

@@ -71,7 +71,7 @@ func (h *hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 			}
 			return p.judge(next(ctx, p.cmds))
 		})
-		if errors.Is(err, spillway.ErrRejected) {
+		if fault.Of(err).Unsent {
 			p.fail(err)
 		}
 		return err
@@ -88,8 +88,7 @@ func (h *hook) do(ctx context.Context, call spillway.Call, again bool, send func
 	err := h.pool.For(h.address).Do(inside, call, func(ctx context.Context, a *egress.Attempt) error {
 		if call.LongPoll {
 			// From here on the command waits for other clients, which is no load.
-			place := a.Hold()
-			place.Settle(a.Start, spillway.OutcomeAbandoned)
+			a.GiveBack()
 		}
 		answer = send(ctx, a.Number > 0)
 		if success(answer) {

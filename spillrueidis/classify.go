@@ -30,7 +30,7 @@ func Classify(err error) fault.Failure {
 	f := fault.Of(err)
 	if f.Unprocessed && !f.Overload && !timedOut(err) {
 		// There is no server, which is no overload: nothing waits there.
-		return fault.Failure{Safety: fault.RetrySafe, Party: fault.Server}
+		return fault.Failure{Safety: fault.RetrySafe, Party: fault.Server, Unanswered: true}
 	}
 	return f
 }
@@ -67,7 +67,7 @@ func describe(ctx context.Context, err error) *classified {
 	case errors.Is(ctx.Err(), context.Canceled):
 		f = fault.Failure{Canceled: true}
 	case expired(ctx):
-		f = fault.Failure{Timeout: true}
+		f = fault.Failure{Timeout: true, Unanswered: true}
 	case anotherLeft(ctx, err):
 		f = fault.Failure{Safety: fault.RetrySafe}
 	}

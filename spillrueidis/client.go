@@ -104,8 +104,7 @@ func (c *Client) do(ctx context.Context, to *egress.Client, call spillway.Call, 
 	err := to.Do(ctx, call, func(ctx context.Context, a *egress.Attempt) error {
 		if call.LongPoll {
 			// From here on the command waits for other clients, which is no load.
-			place := a.Hold()
-			place.Settle(a.Start, spillway.OutcomeAbandoned)
+			a.GiveBack()
 		}
 		err := c.timed(ctx, send)
 		for range maxOthers {

@@ -87,7 +87,7 @@ func (c *Config) build() (*gate, error) {
 	g := &gate{classify: c.Classify, conflicts: c.RetryConflicts, routes: routes}
 	g.policies = egress.Policies{
 		Throttle: routes, ThrottleMode: c.ThrottleMode, InflightMode: spillway.ModeOff,
-		Retry: strategy, Observer: c.Observer,
+		Retry: strategy, Observer: c.Observer, Usual: new(egress.Usual),
 	}
 	if c.Inflight != nil {
 		g.policies.Inflight, g.policies.InflightMode = c.Inflight, c.InflightMode

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 
-	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
 )
 
@@ -254,22 +253,22 @@ func ask(ctx context.Context, c driver.Conn, query string, args []driver.NamedVa
 
 // query makes a call that returns rows. They keep the place in flight until the first one
 // has arrived.
-func (c *conn) query(ctx context.Context, text string, send func(context.Context) (driver.Rows, error)) (rows driver.Rows, err error) {
+func (c *conn) query(ctx context.Context, text string, send func(context.Context) (driver.Rows, error)) (driver.Rows, error) {
+	wrapped := new(rows)
 	keep := func(ctx context.Context) (err error) {
-		rows, err = send(ctx)
+		wrapped.Rows, err = send(ctx)
 		return err
 	}
 	if c.tx != nil {
 		if err := c.tx.note(ctx, keep(ctx)); err != nil {
 			return nil, err
 		}
-		return wrapRows(rows, spillway.Ticket{}), nil
+		return wrapped, nil
 	}
-	ticket, err := c.gate.hold(ctx, c.operation("query", text, false, keep))
-	if err != nil {
+	if err := c.gate.hold(ctx, c.operation("query", text, false, keep), &wrapped.place); err != nil {
 		return nil, err
 	}
-	return wrapRows(rows, ticket), nil
+	return wrapped, nil
 }
 
 // unnamed returns args for the methods of drivers that know no context and no names, with

@@ -9,6 +9,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/clock"
 	"github.com/seed90641741/spillway/internal/final"
@@ -88,7 +89,7 @@ func (g *gate) wait(ctx context.Context, f *egress.Flow, step egress.Step, faile
 	if err := wait.Sleep(ctx, failed, deadline); err != nil {
 		return f.Stop(err)
 	}
-	return f.Resume(g.clock.Now())
+	return f.Resume(g.clock.Now(), ctx.Err())
 }
 
 // run makes one attempt. If the driver panics, what the attempt holds is given back.
@@ -119,16 +120,23 @@ func (g *gate) end(ctx context.Context, f *egress.Flow, err error, means fault.F
 	}
 }
 
-// hold is do for calls whose answer goes on after send has returned. Its caller settles the
-// place in flight when the answer has ended.
-func (g *gate) hold(ctx context.Context, op *operation) (spillway.Ticket, error) {
+// hold is do for calls whose answer goes on after send has returned. Their place in flight is then kept in place, whose
+// End its caller calls when the answer has ended.
+func (g *gate) hold(ctx context.Context, op *operation, place *inflight.Hold) error {
 	f := &op.flow
 	if err := g.drive(ctx, f, op); err != nil {
-		return spillway.Ticket{}, err
+		return err
 	}
-	place := f.Hold()
+	f.Hold(ctx, place)
+	returned := false
+	defer func() {
+		if !returned { // an Observer panics
+			place.End()
+		}
+	}()
 	f.Succeed(g.now(f))
-	return place, nil
+	returned = true
+	return nil
 }
 
 // rejected reports a rejection by the pool, which it returns.
@@ -153,14 +161,14 @@ func (g *gate) meaning(ctx context.Context, err error) fault.Failure {
 		}
 	}
 	f := classify(err, g.conflicts)
-	if f.answered {
+	if f.answered || f.Unsent {
 		return f.Failure
 	}
 	switch ctx.Err() {
 	case context.Canceled:
 		return fault.Failure{Canceled: true}
 	case context.DeadlineExceeded:
-		return fault.Failure{Timeout: true}
+		return fault.Failure{Timeout: true, Unanswered: true}
 	}
 	return f.Failure
 }

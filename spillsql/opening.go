@@ -82,7 +82,7 @@ func openedWith(ctx context.Context, err error) opened {
 func unconnected(ctx context.Context, err error, f fault.Failure) fault.Failure {
 	deadline, ok := ctx.Deadline()
 	switch {
-	case f.Canceled || answer(err).answered:
+	case f.Canceled || f.Unsent || answer(err).answered:
 		return f
 	case errors.Is(err, context.DeadlineExceeded), ok && timedOut(err) && time.Until(deadline) <= 0:
 		return fault.Failure{Canceled: true}
@@ -92,7 +92,7 @@ func unconnected(ctx context.Context, err error, f fault.Failure) fault.Failure 
 		f.Unprocessed = true
 		return f
 	default:
-		return fault.Failure{Safety: fault.RetrySafe, Party: fault.Server}
+		return fault.Failure{Safety: fault.RetrySafe, Party: fault.Server, Unanswered: true}
 	}
 }
 

@@ -4,21 +4,20 @@ import (
 	"database/sql/driver"
 	"io"
 	"reflect"
-	"time"
 
-	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/inflight"
 )
 
 // rows are the rows of a query as database/sql sees them. They have the methods that
 // database/sql looks for; where the driver lacks it, the method returns what database/sql
 // assumes without it.
 //
-// The place in flight is given back when the first row, or the end, has arrived: until then
+// The place in flight is given back when the first row, or the end, has arrived, or the context has ended: until then
 // the database works. After that it also waits for the caller to read.
 // A caller that keeps rows open holds a connection, and [Config.MaxConns] bounds those.
 type rows struct {
 	driver.Rows
-	place spillway.Ticket
+	place inflight.Hold
 }
 
 var (
@@ -30,9 +29,7 @@ var (
 	_ driver.RowsColumnTypePrecisionScale   = (*rows)(nil)
 )
 
-func wrapRows(r driver.Rows, place spillway.Ticket) *rows { return &rows{Rows: r, place: place} }
-
-func (r *rows) release() { r.place.Settle(time.Time{}, spillway.OutcomeServed) }
+func (r *rows) release() { r.place.End() }
 
 // Next implements [driver.Rows].
 func (r *rows) Next(dest []driver.Value) error {

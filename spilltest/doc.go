@@ -9,6 +9,8 @@
 //     runs, the mode observe decides as the mode enforce does, and nothing is allocated.
 //   - [TestRetries] tests whatever makes calls under a [retry.Strategy]: each call is settled
 //     with the strategy exactly once.
+//   - [TestLessons] tests what a client on top of package egress learns from each end of a call: nothing if it was never
+//     sent, and retry budget is earned by answers only.
 //
 // Each clause of a contract is a subtest, whose name is the clause. All run the tested
 // code in several goroutines: run the tests with the race detector, too.

@@ -45,11 +45,12 @@ func Of(ctx context.Context) *Mark {
 
 // Error reports whether a call that ended with err must not be repeated by the layers above:
 // its retries here are used up, this process rejected it, or the backend said "don't retry". A
-// call that its caller canceled is not final; the losing attempt of a hedge ends in this way.
+// call that its caller canceled is not final; the losing attempt of a hedge ends in this way. Nor is
+// one that was not valid, or that had no connection: another task may do better.
 func Error(err error) bool {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return false
 	}
 	f := fault.Of(err)
-	return (f.DontRetry || f.Unsent) && !f.Canceled
+	return (f.DontRetry || f.Unsent && f.Safety == fault.RetryUnknown) && !f.Canceled
 }

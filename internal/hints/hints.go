@@ -31,6 +31,18 @@ func RetryAfter(text string, now time.Time) (d time.Duration, ok bool) {
 	return min(max(when.Sub(now), 0), Max), true
 }
 
+// SentAt returns when the answer with header h, received at now, was sent by the clock that a date in it also uses: its own Date
+// (RFC 9110, section 6.6.1). A cache that adds an Age passes on an old Date, so that now is closer.
+func SentAt(h http.Header, now time.Time) time.Time {
+	if len(h["Age"]) > 0 || len(h["Date"]) == 0 {
+		return now
+	}
+	if date, err := http.ParseTime(strings.TrimSpace(h["Date"][0])); err == nil {
+		return date
+	}
+	return now
+}
+
 // Units returns the whole number in text times unit. RFC 9110, section 10.2.3,
 // knows neither signs nor fractions. However long the number, the result is
 // within Max.

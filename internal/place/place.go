@@ -60,6 +60,14 @@ func With(ctx context.Context, t *spillway.Ticket) context.Context {
 	return p
 }
 
+// Limiter returns the limiter of a place that the Settler of a ticket holds.
+func Limiter(by spillway.Settler) spillway.Settler {
+	if p, ok := by.(*place); ok {
+		return p.limiter
+	}
+	return by
+}
+
 // Settle implements [spillway.Settler], for the attempt.
 func (p *place) Settle(now time.Time, _ spillway.Ticket, o spillway.Outcome) {
 	p.leave(byAttempt, now, o)

@@ -1,0 +1,133 @@
+package spilltest
+
+import (
+	"context"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/retry"
+)
+
+// Evidence is what an attempt teaches about its backend. Package fault has the rule.
+type Evidence uint8
+
+// The kinds of evidence.
+const (
+	NeverSent  Evidence = iota // nothing: no throttle and no budget moves
+	Unanswered                 // the throttle learns from it, and it earns no budget
+	Answered                   // the throttle learns from it, and it earns budget
+	OverQuota                  // an answer to one customer: the throttle, which all share, learns nothing
+)
+
+// A Lesson is a call through a client that fails in a known way.
+type Lesson struct {
+	Name string
+	// Call makes the call, and returns its error. ctx is that of the call.
+	Call func(ctx context.Context) error
+	Want Evidence
+	// Attempts is how many attempts the call has. Zero is any number.
+	Attempts int
+}
+
+// TestLessons tests an adapter for a client whose policies are those of package egress: that it maps the errors of its host
+// library to what they teach. open returns the calls, of a new client with the configuration c each time, which it may
+// add to. Each call is made again with a context that has ended.
+func TestLessons(t *testing.T, open func(t *testing.T, c egress.Config) []Lesson) {
+	expired, stop := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
+	defer stop()
+	canceled, cancel := context.WithCancel(context.Background())
+	cancel()
+	for i, lesson := range open(t, egress.Config{}) {
+		for _, row := range []struct {
+			name string
+			ctx  context.Context
+			want Evidence
+			n    int
+		}{
+			{lesson.Name, context.Background(), lesson.Want, lesson.Attempts},
+			{lesson.Name + ", expired", expired, NeverSent, 0},
+			{lesson.Name + ", canceled", canceled, NeverSent, 0},
+		} {
+			t.Run(row.name, func(t *testing.T) {
+				l := newLearner(t)
+				call := open(t, egress.Config{Observer: l, Retry: l.strategy})[i].Call
+				l.start()
+				if err := call(row.ctx); err == nil {
+					t.Error("the call returns no error")
+				}
+				l.check(row.want, row.n)
+			})
+		}
+	}
+}
+
+// A learner sees what the policies learn.
+type learner struct {
+	t        *testing.T
+	bucket   *budget.Bucket
+	strategy retry.Strategy
+	before   float64 // tokens
+
+	mu                 sync.Mutex
+	attempts, informed int
+}
+
+func newLearner(t *testing.T) *learner {
+	t.Helper()
+	bucket, err := budget.New(budget.Config{Capacity: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bucket.Withdraw(time.Now(), "", 500)
+	strategy, err := retry.NewBudgeted(retry.BudgetedConfig{Budget: bucket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &learner{t: t, bucket: bucket, strategy: strategy}
+}
+
+// start begins anew: open may have made calls.
+func (l *learner) start() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.attempts, l.informed, l.before = 0, 0, l.tokens()
+}
+
+func (l *learner) tokens() float64 { return l.bucket.Stats(time.Now()).Tokens }
+
+// Observe implements [spillway.Observer].
+func (l *learner) Observe(e spillway.Event) {
+	if e.Policy != "throttle" {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.attempts++
+	if e.Outcome.Informs() {
+		l.informed++
+	}
+}
+
+func (l *learner) check(want Evidence, attempts int) {
+	l.t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if attempts > 0 && l.attempts != attempts {
+		l.t.Errorf("%d attempts, must be %d", l.attempts, attempts)
+	}
+	if informs := want == Unanswered || want == Answered; informs != (l.informed > 0) {
+		l.t.Errorf("the throttle has learnt from %d of %d attempts, must learn: %v", l.informed, l.attempts, informs)
+	}
+	earned := l.tokens() - l.before
+	if want != NeverSent {
+		earned += float64(max(l.attempts-1, 0)) // the price of the retries
+	}
+	if due := map[Evidence]float64{Answered: 0.1}[want]; math.Abs(earned-due) > 1e-6 {
+		l.t.Errorf("the call has earned %v tokens, must earn %v", earned, due)
+	}
+}
