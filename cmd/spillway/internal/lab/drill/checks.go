@@ -17,7 +17,7 @@ const (
 	// promiseThrottled is for callers whom the backend rejects: their throttle
 	// takes seconds to trust it again.
 	promiseThrottled = 4 * time.Second
-	promiseAttempts  = 1.10 // per call: the retry budget
+	promiseAttempts  = 1.10                                     // per call: the retry budget
 	promiseCredit    = tokens.CreditCalls * tokens.DefaultRatio // retries that it starts with
 	// promiseSent is how many calls the throttle sends for each that the backend accepts: K = 2, and what it sends until it
 	// knows, at the beginning of the step.
