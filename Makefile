@@ -58,7 +58,7 @@ test: ## Test all modules
 
 .PHONY: test-thorough
 test-thorough: ## Test all modules with all random seeds and rows, as CI does; some minutes longer
-	@SPILLWAY_THOROUGH=1 go test -timeout 20m work
+	@go test -tags thorough -timeout 20m work
 
 .PHONY: race
 race: ## Test with the race detector; without what only measures, what others wrote, and what runs on one goroutine
@@ -94,7 +94,7 @@ tools: $(LINT) $(VULN) ## Build the linters ahead of time
 .PHONY: promtool
 promtool: ## Check the alert rules, their tests and the metrics with promtool
 	@command -v promtool >/dev/null || { echo "promtool is not installed: Debian has it in the package prometheus"; exit 1; }
-	@go test -count 1 ./tools/deploy
+	@go test -tags thorough -count 1 ./tools/deploy
 	@go test -count 1 -run TestPromtool ./spillprom
 
 .PHONY: site

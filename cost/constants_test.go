@@ -12,7 +12,7 @@ import (
 // takes noise for changes, and with double of it a doubled cost is learned slowly.
 func TestConstants(t *testing.T) {
 	if !thorough.Enabled() {
-		t.Skip("runs the table for each constant at half and at double: SPILLWAY_THOROUGH=1")
+		t.Skip("runs the table for each constant at half and at double: -tags thorough")
 	}
 	usual := meanError(t, func(*filter) {})
 	t.Logf("mean error %.3f", usual)

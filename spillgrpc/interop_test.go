@@ -119,7 +119,7 @@ func TestInterop(t *testing.T) {
 // minute.
 func TestInteropLoopback(t *testing.T) {
 	if !thorough.Enabled() {
-		t.Skip("takes half a minute: SPILLWAY_THOROUGH=1")
+		t.Skip("takes half a minute: -tags thorough")
 	}
 	x := &interop{T: t, first: 500, second: 1000, raised: 800, every: time.Millisecond, patience: 20 * time.Second}
 	x.run(x.open(func(k *keepOpen, opts ...grpc.DialOption) grpc.ClientConnInterface {

@@ -133,8 +133,12 @@ func TestClientTimeoutIsATimeout(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := outcomes[spillway.OutcomeTimedOut] + outcomes[spillway.OutcomeNotStarted]; n != 400 || outcomes[spillway.OutcomeTimedOut] < 100 {
-		t.Errorf("%v", outcomes)
+	// On a busy machine the time of some is over before they get to the Transport: these are no attempts.
+	timedOut, notStarted := outcomes[spillway.OutcomeTimedOut], outcomes[spillway.OutcomeNotStarted]
+	delete(outcomes, spillway.OutcomeTimedOut)
+	delete(outcomes, spillway.OutcomeNotStarted)
+	if len(outcomes) > 0 || timedOut < 100 || timedOut+notStarted > 400 {
+		t.Errorf("%d timed out, %d were not started, others: %v", timedOut, notStarted, outcomes)
 	}
 }
 

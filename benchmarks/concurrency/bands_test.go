@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/thorough"
 	"github.com/seed90641741/spillway/shed"
 )
 
@@ -37,7 +38,7 @@ func TestOracles(t *testing.T) {
 	}
 }
 
-// Ours stays within the band of each scenario. -short skips this test and those against theory.
+// Ours stays within the band of each scenario; of each fourth one unless the test is thorough. -short skips this test and those against theory.
 func TestBands(t *testing.T) {
 	long(t)
 	const most = 1 // per cent of false rejections
@@ -46,7 +47,7 @@ func TestBands(t *testing.T) {
 	}
 	known := openCache(oracleFile)
 	known.path = "" // only -update stores
-	for _, r := range evaluate(suite(), []variant{{"ours", newOurs(shed.Config{})}}, bandSeeds, known) {
+	for _, r := range evaluate(some(suite()), []variant{{"ours", newOurs(shed.Config{})}}, bandSeeds, known) {
 		t.Run(r.Name, func(t *testing.T) {
 			if _, ok := known.known[key(r, bandSeeds)]; r.Overload && !ok && runtime.GOARCH == "amd64" {
 				t.Errorf("%s does not have its oracle: go test -run TestBands -update", oracleFile)
@@ -71,10 +72,22 @@ func TestBands(t *testing.T) {
 	}
 }
 
+// some returns each fourth scenario, or in a thorough test all.
+func some(all []*Scenario) (list []*Scenario) {
+	for i, sc := range all {
+		if i%4 == 0 || thorough.Enabled() {
+			list = append(list, sc)
+		}
+	}
+	return list
+}
+
 // A Limiter alone rejects where a waiting queue would help for a moment: in bursts, just below the capacity, where clients leave, and while a probe
 // finds that a backend has become slower. Elsewhere it is as good.
 func TestAlone(t *testing.T) {
-	long(t)
+	if !thorough.Enabled() {
+		t.Skip("runs all scenarios: -tags thorough")
+	}
 	most := map[string]float64{"S1 0.9x": 10, "W1 20-500 no queue": 3} // per cent of false rejections; 1 for the others
 	known := openCache(oracleFile)
 	known.path = ""

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+
+	"github.com/seed90641741/spillway/internal/thorough"
 )
 
 // A diary records the events of requests, which it names by their keys.
@@ -175,7 +177,7 @@ func TestStreamsAndLoops(t *testing.T) {
 // other tables.
 func TestDeterminism(t *testing.T) {
 	list, names := randoms(4, 100), []string{"S1 2x", "S1r", "S8d", "S12"}
-	if testing.Short() {
+	if !thorough.Enabled() {
 		list, names = list[:1], names[:1]
 	}
 	for _, name := range names {
@@ -219,7 +221,7 @@ func TestSameArrivals(t *testing.T) {
 // Every request ends exactly once.
 func TestNothingIsLost(t *testing.T) {
 	long(t)
-	for _, sc := range append(slices.Clone(randoms(6, 500)), prefixed(scenarios, "S9")...) {
+	for _, sc := range append(slices.Clone(randoms(thorough.Seeds(2, 6), 500)), prefixed(scenarios, "S9")...) {
 		patient := *sc
 		patient.Grace = 1000 * sec
 		for _, v := range algorithms() {

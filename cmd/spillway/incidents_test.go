@@ -98,9 +98,11 @@ var incidents = []incident{
 			t.Skip("no file that is always full: ", err)
 		}
 		t.Cleanup(func() { _ = full.Close() })
-		s := newStage(t, shopOf("", serve(t, fine)))
+		shop := shopOf("", serve(t, fine))
+		s := newStage(t, shop)
 		s.stderr = full
-		return s.up().load(40)
+		// Each reload is a line of the log.
+		return s.up().load(40).every(1, func(n int) { s.write(shop + "# " + strconv.Itoa(n) + "\n") })
 	}},
 	{"clock-step", "The clock is set back", "The clock of this host was set back by 1h0m0s.", "SpillwayClockStep", began("clock_step"), func(t *testing.T) *stage {
 		s := newStage(t, shopOf("", serve(t, fine)))

@@ -435,7 +435,7 @@ func TestDrillStatus(t *testing.T) {
 // A short drill with a proxy, and one that is killed while the proxy runs.
 func TestDrillByProxy(t *testing.T) {
 	if !thorough.Enabled() {
-		t.Skip("needs half a minute, and a quiet machine to judge: SPILLWAY_THOROUGH=1")
+		t.Skip("needs half a minute, and a quiet machine to judge: -tags thorough")
 	}
 	dir := t.TempDir()
 	jsonFile, page := filepath.Join(dir, "drill.json"), filepath.Join(dir, "drill.html")

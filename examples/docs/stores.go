@@ -7,11 +7,11 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
-	_ "modernc.org/sqlite" // the driver
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
@@ -44,7 +44,7 @@ func aws(ctx context.Context) (*dynamodb.Client, error) {
 }
 
 func database(ctx context.Context, dsn, customer string, read func(*sql.Rows)) error {
-	db, err := spillsql.Open("sqlite", dsn, spillsql.Config{MaxConns: 20})
+	db, err := spillsql.Open("pgx", dsn, spillsql.Config{MaxConns: 20})
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/thorough"
 	"github.com/seed90641741/spillway/shed"
 	"github.com/seed90641741/spillway/spillgrpc"
 	"github.com/seed90641741/spillway/spillhttp"
@@ -278,8 +279,8 @@ func try(t *testing.T, sockets bool, how system) trial {
 // what all tasks could do. A short run, in which chance decides when the limits of tasks are
 // measured, reports the p99 and asserts 200 ms.
 func TestOneOfFourIsWeak(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the race detector needs a minute; TestSomeAreWeak has a row for it")
+	if !thorough.Enabled() && !*measure {
+		t.Skip("takes ten seconds, and TestSomeAreWeak has rows of the kind: -tags thorough")
 	}
 	for name, how := range map[string]system{"gRPC round_robin": overGRPC, "HTTP behind one address": behindAddress} {
 		t.Run(name, func(t *testing.T) {

@@ -19,22 +19,22 @@ import (
 	"github.com/seed90641741/spillway/examples/recipes/connect"
 	"github.com/seed90641741/spillway/examples/recipes/echo"
 	"github.com/seed90641741/spillway/examples/recipes/gateway"
-	"github.com/seed90641741/spillway/examples/recipes/gin"
 	"github.com/seed90641741/spillway/examples/recipes/nethttp"
 	"github.com/seed90641741/spillway/examples/recipes/plain"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
-// recipes are the servers, and the key of their only route.
-var recipes = map[string]struct {
+// A recipe makes a server with one route, which has the key.
+type recipe struct {
 	key  string
 	make func(spillhttp.HandlerConfig, http.HandlerFunc) (http.Handler, error)
-}{
+}
+
+var recipes = map[string]recipe{
 	"nethttp": {"GET /users/{id}", nethttp.New},
 	"plain":   {"/users/", plain.New},
 	"chi":     {"/users/{id}", chi.New},
-	"gin":     {"/users/:id", gin.New},
 	"echo":    {"/users/:id", echo.New},
 	"gateway": {"/users/", func(c spillhttp.HandlerConfig, users http.HandlerFunc) (http.Handler, error) {
 		return gateway.New(c, map[string]*url.URL{"/users/": {Scheme: "http", Host: start(users)}})
@@ -96,72 +96,74 @@ func get(t *testing.T, url string) (status int, body string) {
 	return resp.StatusCode, string(b)
 }
 
-// Each server is protected in the same way: requests have the key of their route whatever the
-// path, failures and panics count as such, the server rejects what exceeds the limit, and
-// health checks are always answered.
 func TestServers(t *testing.T) {
 	for name, recipe := range recipes {
-		t.Run(name, func(t *testing.T) {
-			var seen recorder
-			entered, release := make(chan struct{}), make(chan struct{})
-			handler, err := recipe.make(spillhttp.HandlerConfig{
-				Ingress: newIngress(t, ingress.Config{MaxInFlight: 1, Observer: &seen}),
-			}, func(w http.ResponseWriter, r *http.Request) {
-				switch r.URL.Path {
-				case "/users/broken":
-					w.WriteHeader(http.StatusInternalServerError)
-				case "/users/panics":
-					panic(http.ErrAbortHandler)
-				case "/users/slow":
-					close(entered)
-					<-release
-				}
-				_, _ = io.WriteString(w, "user")
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			server := httptest.NewServer(handler)
-			defer server.Close()
-			for _, row := range []struct {
-				path, body string
-				status     int
-			}{
-				{"/users/7", "user", 200}, {"/users/8", "user", 200}, {"/users/broken", "user", 500}, {"/nothing", "", 404}, {"/healthz", "", 200},
-			} {
-				if status, body := get(t, server.URL+row.path); status != row.status || row.body != "" && body != row.body {
-					t.Errorf("%s: %d %q, want %d %q", row.path, status, body, row.status, row.body)
-				}
-			}
-			if got, want := seen.outcomes(), []spillway.Outcome{spillway.OutcomeServed, spillway.OutcomeServed, spillway.OutcomeFailed, spillway.OutcomeServed}; !slices.Equal(got, want) {
-				t.Errorf("outcomes %v, want %v", got, want)
-			}
-			_, _ = get(t, server.URL+"/users/panics")
+		t.Run(name, recipe.check)
+	}
+}
 
-			slow := make(chan int)
-			go func() {
-				status, _ := get(t, server.URL+"/users/slow")
-				slow <- status
-			}()
-			<-entered
-			if status, _ := get(t, server.URL+"/users/9"); status != http.StatusServiceUnavailable {
-				t.Errorf("beyond the limit: %d, want 503", status)
-			}
-			if status, _ := get(t, server.URL+"/healthz"); status != http.StatusOK {
-				t.Errorf("health check of a busy server: %d", status)
-			}
-			close(release)
-			if status := <-slow; status != http.StatusOK {
-				t.Errorf("the slow request: %d", status)
-			}
-			seen.mu.Lock()
-			defer seen.mu.Unlock()
-			for _, e := range seen.events {
-				if e.Call.Key != recipe.key && e.Call.Key != "" || e.Call.Key == "" && e.Outcome != spillway.OutcomeServed {
-					t.Errorf("key %q of %+v, want %q", e.Call.Key, e, recipe.key)
-				}
-			}
-		})
+// check finds that a server is protected as each of them is: requests have the key of their route
+// whatever the path, failures and panics count as such, the server rejects what exceeds the limit,
+// and health checks are always answered.
+func (recipe recipe) check(t *testing.T) {
+	var seen recorder
+	entered, release := make(chan struct{}), make(chan struct{})
+	handler, err := recipe.make(spillhttp.HandlerConfig{
+		Ingress: newIngress(t, ingress.Config{MaxInFlight: 1, Observer: &seen}),
+	}, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/users/broken":
+			w.WriteHeader(http.StatusInternalServerError)
+		case "/users/panics":
+			panic(http.ErrAbortHandler)
+		case "/users/slow":
+			close(entered)
+			<-release
+		}
+		_, _ = io.WriteString(w, "user")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	for _, row := range []struct {
+		path, body string
+		status     int
+	}{
+		{"/users/7", "user", 200}, {"/users/8", "user", 200}, {"/users/broken", "user", 500}, {"/nothing", "", 404}, {"/healthz", "", 200},
+	} {
+		if status, body := get(t, server.URL+row.path); status != row.status || row.body != "" && body != row.body {
+			t.Errorf("%s: %d %q, want %d %q", row.path, status, body, row.status, row.body)
+		}
+	}
+	if got, want := seen.outcomes(), []spillway.Outcome{spillway.OutcomeServed, spillway.OutcomeServed, spillway.OutcomeFailed, spillway.OutcomeServed}; !slices.Equal(got, want) {
+		t.Errorf("outcomes %v, want %v", got, want)
+	}
+	_, _ = get(t, server.URL+"/users/panics")
+
+	slow := make(chan int)
+	go func() {
+		status, _ := get(t, server.URL+"/users/slow")
+		slow <- status
+	}()
+	<-entered
+	if status, _ := get(t, server.URL+"/users/9"); status != http.StatusServiceUnavailable {
+		t.Errorf("beyond the limit: %d, want 503", status)
+	}
+	if status, _ := get(t, server.URL+"/healthz"); status != http.StatusOK {
+		t.Errorf("health check of a busy server: %d", status)
+	}
+	close(release)
+	if status := <-slow; status != http.StatusOK {
+		t.Errorf("the slow request: %d", status)
+	}
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	for _, e := range seen.events {
+		if e.Call.Key != recipe.key && e.Call.Key != "" || e.Call.Key == "" && e.Outcome != spillway.OutcomeServed {
+			t.Errorf("key %q of %+v, want %q", e.Call.Key, e, recipe.key)
+		}
 	}
 }
 

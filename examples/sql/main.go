@@ -1,7 +1,9 @@
 // Sql is a program with a database behind Spillway. Its callers share two
 // connections, the more critical ones first. Run it with
 //
-//	go run ./examples/sql
+//	go run -tags sqlite ./examples/sql
+//
+// SQLite takes a minute to compile, and needs no server.
 package main
 
 import (
@@ -10,8 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-
-	_ "modernc.org/sqlite"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/spillsql"

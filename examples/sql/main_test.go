@@ -1,3 +1,5 @@
+//go:build sqlite || thorough
+
 package main
 
 import (

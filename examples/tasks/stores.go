@@ -3,9 +3,9 @@ package tasks
 import (
 	"database/sql"
 
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
-	_ "modernc.org/sqlite" // the driver
 
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/spillredis"
@@ -14,12 +14,12 @@ import (
 )
 
 func beforeSQL(dsn string) (*sql.DB, error) {
-	return sql.Open("sqlite", dsn)
+	return sql.Open("pgx", dsn)
 }
 
 // A database: a limit on connections with a queue by criticality, throttling and retries.
 func afterSQL(dsn string) (*sql.DB, error) {
-	return spillsql.Open("sqlite", dsn, spillsql.Config{MaxConns: 20})
+	return spillsql.Open("pgx", dsn, spillsql.Config{MaxConns: 20})
 }
 
 func beforeRedis(addr string) *redis.Client {

@@ -71,7 +71,7 @@ func functions(t *testing.T) map[string]string {
 	t.Helper()
 	body := regexp.MustCompile(`(?ms)^func (before|after)(\w+)\(.*? \{\n(.*?)^\}`)
 	funcs := map[string]string{}
-	for _, file := range []string{"server.go", "client.go", "grpc.go", "routers.go", "stores.go"} {
+	for _, file := range []string{"server.go", "client.go", "grpc.go", "routers.go", "gin.go", "stores.go"} {
 		code, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -120,7 +120,6 @@ var (
 	_ = beforeGRPC
 	_ = beforeChi
 	_ = beforeEcho
-	_ = beforeGin
 	_ = beforeSQL
 	_ = beforeRedis
 	_ = beforeRueidis

@@ -1,3 +1,5 @@
+//go:build thorough
+
 // Package gin protects a server with the framework Gin.
 package gin
 

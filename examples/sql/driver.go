@@ -1,0 +1,5 @@
+//go:build sqlite || thorough
+
+package main
+
+import _ "modernc.org/sqlite" // the driver

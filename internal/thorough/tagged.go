@@ -1,0 +1,5 @@
+//go:build thorough
+
+package thorough
+
+const tagged = true
