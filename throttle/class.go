@@ -241,7 +241,7 @@ func (c *class) refuse(at, sent time.Duration, margin float64) {
 	}
 	allowed := margin * float64(c.cfg.MinRequests)
 	if c.slow.accepts > 0 {
-		allowed += c.fast.sent * patience.Seconds() / (at - c.fast.since).Seconds()
+		allowed += c.fast.sent * float64(patience) / float64(at-c.fast.since)
 	}
 	if c.fast.excess(c.cfg.K) >= allowed {
 		c.trip(at)
