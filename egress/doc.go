@@ -22,7 +22,7 @@
 // A rejection of one customer (429, RESOURCE_EXHAUSTED) does not affect policies that
 // customers share. Calls that the backend does not accept are throttled by route, so that one
 // route that always fails does not throttle the others: see [Client.DoRoute]. State is kept
-// for 64 routes per backend.
+// for 256 routes per backend.
 //
 // A timeout counts against the backend as a rejection does, unless it has another explanation:
 // calls of the route that were sent later were served in less than a tenth of the wait; or the
