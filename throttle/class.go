@@ -89,7 +89,7 @@ func (c *class) admit(at time.Duration, u float64) error {
 
 // take reports whether a call may be sent while there is a limit.
 func (c *class) take(at time.Duration, u float64) bool {
-	if c.state == StateThrottling && c.credit >= c.due {
+	if c.state == StateThrottling && c.credit > c.due {
 		c.credit--
 		c.due = u // a fixed one would reject the same callers again and again
 		return true
@@ -101,7 +101,9 @@ func (c *class) take(at time.Duration, u float64) bool {
 	c.credit = 0
 	c.probed++
 	if c.state == StateProbing && !c.answered && waited >= doubt*c.slowest {
-		c.resume(at)
+		if c.resume(at); c.slow.accepts == 0 { // nothing is known that could limit it
+			c.state = StateClosed
+		}
 	}
 	c.answered = false
 	return true
@@ -113,7 +115,7 @@ const doubt = 2
 
 // resume ends the silence: calls are sent as before it.
 func (c *class) resume(at time.Duration) {
-	c.state, c.credit, c.due = StateThrottling, c.burst(), 1
+	c.state, c.credit, c.due = StateThrottling, c.burst(), 0
 	c.changed, c.stale, c.short = at, true, at
 }
 
@@ -256,19 +258,19 @@ func (c *class) trip(at time.Duration) {
 		c.slow = memory{requests: c.fast.sent, accepts: c.fast.accepts, seconds: (at - c.fast.since).Seconds()}
 	}
 	c.fast = run{}
-	c.credit, c.due = 0, 1
+	c.credit, c.due = 0, 0
 	c.changed, c.asked, c.short, c.stale = at, at, at, true
 	c.skipped, c.answered = 0, true
 }
 
 // accept takes in that the backend accepted a call.
 func (c *class) accept(at, sent time.Duration) {
-	c.slow.requests++
-	c.slow.accepts++
 	c.slowest = 0
 	if c.state == StateProbing {
 		c.resume(at)
 	}
+	c.slow.requests++
+	c.slow.accepts++
 	c.fast.accept(sent, c.cfg.K)
 	if c.state == StateClosed {
 		return

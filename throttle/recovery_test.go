@@ -50,6 +50,9 @@ func (p population) outages(all ...int) []int {
 // within is how soon after the backend 90 % of the calls must be served: a smaller K
 // lets fewer calls show it.
 func within(k float64) int {
+	if k < 1.1 {
+		return 3
+	}
 	if k < 1.5 {
 		return 2
 	}
