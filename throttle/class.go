@@ -241,9 +241,9 @@ func (c *class) refuse(at, sent time.Duration, margin float64) {
 	if c.state == StateThrottling {
 		patience = c.cfg.ProbeInterval
 	}
-	allowed := margin * float64(c.cfg.MinRequests)
+	allowed := float64(margin * float64(c.cfg.MinRequests))
 	if c.slow.accepts > 0 {
-		allowed += c.fast.sent * float64(patience) / float64(at-c.fast.since)
+		allowed += float64(c.fast.sent * float64(patience) / float64(at-c.fast.since))
 	}
 	if c.fast.excess(c.cfg.K) >= allowed {
 		c.trip(at)
