@@ -36,56 +36,23 @@ type advice struct {
 //
 // Only pass on what a server says that is trusted as internal.
 func (t *Throttle) Advise(now time.Time, criticality spillway.Criticality, ratio float64) {
-	c := &t.classes[criticality.Index()]
-	if !(ratio >= 0 && ratio <= 1) || ratio == 1 && !c.advised.Load() { // also finds NaN
+	t.classes[criticality.Index()].advise(t.clock.heard(now), ratio)
+}
+
+func (c *class) advise(at time.Duration, ratio float64) {
+	if !(ratio >= 0 && ratio <= 1) || ratio == 1 && !c.limits() { // also finds NaN
 		return
 	}
-	at := t.clock.heard(now)
 	c.mu.Lock()
 	defer c.unlock()
 	at = c.roll(at)
-	defer c.decide()
 	mean := (1 + ratio) / 2
 	if c.advice.until > 0 {
 		mean = (c.advice.ratio + ratio) / 2
 	}
-	if mean > forgotten {
-		c.forgetAdvice()
-		return
-	}
 	c.advice = advice{ratio: mean, until: at + AdviceLifetime}
-	c.advised.Store(true)
-	c.hurry()
-}
-
-// hurry ends the period with the next call if advice decides on it. Otherwise the period goes on:
-// if each answer began another one, the rate of the calls of a busy client would never be
-// measured.
-func (c *class) hurry() {
-	if c.advises() {
-		c.period = 0
-		c.until.Store(0)
-	}
-}
-
-// inherit gives a new throttle the advice of another one.
-func (t *Throttle) inherit(now time.Time, of *Throttle) {
-	at, was := t.clock.heard(now), of.clock.heard(now)
-	for i := range t.classes {
-		c, o := &t.classes[i], &of.classes[i]
-		o.mu.Lock()
-		a := o.advice
-		o.mu.Unlock()
-		if a.until <= was {
-			continue
-		}
-		c.mu.Lock()
-		c.advice = advice{ratio: a.ratio, until: at + a.until - was}
-		c.advised.Store(true)
-		c.roll(at)
-		c.hurry()
-		c.decide()
-		c.unlock()
+	if mean > forgotten {
+		c.advice = advice{}
 	}
 }
 
@@ -93,23 +60,10 @@ func (t *Throttle) inherit(now time.Time, of *Throttle) {
 // close to 1 for any K that is used.
 const forgotten = 0.99
 
-// expire forgets advice that is too old. The lock is held.
-func (c *class) expire(at time.Duration) {
-	if c.advice.until > 0 && at >= c.advice.until {
-		c.forgetAdvice()
-		c.decide()
-	}
-}
-
-func (c *class) forgetAdvice() {
-	c.advice = advice{}
-	c.advised.Store(false)
-}
-
 // known returns the input of equation 21-1: the calls of the window, and the advice
 // for the missing ones.
 func (c *class) known() (requests, accepts, k float64) {
-	requests, accepts = c.window.sum.requests(), c.window.sum.accepts
+	requests, accepts = c.slow.requests, c.slow.accepts
 	missing := float64(c.cfg.MinRequests) - requests
 	return requests + missing, accepts + float64(missing*c.advice.ratio), c.cfg.K
 }
@@ -118,5 +72,5 @@ func (c *class) known() (requests, accepts, k float64) {
 // through as a probe: a client that calls once a minute would send all of its calls as
 // probes.
 func (c *class) advises() bool {
-	return c.advice.until > 0 && c.window.sum.requests() < float64(c.cfg.MinRequests)
+	return c.advice.until > 0 && c.slow.requests < float64(c.cfg.MinRequests)
 }

@@ -25,7 +25,7 @@ func populations() (all []population) {
 	if testing.Short() {
 		return []population{{20, 1.1}}
 	}
-	for _, clients := range []int{1, 20, 1000} {
+	for _, clients := range []int{1, 20, 100} { // for more see TestSparseClients
 		for _, k := range ks {
 			all = append(all, population{clients, k})
 		}
@@ -50,6 +50,9 @@ func (p population) outages(all ...int) []int {
 // within is how soon after the backend 90 % of the calls must be served: a smaller K
 // lets fewer calls show it.
 func within(k float64) int {
+	if k < 1.1 {
+		return 3
+	}
 	if k < 1.5 {
 		return 2
 	}
@@ -169,7 +172,7 @@ func TestOneClientMakesMostCalls(t *testing.T) {
 			seconds[i] = sum([]second{seconds[i], s})
 		}
 	}
-	if all := sum(seconds[60:120]); all.sent > seeds*60*1.2*capacity || all.served < seeds*60*0.98*capacity {
+	if all := sum(seconds[60:120]); all.sent > seeds*60*1.45*capacity || all.served < seeds*60*0.98*capacity {
 		t.Errorf("%.3f sent and %.2f served at 10x", all.sent/seeds/60/capacity, all.served/seeds/60/capacity)
 	}
 	for i, s := range seconds[122:] {
