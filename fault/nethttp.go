@@ -75,7 +75,7 @@ var (
 // readHTTP returns what the text of err means, or of an error that it wraps. It reads errors that wrap no other, and
 // whose type is of a package that makes such texts.
 func readHTTP(err error) (f Failure, ok bool) {
-	switch u := err.(type) { //nolint:errorlint // as errors.As does
+	switch u := err.(type) {
 	case interface{ Unwrap() error }:
 		if err = u.Unwrap(); err != nil {
 			return readHTTP(err)

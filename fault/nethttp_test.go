@@ -68,7 +68,7 @@ func TestHTTPTexts(t *testing.T) {
 		"nil connection": {base: &http.Transport{DialContext: noConn}, url: plain.URL, want: neverSent},
 		"not TLS":        {url: strings.Replace(plain.URL, "http:", "https:", 1), want: neverSent},
 		"certificate":    {url: secure.URL, want: neverSent},
-		"Cancel":         {url: plain.URL, change: func(r *http.Request) { r.Cancel = canceled }, want: fault.Failure{Canceled: true}},
+		"Cancel":         {url: plain.URL, change: func(r *http.Request) { r.Cancel = canceled }, want: fault.Failure{Canceled: true}}, //nolint:staticcheck // callers still use it
 		"TLS handshake":  {base: closing, url: "https://" + silent.Addr().String(), want: canceledTLS},
 		"headers":        {base: &http.Transport{ResponseHeaderTimeout: time.Millisecond}, url: "http://" + silent.Addr().String(), want: timedOut},
 	} {
@@ -103,17 +103,17 @@ func noConn(context.Context, string, string) (net.Conn, error) { return nil, nil
 // timers was first.
 func TestClientTimeout(t *testing.T) {
 	for _, text := range []string{"net/http: request canceled", "net/http: request canceled while waiting for connection", "context deadline exceeded"} {
-		err := &url.Error{Op: "Get", URL: "http://x/", Err: clientTimeout(text + " (Client.Timeout exceeded while awaiting headers)")}
+		err := &url.Error{Op: "Get", URL: "http://x/", Err: timeoutError(text + " (Client.Timeout exceeded while awaiting headers)")}
 		if got := fault.Of(err); got != timedOut && got != (fault.Failure{Timeout: true}) {
 			t.Errorf("%v: %+v", err, got)
 		}
 	}
 }
 
-type clientTimeout string
+type timeoutError string
 
-func (e clientTimeout) Error() string { return string(e) }
-func (clientTimeout) Timeout() bool   { return true }
+func (e timeoutError) Error() string { return string(e) }
+func (timeoutError) Timeout() bool   { return true }
 
 // TestHTTP2Texts has the texts of HTTP/2 that a server of net/http does not cause; package spillhttp has real ones.
 func TestHTTP2Texts(t *testing.T) {

@@ -80,14 +80,14 @@ var errorsToClassify = []struct {
 	{name: "answer broke off", err: responded(200, &net.OpError{Op: "read", Err: syscall.ECONNRESET}), want: fault.Failure{Safety: fault.RetrySafe, Unanswered: true}},
 	{name: "timeout", err: &smithyhttp.RequestSendError{Err: &url.Error{Err: context.DeadlineExceeded}}, want: fault.Failure{Safety: fault.RetrySafe, Timeout: true, Unanswered: true}},
 	{name: "no such host", err: &net.DNSError{IsNotFound: true}, want: fault.Failure{Safety: fault.RetryUnsafe, Unsent: true}},
-	{name: "no descriptor", err: &smithyhttp.RequestSendError{Err: noDescriptor}, want: fault.Failure{Safety: fault.RetrySafe, Unsent: true}},
+	{name: "no descriptor", err: &smithyhttp.RequestSendError{Err: errNoDescriptor}, want: fault.Failure{Safety: fault.RetrySafe, Unsent: true}},
 	{name: "caller left", err: &aws.RequestCanceledError{Err: context.Canceled}, want: fault.Failure{Safety: fault.RetryUnsafe, Canceled: true}},
 	{name: "deadline of the caller", err: &smithy.CanceledError{Err: context.DeadlineExceeded}, want: fault.Failure{Safety: fault.RetryUnsafe, Canceled: true, Timeout: true, Unanswered: true}},
 	{name: "rejected locally", err: &smithyhttp.RequestSendError{Err: &spillway.RejectedError{}}, want: fault.Failure{Safety: fault.RetryUnsafe, Unsent: true}, ours: true},
 }
 
-// noDescriptor is the error of a process that has too many open files.
-var noDescriptor = &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}
+// errNoDescriptor is the error of a process that has too many open files.
+var errNoDescriptor = &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}
 
 func TestClassify(t *testing.T) {
 	r := must(New(Config{}))

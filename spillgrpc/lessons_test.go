@@ -18,14 +18,17 @@ import (
 	"github.com/seed90641741/spillway/spilltest"
 )
 
-// dialWith returns a channel to an address with a dialer that fails with err.
-func dialWith(t *testing.T, c *Client, address string, err error) *grpc.ClientConn {
+// nobody is an address where nobody listens.
+const nobody = "passthrough:///127.0.0.1:1"
+
+// dialWith returns a channel to nobody, with a dialer that fails with err if that is not nil.
+func dialWith(t *testing.T, c *Client, err error) *grpc.ClientConn {
 	t.Helper()
 	options := append(c.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		options = append(options, grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return nil, err }))
 	}
-	cc, failed := grpc.NewClient(address, options...)
+	cc, failed := grpc.NewClient(nobody, options...)
 	if failed != nil {
 		t.Fatal(failed)
 	}
@@ -63,13 +66,12 @@ func TestLessons(t *testing.T) {
 			}})
 			return s.dial(client().DialOptions()...)
 		}
-		nobody := "passthrough:///127.0.0.1:1"
-		add("refused", gone, 3, to(dialWith(t, client(), nobody, nil)))
-		add("refused, WaitForReady", never, 1, limited(dialWith(t, client(), nobody, nil), grpc.WaitForReady(true)))
-		add("no descriptor", never, 3, to(dialWith(t, client(), nobody, dialError("socket", syscall.EMFILE))))
-		add("no port", never, 3, to(dialWith(t, client(), nobody, dialError("connect", syscall.EADDRNOTAVAIL))))
-		add("no name", never, 3, to(dialWith(t, client(), nobody, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "x", IsNotFound: true}})))
-		closed := dialWith(t, client(), nobody, nil)
+		add("refused", gone, 3, to(dialWith(t, client(), nil)))
+		add("refused, WaitForReady", never, 1, limited(dialWith(t, client(), nil), grpc.WaitForReady(true)))
+		add("no descriptor", never, 3, to(dialWith(t, client(), dialError("socket", syscall.EMFILE))))
+		add("no port", never, 3, to(dialWith(t, client(), dialError("connect", syscall.EADDRNOTAVAIL))))
+		add("no name", never, 3, to(dialWith(t, client(), &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "x", IsNotFound: true}})))
+		closed := dialWith(t, client(), nil)
 		_ = closed.Close()
 		add("closed channel", never, 1, to(closed))
 		add("unavailable", ok, 3, to(answers(status.Error(codes.Unavailable, "busy"))))

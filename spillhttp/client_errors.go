@@ -2,6 +2,7 @@ package spillhttp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -66,10 +67,10 @@ func ofError(ctx context.Context, err error) fault.Failure {
 	if f.Unsent {
 		return f
 	}
-	switch leftBy(ctx) {
-	case context.Canceled:
+	switch left := leftBy(ctx); {
+	case errors.Is(left, context.Canceled):
 		return fault.Failure{Canceled: true}
-	case context.DeadlineExceeded:
+	case errors.Is(left, context.DeadlineExceeded):
 		return fault.Failure{Timeout: true, Unanswered: true}
 	}
 	return f

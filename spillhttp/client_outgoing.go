@@ -20,7 +20,7 @@ type outgoing struct {
 
 func (o *outgoing) Read(p []byte) (int, error) {
 	n, err := o.ReadCloser.Read(p)
-	if err != nil && err != io.EOF && !o.closed.Load() { //nolint:errorlint // io.EOF is returned as it is
+	if err != nil && err != io.EOF && !o.closed.Load() {
 		o.failed.Store(true)
 	}
 	return n, err
@@ -40,7 +40,7 @@ func mayFail(body io.ReadCloser) bool {
 	}
 	var r io.Reader = body
 	if t := reflect.TypeOf(body); t == nopCloser || t == nopCloserWriterTo {
-		r, _ = reflect.ValueOf(body).Field(0).Interface().(io.Reader)
+		r, _ = reflect.TypeAssert[io.Reader](reflect.ValueOf(body).Field(0))
 	}
 	switch r.(type) {
 	case *bytes.Buffer, *bytes.Reader, *strings.Reader:

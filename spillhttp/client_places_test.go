@@ -149,7 +149,7 @@ func TestExpiredRequest(t *testing.T) {
 	for ctx, want := range map[context.Context]error{canceled: cause, expired: context.DeadlineExceeded} {
 		closed := false
 		req, _ := http.NewRequestWithContext(ctx, http.MethodPut, "http://backend.example/", closer{strings.NewReader("x"), func() { closed = true }})
-		if _, err := x.RoundTrip(req); err != want || !closed { //nolint:errorlint // as net/http returns it
+		if _, err := x.RoundTrip(req); err != want || !closed {
 			t.Errorf("%v, closed %v, want %v", err, closed, want)
 		}
 	}

@@ -128,7 +128,7 @@ func TestTransportLessons(t *testing.T) {
 		{name: "body", want: never, attempts: 1, method: "PUT", url: server.URL + "/read", body: broken},
 		{name: "body over TLS", want: never, attempts: 1, base: secure.Client().Transport, method: "PUT", url: secure.URL + "/read", body: broken},
 		{name: "short body", want: never, attempts: 1, method: "PUT", url: server.URL + "/read", body: text, change: func(r *http.Request) { r.ContentLength = 9 }},
-		{name: "Cancel", want: never, attempts: 1, url: server.URL + "/hang", change: func(r *http.Request) { r.Cancel = canceled }},
+		{name: "Cancel", want: never, attempts: 1, url: server.URL + "/hang", change: func(r *http.Request) { r.Cancel = canceled }}, //nolint:staticcheck // callers still use it
 		{name: "nil, nil", want: never, attempts: 1, base: nobody{}, url: server.URL},
 		{name: "no descriptor", want: never, attempts: 3, base: fails(emfile), url: server.URL},
 		{name: "no descriptor, POST", want: never, attempts: 3, base: fails(emfile), method: "POST", url: server.URL, body: text},

@@ -140,7 +140,7 @@ var brokenStacks = map[string]func(s *spilltest.Stack){
 		do := s.Do
 		s.Do = func(ctx context.Context, work func(context.Context) error) error {
 			err := do(ctx, work)
-			if err != nil && !errors.Is(err, context.Canceled) {
+			if ctx.Err() != nil {
 				return work(ctx)
 			}
 			return err

@@ -45,7 +45,7 @@ func TestLessons(t *testing.T, open func(t *testing.T, c egress.Config) []Lesson
 	for i, lesson := range open(t, egress.Config{}) {
 		for _, row := range []struct {
 			name string
-			ctx  context.Context
+			ctx  context.Context //nolint:containedctx // of the call that the row makes
 			want Evidence
 			n    int
 		}{

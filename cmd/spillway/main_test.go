@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -394,6 +395,23 @@ func statusOf(r *drill.Result) int {
 		return 3
 	}
 	return 1
+}
+
+// A drill that cannot fail shows nothing: without the throttle, or without the shedder, a check fails.
+func TestDrillWithoutAPolicy(t *testing.T) {
+	if !thorough.Enabled() {
+		t.Skip("needs some seconds, make test-thorough has them")
+	}
+	for policy, check := range map[string]string{"throttle": "sent", "shed": "goodput"} {
+		file := filepath.Join(t.TempDir(), "drill.json")
+		r := start(t, "drill", "--off="+policy, "--calm=500ms", "--step=2s", "--recovery=1s", "--json-file="+file)
+		status := r.status(t)
+		result := read(t, file)
+		broken := slices.ContainsFunc(result.Checks, func(c drill.Check) bool { return c.Name == check && !c.Pass })
+		if !broken || status != statusOf(result) {
+			t.Errorf("without %s the exit status is %d, and the checks are %+v", policy, status, result.Checks)
+		}
+	}
 }
 
 func TestDrillStatus(t *testing.T) {

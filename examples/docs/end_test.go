@@ -165,7 +165,7 @@ func TestEndOfGRPC(t *testing.T) {
 		}
 		e.ready = func() bool {
 			answer, err := healthpb.NewHealthClient(conn).Check(context.Background(), &healthpb.HealthCheckRequest{})
-			return err == nil && answer.Status == healthpb.HealthCheckResponse_SERVING
+			return err == nil && answer.GetStatus() == healthpb.HealthCheckResponse_SERVING
 		}
 		return e
 	})

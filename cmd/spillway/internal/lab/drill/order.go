@@ -22,12 +22,18 @@ func misplaced(classes []NamedCounts) float64 {
 	return float64(worst) / float64(total)
 }
 
+// offered returns the load of a class during the step in capacities. The capacity may have changed since the load was chosen by it.
+func (r *Result) offered(class *NamedCounts) float64 {
+	step := r.Settings.Phases[1]
+	return float64(class.Offered) / (step.End - step.Start) / r.CapacityRPS
+}
+
 // checkHighest reports whether the highest class got what there was. There must be
 // calls of it.
 func (r *Result) checkHighest(highest *NamedCounts) Check {
 	got := float64(highest.Goodput) / float64(highest.Offered)
 	want := min(promiseGoodput, r.goodputBound()/min(1, r.Settings.Overload))
-	if offered := r.Settings.Overload * float64(highest.Offered) / float64(max(1, r.With.Offered)); offered > 1 {
+	if offered := r.offered(highest); offered > 1 {
 		want /= offered
 	}
 	return atLeast("highest", got, want, highest.Name+" calls answered in time are %s")

@@ -49,6 +49,7 @@ func TestCheckHighest(t *testing.T) {
 	} {
 		r := sample()
 		r.Settings.Protect, r.Settings.Overload, r.With.Classes, r.With.Offered = ProtectBoth, row.overload, row.classes, 400
+		r.CapacityRPS = 400 / row.overload / (r.Settings.Phases[1].End - r.Settings.Phases[1].Start)
 		if c := r.checkHighest(&r.With.Classes[0]); math.Abs(c.Want-row.want) > 1e-9 || c.Pass != row.pass {
 			t.Errorf("at %v: %v of %v, pass is %v", row.overload, *c.Got, c.Want, c.Pass)
 		}

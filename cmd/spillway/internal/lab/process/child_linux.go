@@ -102,14 +102,14 @@ const tick = 10 * time.Millisecond
 func usedOf(stat string, of func(cpu int) bool) (used time.Duration) {
 	for line := range strings.Lines(stat) {
 		var cpu int
-		var user, nice, system, idle, iowait, irq, softirq, stolen time.Duration
+		var user, nice, system, idle, iowait, irq, softirq, stolen int
 		name, times, _ := strings.Cut(line, " ")
 		if _, err := fmt.Sscanf(name, "cpu%d", &cpu); err != nil {
 			continue // the sum of all, or something else
 		}
 		_, err := fmt.Sscan(times, &user, &nice, &system, &idle, &iowait, &irq, &softirq, &stolen)
 		if err == nil && of(cpu) {
-			used += (user + nice + system + stolen) * tick
+			used += time.Duration(user+nice+system+stolen) * tick
 		}
 	}
 	return used
@@ -118,11 +118,11 @@ func usedOf(stat string, of func(cpu int) bool) (used time.Duration) {
 // usedBy returns the processor time of a process, from its file stat. Its name, in parentheses, may have spaces.
 func usedBy(stat string) time.Duration {
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
-	var user, system time.Duration
+	var user, system int
 	if len(fields) > 12 {
 		_, _ = fmt.Sscan(fields[11]+" "+fields[12], &user, &system) // the kernel writes numbers
 	}
-	return (user + system) * tick
+	return time.Duration(user+system) * tick
 }
 
 // pinThreads moves each thread of this process to cpus. Threads to come inherit.
