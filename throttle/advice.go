@@ -40,19 +40,33 @@ func (t *Throttle) Advise(now time.Time, criticality spillway.Criticality, ratio
 }
 
 func (c *class) advise(at time.Duration, ratio float64) {
-	if !(ratio >= 0 && ratio <= 1) || ratio == 1 && !c.limits() { // also finds NaN
+	if !(ratio >= 0 && ratio <= 1) || ratio == 1 && !c.advised.Load() { // also finds NaN
 		return
 	}
 	c.mu.Lock()
 	defer c.unlock()
 	at = c.roll(at)
+	defer c.decide()
 	mean := (1 + ratio) / 2
 	if c.advice.until > 0 {
 		mean = (c.advice.ratio + ratio) / 2
 	}
-	c.advice = advice{ratio: mean, until: at + AdviceLifetime}
 	if mean > forgotten {
-		c.advice = advice{}
+		c.forgetAdvice()
+		return
+	}
+	c.advice = advice{ratio: mean, until: at + AdviceLifetime}
+	c.advised.Store(true)
+	c.hurry()
+}
+
+// hurry ends the period with the next call if advice decides on it. Otherwise the period goes on:
+// if each answer began another one, the rate of the calls of a busy client would never be
+// measured.
+func (c *class) hurry() {
+	if c.advises() {
+		c.period = 0
+		c.until.Store(0)
 	}
 }
 
@@ -60,10 +74,23 @@ func (c *class) advise(at time.Duration, ratio float64) {
 // close to 1 for any K that is used.
 const forgotten = 0.99
 
+// expire forgets advice that is too old. The lock is held.
+func (c *class) expire(at time.Duration) {
+	if c.advice.until > 0 && at >= c.advice.until {
+		c.forgetAdvice()
+		c.decide()
+	}
+}
+
+func (c *class) forgetAdvice() {
+	c.advice = advice{}
+	c.advised.Store(false)
+}
+
 // known returns the input of equation 21-1: the calls of the window, and the advice
 // for the missing ones.
 func (c *class) known() (requests, accepts, k float64) {
-	requests, accepts = c.slow.requests, c.slow.accepts
+	requests, accepts = c.window.sum.requests(), c.window.sum.accepts
 	missing := float64(c.cfg.MinRequests) - requests
 	return requests + missing, accepts + float64(missing*c.advice.ratio), c.cfg.K
 }
@@ -72,5 +99,5 @@ func (c *class) known() (requests, accepts, k float64) {
 // through as a probe: a client that calls once a minute would send all of its calls as
 // probes.
 func (c *class) advises() bool {
-	return c.advice.until > 0 && c.slow.requests < float64(c.cfg.MinRequests)
+	return c.advice.until > 0 && c.window.sum.requests() < float64(c.cfg.MinRequests)
 }

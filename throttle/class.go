@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -8,279 +9,357 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// The values of class.gate that are no time.
-const (
-	open    = -1 // nothing is limited, and accepts are only counted
-	watched = -2 // nothing is limited, and accepts take the lock
-)
+// Probability is equation 21-1: the share of calls to reject after requests calls, when the
+// backend has accepted accepts. It is at least 0 and less than 1 for counts that are not
+// negative.
+func Probability(requests, accepts, k float64) float64 {
+	// The product is rounded, so that all machines decide alike: one that fused it with
+	// the difference would reject calls that the others admit.
+	return max(0, (requests-float64(k*accepts))/(requests+1))
+}
+
+// noLimit in place of a probability says that nothing is limited.
+const noLimit = -1
+
+// enough is how many calls make a rate. With half as many it is noisier, with twice as
+// many a load that falls is seen later; both by some milliseconds' calls.
+const enough = 25
+
+// shortest is the shortest time in which a rate is measured. It counts above 25,000 calls per
+// second: with less, rejections would often take the lock; with more, a load that falls is seen later.
+const shortest = time.Millisecond
 
 // class is the throttle of one criticality.
 type class struct {
-	gate    atomic.Int64  // until when calls are rejected without the lock, or open, or watched
-	served  atomic.Uint64 // accepts that were counted without the lock
-	quick   atomic.Uint64 // rejections, likewise
+	// What Admit reads without the lock. Written with the lock held.
+	share atomic.Uint64 // the probability of a rejection, or noLimit, as bits
+	begin atomic.Int64  // when the present period began
+	until atomic.Int64  // how long it is
+	calm  atomic.Int64  // until when accepts are only counted, without the lock
+	// quick counts rejections that were made without the lock and not yet counted.
+	quick atomic.Uint64
+	// refusal is the error for a rejection with the probability share.
 	refusal atomic.Pointer[spillway.RejectedError]
 
+	served      atomic.Uint64 // accepts that were counted without the lock
 	mu          sync.Mutex
 	criticality spillway.Criticality
 	cfg         Config
-	state       State
-	now         time.Duration // the latest time
-	active      time.Duration // when a call was last made or settled
-	slow        memory
-	fast        run
-	changed     time.Duration // results of calls that were sent until then are old news
-	stale       bool          // there was no other one since
-	answered    bool          // the last probe has ended
-	slowest     time.Duration // that a rejection took since the backend last accepted a call
-	credit      float64       // calls that may be sent
-	due         float64       // credit at which the next one is
+	limiter     limiter
+	window      window
+	now         time.Duration
+	requests    float64 // calls since begin
+	period      time.Duration
+	pace        pace
+	rate        float64 // of calls, per second
+	credit      float64 // calls that may be sent at once
+	filled      time.Duration
 	asked       time.Duration // when a call was last sent
-	skipped     float64       // calls since
-	short       time.Duration // when a call was last rejected here
-	streak      streak
-	advice      advice
-	rejected    uint64 // ever
-	probed      uint64 // ever
-	change      change
+	released    float64       // calls to be sent whatever the limit says
+	rejected    uint64        // ever
+	probes      uint64        // let through past the limit, ever
+	skipped     int           // calls rejected since
+	rarity      int           // how many calls are made for the next probe
 	limited     *atomic.Int32 // counts the classes that limit anything, or nil
 	counted     bool          // there
+	advice      advice
+	advised     atomic.Bool // there is advice
+	change      change
 }
+
+func (c *class) probability() float64 { return math.Float64frombits(c.share.Load()) }
 
 // limits reports whether calls are decided on one by one.
-func (c *class) limits() bool { return c.gate.Load() >= 0 }
+func (c *class) limits() bool { return c.probability() != noLimit }
 
-// decide returns nil if a call may be sent, or else why not.
-func (c *class) decide(at time.Duration, random func() float64) error {
-	switch gate := c.gate.Load(); {
-	case gate < 0:
+// rests reports whether nothing is limited, and no rejection waits to be outweighed.
+func (c *class) rests() bool { return c.calm.Load() > 0 }
+
+// ask returns nil if a call may be sent, or else why not.
+func (c *class) ask(at time.Duration, random *atomic.Pointer[func() float64]) error {
+	p := c.probability()
+	if p < 0 {
 		return nil
-	case int64(at) < gate:
-		c.quick.Add(1)
+	}
+	var u float64 // below 1, whatever is drawn
+	if p < 1 {
+		u = (*random.Load())()
+	}
+	if c.reject(at, p, u) {
 		return c.refusal.Load()
 	}
-	return c.admit(at, random())
+	if p == 1 { // admit may find a lower one
+		u = (*random.Load())()
+	}
+	if p = c.admit(at, u); p > 0 {
+		return rejections[c.criticality.Index()].At(100 * p)
+	}
+	return nil
 }
 
-// admit decides on one call. u is uniform in [0, 1). It returns nil, or why the call is rejected.
-func (c *class) admit(at time.Duration, u float64) error {
-	c.mu.Lock()
-	defer c.unlock()
-	at = c.roll(at)
-	c.active = at
-	switch {
-	case c.advises():
-		if u >= c.probability() {
-			return nil
-		}
-	case c.state == StateClosed:
-		return nil
-	default:
-		if c.skipped++; c.take(at, u) {
-			c.asked, c.skipped = at, 0
-			return nil
-		}
-	}
-	c.rejected++
-	c.short = at
-	c.slow.requests++
-	return c.rejection()
-}
-
-// take reports whether a call may be sent while there is a limit.
-func (c *class) take(at time.Duration, u float64) bool {
-	if c.state == StateThrottling && c.credit > c.due {
-		c.credit--
-		c.due = u // a fixed one would reject the same callers again and again
-		return true
-	}
-	waited := at - c.asked
-	if !c.probes(waited) {
+// reject decides without the lock, where it can, that a call is not sent: the
+// probability is up to date and u is below it.
+func (c *class) reject(at time.Duration, p, u float64) bool {
+	if u >= p || uint64(at)-uint64(c.begin.Load()) >= uint64(c.until.Load()) {
 		return false
 	}
-	c.credit = 0
-	c.probed++
-	if c.state == StateProbing && !c.answered && waited >= doubt*c.slowest {
-		if c.resume(at); c.slow.accepts == 0 { // nothing is known that could limit it
-			c.state = StateClosed
-		}
-	}
-	c.answered = false
+	c.quick.Add(1)
 	return true
 }
 
-// doubt is how many times longer than a rejection took a probe has to wait before it counts as
-// accepted: a long poll has no other result for a long time.
-const doubt = 2
-
-// resume ends the silence: calls are sent as before it.
-func (c *class) resume(at time.Duration) {
-	c.state, c.credit, c.due = StateThrottling, c.burst(), 0
-	c.changed, c.stale, c.short = at, true, at
-}
-
-// probes reports whether a probe is due at a time since a call was last sent.
-func (c *class) probes(waited time.Duration) bool {
-	intervals := waited.Seconds() / c.cfg.ProbeInterval.Seconds()
-	least := 1.
-	if c.state == StateThrottling {
-		least = patient
+// admit decides on one call while there is a limit. u is uniform in [0, 1). It
+// returns the share of calls that are rejected if this one is.
+func (c *class) admit(at time.Duration, u float64) (rejected float64) {
+	c.mu.Lock()
+	defer c.unlock()
+	sent := at
+	at = c.roll(at)
+	if c.probability() == noLimit {
+		return 0
 	}
-	return intervals >= least && (c.skipped*c.skipped >= sparse*intervals || waited >= c.cfg.Window)
+	c.requests++
+	switch {
+	case c.requests >= enough:
+		c.until.Store(int64(c.period)) // those that follow in this period need no lock
+	case c.slow():
+		c.pace.call(at)
+		c.rate = c.pace.rate()
+		c.decide()
+	}
+	if !c.take(at, u) {
+		c.window.add(counts{rejected: 1})
+		c.rejected++
+		c.skipped++
+		return max(c.probability(), 0.01)
+	}
+	c.asked, c.skipped = at, 0
+	if c.limiter.phase != open {
+		c.limiter.pending.send(sent)
+	}
+	return 0
 }
 
-const (
-	// patient is after how many intervals without a call a client sends one whose accepts earn
-	// none. A thousand clients of K = 1.1 then send 1.3 times the capacity, and 250 are back 3 s
-	// after an overload; with 1 it is 1.8 times, with 4 it is 6 s.
-	patient = 3
-	// sparse keeps the probes of clients that make fewer than two calls per interval to fewer than
-	// one per interval. Clients of half a call send one of eight, as there are many of them.
-	sparse = 4
-)
+// take reports whether a call may be sent.
+func (c *class) take(at time.Duration, u float64) bool {
+	switch {
+	case c.advises():
+		return u >= c.probability()
+	case c.released >= 1:
+		c.released--
+	case u >= c.probability() && c.credit >= 1:
+		c.credit--
+		return true
+	case c.probeDue(at):
+		c.rarity = min(2*max(1, c.rarity), rarest)
+	default:
+		return false
+	}
+	c.probes++
+	return true
+}
+
+// rarest is how many calls are made for a probe of a backend that goes on to accept nothing: the
+// first probe takes one call, and each later one twice as many. A thousand clients of half a call per
+// second then send a dead backend less than 20 % of their calls. A client of nine calls per second
+// sends one probe per interval. A probe is due after two thirds of a Window at the latest: after a
+// whole one the throttle forgets the outage.
+const rarest = 9
+
+// probeDue reports whether a call at a time may be sent as a probe.
+func (c *class) probeDue(at time.Duration) bool {
+	waited := at - c.asked
+	return c.limiter.phase == silent && waited >= c.cfg.ProbeInterval && (c.skipped+1 >= c.rarity || waited >= c.cfg.Window*2/3)
+}
 
 // roll brings all up to the time at, and returns the time that it is then: goroutines
 // come out of order, and time does not go back.
 func (c *class) roll(at time.Duration) time.Duration {
 	at = max(at, c.now)
-	passed := at - c.now
 	c.now = at
-	if served := c.served.Swap(0); served > 0 {
-		c.active = at
-		c.slow.requests += float64(served)
-		c.slow.accepts += float64(served)
+	if c.served.Load() > 0 { // in the bucket that the window is still at
+		c.window.add(counts{accepts: float64(c.served.Swap(0))})
+		c.limiter.hear(min(at, time.Duration(c.calm.Load())))
 	}
-	if quick := c.quick.Swap(0); quick > 0 {
-		c.active = min(at, time.Duration(c.gate.Load()))
-		c.short = c.active
-		c.slow.requests += float64(quick)
-		c.skipped += float64(quick)
+	c.window.advance(at)
+	if c.quick.Load() > 0 {
+		quick := c.quick.Swap(0)
+		c.window.add(counts{rejected: float64(quick)})
 		c.rejected += quick
+		c.skipped += int(quick)
+		c.requests += float64(quick)
 	}
-	if c.state != StateProbing && !c.stale { // else it stands still
-		c.slow.pass(passed, c.cfg.Window)
+	c.limiter.idle(&c.cfg, at)
+	if c.limiter.phase != open { // else there is no limit, and begun sets the first credit
+		c.fill(at)
+		c.ripen(at)
 	}
-	if c.state == StateThrottling {
-		c.credit = min(c.credit+float64(c.income()*passed.Seconds()), c.depth())
+	if begin := time.Duration(c.begin.Load()); at-begin >= max(c.period, 1) { // no time has no rate
+		c.measure(at, begin)
+		c.limiter.pass(&c.cfg, at, at-begin)
+		c.decide()
 	}
-	if at-c.active > c.cfg.Window {
-		c.forget()
-	}
-	if c.advice.until > 0 && at >= c.advice.until {
-		c.advice = advice{}
-	}
+	c.expire(at)
 	return at
 }
 
-func (c *class) forget() {
-	c.state, c.slow, c.fast = StateClosed, memory{}, run{}
-}
-
-// income is the credit per second, besides that of accepts.
-func (c *class) income() float64 {
-	if c.stale {
-		return c.cfg.K * c.slow.rate() // no accept is heard of yet
+// measure ends a period that began at begin.
+func (c *class) measure(at, begin time.Duration) {
+	missed := !c.slow() || c.requests >= enough // some calls, of those that the pace goes by
+	elapsed := (at - begin).Seconds()
+	// One call does not make a rate: it may be the only one for long.
+	c.limiter.demand = max(0, c.requests-1) / elapsed
+	if c.rate = c.limiter.demand; c.slow() {
+		if missed {
+			c.pace = pace{last: at, gaps: steadyGaps, mean: elapsed / max(1, c.requests)}
+		}
+		c.rate = c.pace.rate()
 	}
-	return (c.cfg.K - 1) * c.slow.rate()
+	c.requests = 0
+	c.start(at)
 }
 
-// depth is the most credit: that of a quarter of an interval.
+// slow reports whether calls are so few that the rate is that of the gaps between them.
+func (c *class) slow() bool { return c.rate*c.cfg.quarter().Seconds() < enough }
+
+// fill adds the credit of the time that has passed.
+func (c *class) fill(at time.Duration) {
+	if passed := at - c.filled; passed > 0 {
+		c.credit = min(c.credit+float64(c.limiter.limit*passed.Seconds()), c.depth())
+		c.filled = at
+	}
+}
+
+// decide sets the probability: equation 21-1 with rates, of calls and of what may be
+// sent. Fewer are sent while the credit is below half of its depth, to keep
+// some for the time when fewer calls are made.
+func (c *class) decide() {
+	p := float64(noLimit)
+	l := &c.limiter
+	switch {
+	case c.advises():
+		if p = Probability(c.known()); p == 0 && l.phase == open {
+			p = noLimit
+		}
+	case l.phase == open:
+	case l.phase == silent && l.streak.accepts == 0:
+		p = 1
+	case c.released >= 1, c.rate <= l.limit:
+		p = 0
+	default:
+		p = 1 - float64(l.limit/c.rate*min(1, 2*max(0, c.credit)/c.depth()))
+	}
+	if p > 0 {
+		c.refusal.Store(rejections[c.criticality.Index()].At(100 * p)) // before a rejection needs it
+	}
+	c.share.Store(math.Float64bits(p))
+	c.change.state = stateOf(p, l)
+}
+
+// depth is the most credit.
 func (c *class) depth() float64 {
-	return max(1, float64(c.cfg.MinRequests)) + c.burst()
+	return max(1, float64(c.cfg.MinRequests)) + float64(c.limiter.limit*c.cfg.quarter().Seconds())
 }
 
-func (c *class) burst() float64 {
-	return float64(c.cfg.K * c.slow.rate() * c.cfg.quarter().Seconds())
-}
-
-// settle counts the result of a call that was sent at the given time: see refuse for the margin.
-func (c *class) settle(at, sent time.Duration, accepted bool, margin float64) {
-	if accepted && c.gate.Load() == open {
+// settle counts the result of a call that was sent at the given time. The margin is how many times
+// MinRequests the evidence of an overload has to be.
+func (c *class) settle(at, sent time.Duration, o spillway.Outcome, margin int) {
+	accepted := o.Accepted()
+	if accepted && at < time.Duration(c.calm.Load()) {
 		c.served.Add(1)
 		return
 	}
 	c.mu.Lock()
 	defer c.unlock()
+	l := &c.limiter
+	counted := l.pending.end(sent)
 	at = c.roll(at)
-	c.active = at
-	c.answered = c.answered || sent == c.asked
-	if !accepted {
-		c.slowest = max(c.slowest, at-sent)
+	was := l.phase
+	if accepted {
+		c.rarity = 0
 	}
 	switch {
-	case c.state != StateClosed && sent <= c.changed:
+	case accepted && counted:
+		c.window.add(counts{accepts: 1})
+		l.confirm(at)
 	case accepted:
-		c.stale = false
-		c.accept(at, sent)
+		c.window.add(counts{accepts: 1})
+		if l.accept(&c.cfg, at, sent) {
+			c.released++
+		}
 	default:
-		c.stale = false
-		c.refuse(at, sent, margin)
+		c.window.add(counts{refused: 1, longest: waited(at, sent, o)})
+		if counted {
+			l.recant()
+		}
+		if c.released > 0 {
+			c.released = 0
+		}
+		cfg := c.cfg
+		cfg.MinRequests *= margin
+		if l.refuse(&cfg, at, sent, c.window.acceptsPerSecond(at)) {
+			c.begun(at, was != open)
+		}
+	}
+	if was != open || l.phase != open || c.advised.Load() {
+		c.decide()
 	}
 }
 
-// leave takes in that a call has ended without a result that informs.
-func (c *class) leave(sent time.Duration) {
-	if !c.limits() {
+// rest says until when accepts change nothing but their number: while nothing is limited, no
+// rejection waits to be outweighed, and no advice counts. It ends after one resolution, as the
+// time of the last accept is known that exactly, or with the bucket of the window. The lock is
+// held.
+func (c *class) rest() {
+	calm := time.Duration(0)
+	if c.limiter.phase == open && c.limiter.debt.sent == 0 && !c.advised.Load() {
+		calm = min(c.now+resolution, c.window.end)
+	}
+	if int64(calm) != c.calm.Load() {
+		c.calm.Store(int64(calm))
+	}
+	c.count()
+}
+
+// count keeps the number of classes that limit anything. The lock is held.
+func (c *class) count() {
+	limits := c.limits()
+	if c.limited == nil || limits == c.counted {
 		return
 	}
-	c.mu.Lock()
-	defer c.unlock()
-	c.answered = c.answered || sent == c.asked
-}
-
-// refuse takes in that the backend did not accept a call. The margin is how many times MinRequests
-// the evidence has to be.
-func (c *class) refuse(at, sent time.Duration, margin float64) {
-	c.streak = streak{refused: at}
-	if c.state == StateProbing {
+	if c.counted = limits; limits {
+		c.limited.Add(1)
 		return
 	}
-	c.slow.requests++
-	c.fast.refuse(at, sent)
-	patience := c.cfg.quarter()
-	if c.state == StateThrottling {
-		patience = c.cfg.ProbeInterval
-	}
-	allowed := float64(margin * float64(c.cfg.MinRequests))
-	if c.slow.accepts > 0 {
-		allowed += float64(c.fast.sent * float64(patience) / float64(at-c.fast.since))
-	}
-	if c.fast.excess(c.cfg.K) >= allowed {
-		c.trip(at)
-	}
+	c.limited.Add(-1)
 }
 
-// trip starts to limit calls, or limits them further.
-func (c *class) trip(at time.Duration) {
-	c.state = StateProbing
-	if c.fast.accepts > 0 {
-		c.state = StateThrottling
-		c.slow = memory{requests: c.fast.sent, accepts: c.fast.accepts, seconds: (at - c.fast.since).Seconds()}
+// start begins a period in which some calls are made, of a quarter of an interval at
+// most, and which ends when a probe is due.
+func (c *class) start(at time.Duration) {
+	c.begin.Store(int64(at))
+	c.period = c.cfg.quarter()
+	if c.rate > 0 {
+		c.period = min(c.period, max(shortest, time.Duration(enough*float64(time.Second)/c.rate)))
 	}
-	c.fast = run{}
-	c.credit, c.due = 0, 0
-	c.changed, c.asked, c.short, c.stale = at, at, at, true
-	c.skipped, c.answered = 0, true
-}
-
-// accept takes in that the backend accepted a call.
-func (c *class) accept(at, sent time.Duration) {
-	c.slowest = 0
-	if c.state == StateProbing {
-		c.resume(at)
+	if due := c.asked + c.cfg.ProbeInterval - at; c.limiter.phase == silent && due > 0 {
+		c.period = min(c.period, due)
 	}
-	c.slow.requests++
-	c.slow.accepts++
-	c.fast.accept(sent, c.cfg.K)
-	if c.state == StateClosed {
+	if c.advises() { // the next call has another probability
+		c.period = 0
+	}
+	if c.slow() {
+		c.until.Store(0)
 		return
 	}
-	c.credit++
-	if c.streak.accept(at, sent) && c.streak.proven(at, &c.cfg) {
-		c.credit++
-	}
-	if c.fast.sent == 0 && at-c.short >= c.cfg.ProbeInterval {
-		c.state = StateClosed
+	c.until.Store(int64(c.period))
+}
+
+// begun starts to limit what is sent, or starts again.
+func (c *class) begun(at time.Duration, was bool) {
+	c.credit, c.filled, c.asked = 0, at, at
+	if !was {
+		c.rate, c.requests, c.limiter.demand = 0, 0, 0
+		c.start(at)
 	}
 }
 
@@ -290,7 +369,34 @@ func (c *class) configure(cfg Config, criticality spillway.Criticality, limited 
 	defer c.unlock()
 	c.criticality, c.limited = criticality, limited
 	if c.cfg.Window != cfg.Window {
-		c.forget()
+		c.forget(cfg.Window)
 	}
 	c.cfg = cfg
+}
+
+// forget ends all limits. The lock is held.
+func (c *class) forget(width time.Duration) {
+	c.window = window{width: width / buckets}
+	c.limiter = limiter{}
+	c.share.Store(math.Float64bits(noLimit))
+	c.change.state = StateClosed
+}
+
+func (c *class) stats(at time.Duration) ClassStats {
+	c.mu.Lock()
+	defer c.unlock()
+	c.roll(at)
+	s := ClassStats{
+		State:         c.change.state,
+		Probability:   max(0, c.probability()),
+		Limit:         math.Inf(1),
+		Requests:      c.window.sum.requests(),
+		Accepts:       c.window.sum.accepts,
+		RejectedTotal: c.rejected,
+		ProbesTotal:   c.probes,
+	}
+	if c.limiter.phase != open {
+		s.Limit = c.limiter.limit
+	}
+	return s
 }

@@ -1,51 +1,100 @@
 // Package throttle rejects calls at the client once the backend has begun to reject them, so
 // that an overloaded backend spends its time on calls that it will serve. It is the adaptive
-// throttling of Site Reliability Engineering, chapter 21, "Client-Side Throttling".
+// throttling of Site Reliability Engineering, chapter 21, "Client-Side Throttling", as a limit
+// on a rate.
 //
 // # Invariants
 //
-//  1. Only calls that were sent, and whose outcome informs ([spillway.Outcome.Informs]), are evidence.
-//  2. While the backend accepts one of K calls, nothing is limited.
-//  3. While it does not, K calls are sent for each accepted one.
-//  4. A backend that accepts nothing gets one probe per second at most, and a client of few calls
-//     sends few of them as probes.
-//  5. Every state ends: probing with an accept, after one Window and one call at the latest; throttling
-//     when no call was rejected for a second; and both after a Window without calls.
-//  6. A route or customer is rejected for its own failures, or where most served routes fail. What has
-//     no place of its own may be rejected itself, and limits nothing else.
+//   - Only calls that were sent, and whose outcome informs ([spillway.Outcome.Informs]), are evidence.
+//   - While the backend accepts one of K calls, nothing is limited. While it does not, K calls are sent
+//     for each accepted one.
+//   - A backend that accepts nothing gets one probe per second at most. A client of few calls sends
+//     one of nine calls as a probe.
+//   - Every limit ends when the backend accepts all calls, and after a Window without outcomes.
+//   - A route or customer is rejected for its own failures, or where most served routes fail. A name
+//     without a place of its own can be rejected, and limits nothing else ([Routes]).
 //
 // # The rule
 //
-// Equation 21-1 rejects a call with the probability (requests − K·accepts) / (requests + 1), so that
-// K·accepts are sent. Over one window this is a share of the past: after an overload it goes on for
-// as long. Here accepts pay for calls instead, from two memories of them:
+// Equation 21-1 of the source rejects a call with the probability
 //
-//   - The fast memory is the calls since the backend last accepted one of K. When the calls in it
-//     exceed K·accepts by MinRequests and a quarter second's calls (a second's, while there is a
-//     limit), the limit is measured from it. If it has no accept, nothing but probes is sent.
-//   - The slow memory is decayed counts over the Window. While there is a limit, each accept
-//     lets one call follow at once, and K − 1 times the accepts per second of the slow memory
-//     are sent besides. Together that is K·accepts. When the load falls and all is accepted,
-//     each accept is followed by the next call, and nothing is rejected.
-//   - After a second without a rejection by the backend, which has 1 chance in 256 where it accepts
-//     one call in K, each accept lets two calls follow: what is sent doubles per round trip.
-//   - While only probes are sent the slow memory stands still. The first accept continues from it:
-//     the calls of before the outage are sent at once.
+//	p = max(0, (requests − K·accepts) / (requests + 1))
 //
-// The statistics are separate for each [spillway.Criticality], so that rejections of batch work never
-// throttle the calls that users wait for. The second is [Config.ProbeInterval].
+// so that the calls sent, requests·(1 − p), are K times the calls accepted. Over a window, p
+// is a share of the past: when the load falls or the backend recovers, the share is still the
+// one of the overload. The capacity of a backend, in contrast, is a rate. So:
+//
+//  1. Without rejections by the backend there is no limit. When more is sent than
+//     K·accepts, by MinRequests and a quarter second's calls: limit = K × accepts per
+//     second since.
+//  2. An accept raises the limit by (K − 1)/Window, a rejection lowers it by 1/Window.
+//     It is stable where sent = K·accepts, as in the equation.
+//  3. When more is sent than K·accepts again, by MinRequests and one second's calls,
+//     the capacity of the backend has fallen. The limit is measured again, as in 1.
+//  4. When nothing or less than 1 call in 200 was accepted: one probe per second, and after each
+//     probe that fails twice as many calls until the next one, up to 9. Each
+//     accept releases one call and quadruples the limit, up to its earlier value, or to 1
+//     call in 50 where that is more. While there is a limit, a call without a result counts
+//     as accepted after one second, and after two times the longest time that a rejection
+//     took in the last Window; but not if a call timed out in that Window.
+//  5. After a second or more of accepts only, which has 1 chance in 256 where one call
+//     in K is accepted: the limit doubles per round trip, until nothing is limited.
+//  6. Rejections end 4 and 5 when they are more than K − 1 times the last 5 accepts: the limit
+//     is K × the calls accepted per second meanwhile.
+//  7. A call is rejected with p = 1 − limit/(calls per second). The rate of calls is
+//     counted over a quarter second. With fewer than 25 calls in it, the rate is derived
+//     from the mean of the last 32 gaps between calls, which starts again after a gap of
+//     five times the mean. Before there are two gaps the rate is unknown, and p is 0
+//     while unused credit of the limit lasts.
+//
+// The second is [Config.ProbeInterval]. The statistics are separate for each
+// [spillway.Criticality], so that rejections of batch work never throttle the calls that users
+// wait for.
 //
 // With K = 2 an overloaded backend rejects one call for each that it serves; with K = 1.1 one
 // for ten. A smaller K suits a backend to which a rejection costs about as much as an answer.
 // A larger one detects free capacity sooner.
 //
-// # Evidence
+// So whatever happened before, when the backend accepts all calls, nearly all are sent after
+// some seconds and some round trips. A client whose limit is below one call per second needs
+// the time for 8 calls at that limit, with K = 2: up to a minute.
 //
-// An accept is known at the latest when its answer begins: settle a stream then. Calls need deadlines:
-// a call without an answer counts as rejected, unless its wait explains itself ([Routes.Settle]).
-// Results of calls that were sent before a limit changed are old news, and ignored. A probe that
-// waits for twice as long as rejections take counts as accepted: a long poll has no other result.
+// # What the rules rest on
 //
-// Clients that call rarely know little. Such a client starts from the accept ratio that the server
-// reports ([Throttle.Advise]). Share one Throttle per backend among all goroutines of a process.
+// An accept is a request that the backend has accepted. That is known at the latest when its
+// answer begins, not when it ends: settle a stream then. If a call counted when it was sent, each
+// call in flight would look rejected, and a healthy backend with one second of latency would be
+// throttled after each start. The price is that trouble is seen one latency later, so calls need
+// deadlines: a call without an answer counts as rejected ([Routes.Settle] has three exceptions),
+// and one that the caller abandoned does not count.
+//
+// A long poll has no result for a long time. But a rejection costs less than the work, so it comes
+// quickly. That is why a call without a result counts as accepted after some time (rule 4). If it
+// is rejected later, this accept is taken back, and if there was no other accept since the limit
+// fell, there is one probe per second again. Where calls time out, a long wait says nothing. So a
+// backend that is back and does not answer gets the calls of one deadline, as it does when it
+// stops answering while nothing is limited. Then it gets one probe per second.
+//
+// Only calls that were sent after a change
+// are evidence of its effect: rejections of calls that were sent before the limit fell do not
+// lower it again, and accepts of calls that were sent before the last rejection arrived do not
+// show a recovery.
+//
+// A limit that is measured once fits a falling load: 10 times the capacity, then half of it,
+// is half of the limit. It does not depend on how many calls were rejected here, so rejecting
+// one costs a few nanoseconds and no lock.
+//
+// A burst of rejections shorter than the quarter second of rule 1 is not an overload. A second
+// of accepts from a rate limiter that refills once per second is not a recovery.
+//
+// All clients of a backend follow the same rules and see the same share of accepts. Their
+// limits add up to K times the capacity; each client's part is what it measured at the start.
+// A limit below one call per second is raised to one call per second within ten windows, so
+// that clients which call rarely converge to equal shares.
+//
+// Client-side throttling works badly for clients that send very rarely, as the source says:
+// below [Config.MinRequests] rejections there is no limit, and one call per second is a probe.
+// Such a client starts from the accept ratio that the server reports ([Throttle.Advise]),
+// which covers the calls of all clients. Share one Throttle per backend among all goroutines
+// of a process. If a backend rejects one kind of call and accepts another, use [Routes].
 package throttle

@@ -29,7 +29,7 @@ func (c *classes) stats(at time.Duration) (s Stats) {
 func (c *classes) forget() {
 	for i := range c {
 		c[i].mu.Lock()
-		c[i].forget()
+		c[i].forget(c[i].cfg.Window)
 		c[i].unlock()
 	}
 }

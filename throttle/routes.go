@@ -136,13 +136,13 @@ func (t *Routes) Admit(now time.Time, call spillway.Call, of Route) (spillway.Ti
 // decide asks the throttles of the customer and of the route.
 func (t *Routes) decide(at time.Duration, class int, customer uint64, of Route) error {
 	t.sweep(at)
-	random, route := *t.rand.Load(), of.hash(t.seed)
+	route := of.hash(t.seed)
 	if x := t.customers.find(account(customer, route)); x != nil {
-		if err := x.classes[class].decide(at, random); err != nil {
+		if err := x.classes[class].ask(at, &t.rand); err != nil {
 			return err
 		}
 	}
-	return t.by(class, route).decide(at, random)
+	return t.by(class, route).ask(at, &t.rand)
 }
 
 // by returns what decides on a call of a route, apart from its customer.
@@ -227,7 +227,7 @@ func (t *Routes) Settle(sent, now time.Time, ticket *spillway.Ticket, of Route, 
 	}
 	e := ended{
 		at: t.clock.heard(now), sent: epoch, took: now.Sub(sent),
-		class: class, accepted: o.Accepted(), route: of.hash(t.seed),
+		class: class, outcome: o, accepted: o.Accepted(), route: of.hash(t.seed),
 	}
 	if len(t.customers.load().order) > 0 || o == spillway.OutcomeOverQuota {
 		t.charge(&e, account(ticket.State, e.route), of, o)
@@ -238,7 +238,7 @@ func (t *Routes) Settle(sent, now time.Time, ticket *spillway.Ticket, of Route, 
 	case o == spillway.OutcomeTimedOut && t.explains(x, &e):
 		t.by(class, e.route).leave(epoch)
 	case e.route == 0:
-		t.backend[e.class].settle(e.at, e.sent, e.accepted, 1)
+		t.backend[e.class].settle(e.at, e.sent, e.outcome, 1)
 	case x == nil:
 		t.settleOther(&e, of)
 	default:
@@ -253,6 +253,7 @@ func (t *Routes) Settle(sent, now time.Time, ticket *spillway.Ticket, of Route, 
 type ended struct {
 	at, sent, took time.Duration
 	class          int
+	outcome        spillway.Outcome
 	accepted       bool
 	route          uint64
 }
@@ -273,17 +274,17 @@ func (t *Routes) charge(e *ended, customer uint64, of Route, o spillway.Outcome)
 	}
 	later(&x.used, e.at, time.Second)
 	if e.accepted || o == spillway.OutcomeOverQuota {
-		x.classes[e.class].settle(e.at, e.sent, e.accepted, 1)
+		x.classes[e.class].settle(e.at, e.sent, e.outcome, 1)
 	}
 }
 
 // settleOther settles a call of a route that was never served before. An accept gives it a place.
 func (t *Routes) settleOther(e *ended, of Route) {
-	margin := 1.
+	margin := 1
 	if served := t.activity.served.Load(); served > 0 && e.at-time.Duration(served) <= 2*time.Second { // to the second
 		margin = othersMargin
 	}
-	t.others[e.class].settle(e.at, e.sent, e.accepted, margin)
+	t.others[e.class].settle(e.at, e.sent, e.outcome, margin)
 	if !e.accepted {
 		return
 	}
@@ -296,19 +297,19 @@ func (t *Routes) settleOther(e *ended, of Route) {
 func (t *Routes) settleRoute(e *ended, x *place) {
 	own := &x.classes[e.class]
 	limits := own.limits()
-	own.settle(e.at, e.sent, e.accepted, 1)
+	own.settle(e.at, e.sent, e.outcome, 1)
 	later(&x.used, e.at, time.Second)
 	switch {
 	case limits:
 		t.backend[e.class].leave(e.sent)
 	case e.accepted:
 		t.measure(e, x)
-		if x.charged.Load() > 0 && own.gate.Load() == open {
+		if x.charged.Load() > 0 && own.rests() {
 			x.charged.Store(0)
 		}
-		t.backend[e.class].settle(e.at, e.sent, true, 1)
+		t.backend[e.class].settle(e.at, e.sent, e.outcome, 1)
 	case x.charged.Add(1) <= charges || t.backend[e.class].limits():
-		t.backend[e.class].settle(e.at, e.sent, false, 1)
+		t.backend[e.class].settle(e.at, e.sent, e.outcome, 1)
 	}
 }
 

@@ -30,10 +30,10 @@ func TestSparseClients(t *testing.T) {
 		dead       float64 // share of the calls that a dead backend gets, at most
 		afterwards int     // seconds until 95 % are served after the outage
 	}{
-		{250, 2, 2.05, 3, 0.3, 4},
-		{250, 1.1, 1.2, 3, 0.3, 5},
-		{1000, 2, 2.2, 4, 0.2, 30},
-		{1000, 1.1, 1.4, 12, 0.2, 30},
+		{250, 2, 2.06, 5, 0.3, 8},
+		{250, 1.1, 1.2, 5, 0.3, 8},
+		{1000, 2, 2.2, 6, 0.2, 35},
+		{1000, 1.1, 1.4, 5, 0.2, 35},
 	} {
 		overload := scenario{
 			seed: 1, k: row.k, clients: row.clients, latency: 5 * time.Millisecond, length: (end + 15) * time.Second,

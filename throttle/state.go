@@ -72,14 +72,15 @@ func (c Config) of(route string) Config {
 
 // change is the state of a class as last reported to OnStateChange.
 type change struct {
+	state     State
 	reported  State
 	reporting bool // by some goroutine, which also reports what changes meanwhile
 }
 
 // unlock unlocks the class, and reports that its state has changed, if it has.
 func (c *class) unlock() {
-	c.publish()
-	if c.state == c.change.reported {
+	c.rest()
+	if c.change.state == c.change.reported {
 		c.mu.Unlock()
 		return
 	}
@@ -88,14 +89,14 @@ func (c *class) unlock() {
 
 func (c *class) reportAndUnlock() {
 	defer c.mu.Unlock()
-	for c.state != c.change.reported && !c.change.reporting && c.cfg.OnStateChange != nil {
+	for c.change.state != c.change.reported && !c.change.reporting && c.cfg.OnStateChange != nil {
 		c.report()
 	}
 }
 
 // report reports the present state without the lock, which is held before and after.
 func (c *class) report() {
-	s := StateChange{Criticality: c.criticality, From: c.change.reported, To: c.state, Probability: c.probability()}
+	s := StateChange{Criticality: c.criticality, From: c.change.reported, To: c.change.state, Probability: max(0, c.probability())}
 	hook := c.cfg.OnStateChange
 	c.change.reported, c.change.reporting = s.To, true
 	c.mu.Unlock()
@@ -104,4 +105,16 @@ func (c *class) report() {
 		c.change.reporting = false
 	}()
 	hook(s)
+}
+
+// stateOf returns the state of a limiter that rejects calls with the probability p.
+func stateOf(p float64, l *limiter) State {
+	switch {
+	case p == noLimit:
+		return StateClosed
+	case l.phase == silent && l.streak.accepts == 0:
+		return StateProbing
+	default:
+		return StateThrottling
+	}
 }

@@ -136,7 +136,7 @@ func (t *Throttle) Admit(now time.Time, call spillway.Call) (spillway.Ticket, er
 // takes as long as to make one twice.
 func (t *Throttle) decide(now time.Time, criticality spillway.Criticality) (at time.Duration, err error) {
 	at = t.clock.read(now)
-	return at, t.classes[criticality.Index()].decide(at, *t.rand.Load())
+	return at, t.classes[criticality.Index()].ask(at, &t.rand)
 }
 
 // Settle implements [spillway.Settler]; use [spillway.Ticket.Settle].
@@ -146,7 +146,7 @@ func (t *Throttle) Settle(now time.Time, ticket spillway.Ticket, o spillway.Outc
 		c.leave(sent)
 		return
 	}
-	c.settle(t.clock.heard(now), sent, o.Accepted(), 1)
+	c.settle(t.clock.heard(now), sent, o, 1)
 }
 
 // Stats is the state of a [Throttle] by criticality; index it with

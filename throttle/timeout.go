@@ -30,11 +30,7 @@ const (
 // place x, which may be nil, timed out. From the first timeout on latencies are measured.
 func (t *Routes) explains(x *place, e *ended) bool {
 	t.activity.timed.Store(int64(e.at))
-	a := &t.activity
-	if e.took >= longWait && (a.served.Load() > int64(e.sent) || a.limited.Load() > int64(e.sent)) {
-		return true
-	}
-	return x != nil && x.latency.explains(e.sent, e.took)
+	return t.activity.explains(e.sent, e.took) || x != nil && x.latency.explains(e.sent, e.took)
 }
 
 // measure takes in the latency of a call that was served, until a Window after the last timeout.
@@ -98,6 +94,11 @@ func (l *latency) explains(sent, waited time.Duration) bool {
 // activity is when calls were last sent that were served, and that found the in-flight limit
 // reached, to the second, and when one last timed out. Zero is never.
 type activity struct{ served, limited, timed atomic.Int64 }
+
+// explains reports whether rule 3 holds for a call.
+func (a *activity) explains(sent, waited time.Duration) bool {
+	return waited >= longWait && (a.served.Load() > int64(sent) || a.limited.Load() > int64(sent))
+}
 
 // timing reports whether latencies are measured.
 func (a *activity) timing() bool { return a.timed.Load() > 0 }
