@@ -158,19 +158,6 @@ func (c *class) take(at time.Duration, u float64) bool {
 	return true
 }
 
-// rarest is how many calls are made for a probe of a backend that goes on to accept nothing: the
-// first probe takes one call, and each later one twice as many. A thousand clients of half a call per
-// second then send a dead backend less than 20 % of their calls. A client of nine calls per second
-// sends one probe per interval. A probe is due after two thirds of a Window at the latest: after a
-// whole one the throttle forgets the outage.
-const rarest = 9
-
-// probeDue reports whether a call at a time may be sent as a probe.
-func (c *class) probeDue(at time.Duration) bool {
-	waited := at - c.asked
-	return c.limiter.phase == silent && waited >= c.cfg.ProbeInterval && (c.skipped+1 >= c.rarity || waited >= c.cfg.Window*2/3)
-}
-
 // roll brings all up to the time at, and returns the time that it is then: goroutines
 // come out of order, and time does not go back.
 func (c *class) roll(at time.Duration) time.Duration {
@@ -294,14 +281,19 @@ func (c *class) settle(at, sent time.Duration, o spillway.Outcome, margin int) {
 		if c.released > 0 {
 			c.released = 0
 		}
-		cfg := c.cfg
-		cfg.MinRequests *= margin
-		if l.refuse(&cfg, at, sent, c.window.acceptsPerSecond(at)) {
-			c.begun(at, was != open)
-		}
+		c.refuse(at, sent, margin)
 	}
 	if was != open || l.phase != open || c.advised.Load() {
 		c.decide()
+	}
+}
+
+// refuse takes in that the backend did not accept a call. The lock is held.
+func (c *class) refuse(at, sent time.Duration, margin int) {
+	cfg, was := c.cfg, c.limiter.phase
+	cfg.MinRequests *= margin
+	if c.limiter.refuse(&cfg, at, sent, c.window.acceptsPerSecond(at)) {
+		c.begun(at, was != open)
 	}
 }
 
@@ -318,19 +310,6 @@ func (c *class) rest() {
 		c.calm.Store(int64(calm))
 	}
 	c.count()
-}
-
-// count keeps the number of classes that limit anything. The lock is held.
-func (c *class) count() {
-	limits := c.limits()
-	if c.limited == nil || limits == c.counted {
-		return
-	}
-	if c.counted = limits; limits {
-		c.limited.Add(1)
-		return
-	}
-	c.limited.Add(-1)
 }
 
 // start begins a period in which some calls are made, of a quarter of an interval at
@@ -361,42 +340,4 @@ func (c *class) begun(at time.Duration, was bool) {
 		c.rate, c.requests, c.limiter.demand = 0, 0, 0
 		c.start(at)
 	}
-}
-
-// configure takes a new configuration. A changed window starts empty.
-func (c *class) configure(cfg Config, criticality spillway.Criticality, limited *atomic.Int32) {
-	c.mu.Lock()
-	defer c.unlock()
-	c.criticality, c.limited = criticality, limited
-	if c.cfg.Window != cfg.Window {
-		c.forget(cfg.Window)
-	}
-	c.cfg = cfg
-}
-
-// forget ends all limits. The lock is held.
-func (c *class) forget(width time.Duration) {
-	c.window = window{width: width / buckets}
-	c.limiter = limiter{}
-	c.share.Store(math.Float64bits(noLimit))
-	c.change.state = StateClosed
-}
-
-func (c *class) stats(at time.Duration) ClassStats {
-	c.mu.Lock()
-	defer c.unlock()
-	c.roll(at)
-	s := ClassStats{
-		State:         c.change.state,
-		Probability:   max(0, c.probability()),
-		Limit:         math.Inf(1),
-		Requests:      c.window.sum.requests(),
-		Accepts:       c.window.sum.accepts,
-		RejectedTotal: c.rejected,
-		ProbesTotal:   c.probes,
-	}
-	if c.limiter.phase != open {
-		s.Limit = c.limiter.limit
-	}
-	return s
 }
