@@ -284,7 +284,9 @@ func (t *Routes) settleOther(e *ended, of Route) {
 	if served := t.activity.served.Load(); served > 0 && e.at-time.Duration(served) <= 2*time.Second { // to the second
 		margin = othersMargin
 	}
-	t.others[e.class].settle(e.at, e.sent, e.outcome, margin)
+	if others := &t.others[e.class]; !e.accepted || others.limits() { // an accept is the route's, and ends a limit
+		others.settle(e.at, e.sent, e.outcome, margin)
+	}
 	if !e.accepted {
 		return
 	}
