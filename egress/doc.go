@@ -22,7 +22,7 @@
 // A rejection of one customer (429, RESOURCE_EXHAUSTED) does not affect policies that
 // customers share. Calls that the backend does not accept are throttled by route, so that one
 // route that always fails does not throttle the others: see [Client.DoRoute]. State is kept
-// for 64 routes per backend.
+// for 256 routes per backend.
 //
 // What was never sent teaches nothing: package fault says what that is. A call whose context has ended is not sent, touches
 // no policy, and ends with the error of its context.

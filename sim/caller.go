@@ -99,6 +99,7 @@ type lateThrottle struct {
 	throttle *throttle.Routes // nil while the past is short, and has no rejection
 	past     []int64          // when calls were accepted, and of which class
 	limited  time.Time        // when the in-flight limit was reached
+	route    throttle.Route   // of the calls
 }
 
 // short is how many accepted calls a caller can have had without a throttle.
@@ -132,6 +133,7 @@ func (t *lateThrottle) Limited(now time.Time) {
 
 // Settle implements [egress.Throttle].
 func (t *lateThrottle) Settle(sent, now time.Time, ticket *spillway.Ticket, of throttle.Route, o spillway.Outcome) {
+	t.route = of
 	if ticket.By == (unseen{}) {
 		switch {
 		case t.throttle == nil && !o.Informs():
@@ -164,7 +166,7 @@ func (t *lateThrottle) remember() *throttle.Routes {
 	for _, p := range t.past {
 		at := epoch.Add(time.Duration(p >> 2))
 		ticket := t.throttle.Unseen(at, spillway.Criticality(p&3)+spillway.Sheddable)
-		t.throttle.Settle(at, at, &ticket, throttle.Route{}, spillway.OutcomeServed)
+		t.throttle.Settle(at, at, &ticket, t.route, spillway.OutcomeServed)
 	}
 	t.past = nil
 	if !t.limited.IsZero() {

@@ -1,0 +1,139 @@
+package spillhttp
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// calls makes a number of requests, one after another, and returns how many of each kind were not
+// rejected here.
+func calls(t *testing.T, client *Transport, n int, gap time.Duration, next func(i int) (kind, url string)) (made, sent map[string]int) {
+	t.Helper()
+	made, sent = map[string]int{}, map[string]int{}
+	for i := range n {
+		kind, url := next(i)
+		made[kind]++
+		resp, err := client.RoundTrip(newGet(t, url))
+		if err == nil {
+			resp.Body.Close()
+		}
+		if !errors.Is(err, spillway.ErrRejected) {
+			sent[kind]++
+		}
+		time.Sleep(gap)
+	}
+	return made, sent
+}
+
+// TestNamesThatStrangersChoose: a prefix that answers 503, the names below it chosen by strangers
+// (40/s), beside four healthy paths (10/s).
+func TestNamesThatStrangersChoose(t *testing.T) {
+	for _, names := range []int{1, 200, 1 << 20} {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(1, 1))
+			client := mustTransport(t, TransportConfig{Base: failing(
+				func(r *http.Request) bool { return len(r.URL.Path) > 3 },
+				func(r *http.Request) *http.Response { return answer(r, 503, "") })})
+			made, sent := calls(t, client, 2000, 15*time.Millisecond, func(i int) (kind, url string) {
+				if i%5 == 0 {
+					return "honest", "http://backend/" + string(rune('a'+i/5%4))
+				}
+				n := r.IntN(names)
+				return "strangers", fmt.Sprintf("http://backend/shard/%c%c%c%c", 'a'+n%26, 'a'+n/26%26, 'a'+n/676%26, 'a'+n/17576%26)
+			})
+			if sent["honest"] < made["honest"]*99/100 || sent["strangers"] > made["strangers"]/2 {
+				t.Errorf("%d names: %v of %v calls were sent", names, sent, made)
+			}
+		})
+	}
+}
+
+// TestCustomerOverQuota: 429 for one customer's every call throttles that customer only.
+func TestCustomerOverQuota(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := mustTransport(t, TransportConfig{
+			Base: failing(func(r *http.Request) bool { return r.URL.Query().Get("key") == "over" },
+				func(r *http.Request) *http.Response { return answer(r, 429, "") }),
+			Customer: func(r *http.Request) string { return r.URL.Query().Get("key") },
+		})
+		made, sent := calls(t, client, 802, 10*time.Millisecond, func(i int) (kind, url string) {
+			if i%2 == 0 {
+				return "over", "http://backend/?key=over"
+			}
+			return "good", "http://backend/?key=good"
+		})
+		if sent["good"] != made["good"] || sent["over"] > 50 {
+			t.Errorf("%v of %v calls were sent", sent, made)
+		}
+	})
+}
+
+// TestBrokenHostTakesNoRetries: one host fails wholly; the calls to another, 1 in 20 of which needs
+// a retry, all succeed.
+func TestBrokenHostTakesNoRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		client := mustTransport(t, TransportConfig{Base: failing(func(r *http.Request) bool {
+			if r.URL.Host == "b" {
+				n++
+			}
+			return r.URL.Host == "a" || n%20 == 10
+		}, func(r *http.Request) *http.Response { return answer(r, 503, "") })})
+		failed := 0
+		for range 400 {
+			for range 4 {
+				if resp, err := client.RoundTrip(newGet(t, "http://a/")); err == nil {
+					resp.Body.Close()
+				}
+			}
+			resp, err := client.RoundTrip(newGet(t, "http://b/"))
+			if err != nil || resp.StatusCode != 200 {
+				failed++
+			}
+			if err == nil {
+				resp.Body.Close()
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		if failed > 0 {
+			t.Errorf("%d of 400 calls to the other host failed", failed)
+		}
+	})
+}
+
+// TestCallsAfterOneFailure: when a route has recovered, a call allocates as much as before.
+func TestCallsAfterOneFailure(t *testing.T) {
+	fail := false
+	client := mustTransport(t, TransportConfig{Base: baseFunc(func(r *http.Request) (*http.Response, error) {
+		if fail {
+			return answer(r, 503, ""), nil
+		}
+		return answer(r, 200, ""), nil
+	})})
+	request := newGet(t, "http://backend/orders/items/list")
+	call := func() {
+		if resp, err := client.RoundTrip(request); err == nil {
+			resp.Body.Close()
+		}
+	}
+	for range 100 {
+		call()
+	}
+	before := testing.AllocsPerRun(500, call)
+	fail = true
+	call()
+	fail = false
+	for range 100 {
+		call()
+	}
+	if after := testing.AllocsPerRun(500, call); after > before {
+		t.Errorf("%v allocations after a failure, %v before", after, before)
+	}
+}
