@@ -35,7 +35,9 @@ func TestLessons(t *testing.T) {
 		go func() { _, _ = io.Copy(io.Discard, theirs) }()
 		return ours, nil
 	}
-	hangs := &server{answer: func(string, []string) string { time.Sleep(200 * time.Millisecond); return "" }, seen: make(map[string]int)}
+	over := make(chan struct{})
+	defer close(over)
+	hangs := &server{answer: func(string, []string) string { <-over; return "" }, seen: make(map[string]int)}
 	spilltest.TestLessons(t, func(t *testing.T, config egress.Config) (all []spilltest.Lesson) {
 		// against reads with a client that dials so.
 		against := func(name string, want spilltest.Evidence, attempts int, dial dialer, limit time.Duration, change ...func(*Client)) {
