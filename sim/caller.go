@@ -131,6 +131,9 @@ func (t *lateThrottle) Limited(now time.Time) {
 	}
 }
 
+// Account implements [egress.Throttle]. All calls of an edge have the same route.
+func (t *lateThrottle) Account(throttle.Route) string { return "" }
+
 // Settle implements [egress.Throttle].
 func (t *lateThrottle) Settle(sent, now time.Time, ticket *spillway.Ticket, of throttle.Route, o spillway.Outcome) {
 	t.route = of
