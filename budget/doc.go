@@ -48,7 +48,7 @@
 //
 // # Shares
 //
-// [Shares] divide one bucket among accounts, such as the routes of a backend: those that need few retries first.
+// [Shares] divide one bucket among accounts, such as the routes of a backend: the ones with few retries first.
 //
 // # gRPC
 //

@@ -8,14 +8,14 @@ import (
 )
 
 // Shares divide what a [Bucket] has among accounts, such as the routes of a backend: an account that has taken more than another
-// leaves in the bucket what the other has asked for lately.
+// leaves in the bucket what the other has asked for recently.
 //
 //	leave(a) = sum of asked(b) over all accounts b with taken(b) < taken(a); at least 1 if there are any
 //
-// So accounts that need little always find it, those that need more than there is take the same from the rest, and an account that
+// So accounts that need little always find it, accounts that need more than the bucket has take equal parts of the rest, and an account that
 // asks alone has the whole bucket. What was asked and taken is forgotten with a time constant of a minute.
 //
-// An account has a place of its own once a call of it has succeeded, and there are [MaxShares]; all others share one. Successes are
+// An account has its own place once a call of it has succeeded, and there are [MaxShares]; all others share one. Successes are
 // noted only within a minute after a retry was asked for ([Shares.Watches]). It is safe for concurrent use. The zero Shares is
 // ready for use, and a nil *Shares leaves nothing.
 type Shares struct {
@@ -33,11 +33,11 @@ type share struct {
 	asked, taken float64
 }
 
-// MaxShares is how many accounts of a [Shares] have a place of their own.
+// MaxShares is how many accounts of a [Shares] have their own place.
 const MaxShares = 256
 
 const (
-	// sharesFor is the time constant: a route of which a call fails every half minute is remembered.
+	// sharesFor is the time constant: a route with one failure in half a minute is remembered.
 	sharesFor = time.Minute
 	// sharesScale is after how many time constants the numbers are brought back to the order of 1.
 	sharesScale = 10
@@ -97,7 +97,7 @@ func (s *Shares) Served(now time.Time, account string) {
 	s.index[account] = at
 }
 
-// idle returns the place of an account that has not asked lately, or 0.
+// idle returns the place of an account that has not asked recently, or 0.
 func (s *Shares) idle(one float64) int {
 	for i := 1; i < len(s.accounts); i++ {
 		if s.accounts[i].asked < forgotten*one {

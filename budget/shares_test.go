@@ -52,7 +52,7 @@ func divide(t *testing.T, s *budget.Shares, b *budget.Bucket, begin, end time.Ti
 	}
 }
 
-// TestShares: routes that need few retries get all of them beside a page that needs sixteen times what there is, also if that
+// TestShares: routes that need few retries get all of them although there is a page that needs sixteen times what there is, also if that
 // was alone for ten minutes, and pages that need more than there is get the same.
 func TestShares(t *testing.T) {
 	s, b := new(budget.Shares), must(budget.New(budget.Config{Capacity: 100, Empty: true}))

@@ -108,8 +108,8 @@ func TestBrokenHostTakesNoRetries(t *testing.T) {
 	})
 }
 
-// TestBrokenPageTakesNoRetries: pages that answer 500 or 503 (40/s), fixed or with names that strangers choose, beside four paths
-// (10/s) of which 1 in 20 answers 503 for a moment. The pages that answer 500 were broken before the others called.
+// TestBrokenPageTakesNoRetries: pages that answer 500 or 503 (40/s), fixed or with names that clients choose, and four paths
+// (10/s) where 1 in 20 answers is a short 503. The pages that answer 500 were broken before the others called.
 func TestBrokenPageTakesNoRetries(t *testing.T) {
 	for name, broken := range map[string]struct {
 		status int

@@ -9,6 +9,7 @@ import (
 	"os"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -154,4 +155,36 @@ func TestLocalDials(t *testing.T) {
 		}
 		out = false
 	}
+}
+
+// TestShortDeadlines: four callers with 8 ms for each that waits, of statements that take 20 ms. Callers that wait are served as without
+// the others: a wait that is shorter than what is usual says nothing.
+func TestShortDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		do := through(t, Config{})
+		work := func(ctx context.Context) error {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(20 * time.Millisecond):
+				return nil
+			}
+		}
+		served := 0
+		for i := range 1500 {
+			ctx, cancel := context.WithTimeout(t.Context(), 8*time.Millisecond)
+			if i%5 == 0 {
+				ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+			}
+			if err := do(ctx, work); err == nil {
+				served++
+			} else if i%5 == 0 {
+				t.Errorf("call %d: %v", i, err)
+			}
+			cancel()
+		}
+		if served < 300 {
+			t.Errorf("%d of 300 were served", served)
+		}
+	})
 }

@@ -115,7 +115,7 @@ func newLearner(t *testing.T) *learner {
 	return &learner{t: t, bucket: bucket, strategy: strategy}
 }
 
-// start begins anew: open may have made calls.
+// start begins again: open may have made calls.
 func (l *learner) start() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

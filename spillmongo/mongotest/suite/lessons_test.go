@@ -71,7 +71,7 @@ func TestLessons(t *testing.T) {
 	})
 }
 
-// A failingDialer fails while it is told to.
+// A failingDialer fails while fails is set.
 type failingDialer struct {
 	options.ContextDialer
 
