@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/internal/ejection"
 	"github.com/seed90641741/spillway/throttle"
@@ -28,6 +29,8 @@ type active struct {
 	lateThrottle
 
 	limiter *inflight.Limiter
+	usual   egress.Usual
+	shares  budget.Shares
 	ejected map[int32]*ejection.Ejection // tasks that have said when to come back
 	flying  int32                        // attempts under way
 	open    int32                        // connections in use
@@ -44,8 +47,9 @@ func (e *edge) use(of int32) *active {
 		l, _ := inflight.New(inflight.Config{MaxRequests: e.config.Egress.MaxRequests}) // was tried once
 		c.active = &active{lateThrottle: lateThrottle{config: &e.throttle}, limiter: l}
 	}
-	e.stack.Throttle, e.stack.Inflight = &c.active.lateThrottle, c.active.limiter
-	return c.active
+	a := c.active
+	e.stack.Throttle, e.stack.Inflight, e.stack.Usual, e.stack.Shares = &a.lateThrottle, a.limiter, &a.usual, &a.shares
+	return a
 }
 
 // settled notes that an attempt has ended, and drops now and then what knows nothing any more.
@@ -77,6 +81,9 @@ func (b *callerBudget) bucket() *budget.Bucket {
 	}
 	return c.bucket
 }
+
+// Level has retries leave what others need, as for a bucket.
+func (b *callerBudget) Level() (left, capacity float64) { return b.bucket().Level() }
 
 // Withdraw implements [retry.Budget].
 func (b *callerBudget) Withdraw(now time.Time, key string, tokens float64) (left, capacity float64, ok bool) {
@@ -130,6 +137,9 @@ func (t *lateThrottle) Limited(now time.Time) {
 		t.throttle.Limited(now)
 	}
 }
+
+// Account implements [egress.Throttle]. It is asked after failures, and soon after.
+func (t *lateThrottle) Account(of throttle.Route) string { return t.remember().Account(of) }
 
 // Settle implements [egress.Throttle].
 func (t *lateThrottle) Settle(sent, now time.Time, ticket *spillway.Ticket, of throttle.Route, o spillway.Outcome) {

@@ -108,6 +108,66 @@ func TestBrokenHostTakesNoRetries(t *testing.T) {
 	})
 }
 
+// TestBrokenPageTakesNoRetries: pages that answer 500 or 503 (40/s), fixed or with names that clients choose, and four paths
+// (10/s) where 1 in 20 answers is a short 503. The pages that answer 500 were broken before the others called.
+func TestBrokenPageTakesNoRetries(t *testing.T) {
+	for name, broken := range map[string]struct {
+		status int
+		url    func(i int) string
+	}{
+		"one page":  {500, func(int) string { return "http://backend/page" }},
+		"two pages": {500, func(i int) string { return []string{"http://backend/page", "http://backend/news"}[i%2] }},
+		"strangers": {500, func(i int) string {
+			return fmt.Sprintf("http://backend/page/%c%c%c", 'a'+i%26, 'a'+i/26%26, 'a'+i/676%26)
+		}},
+		"never served": {503, func(i int) string { return "http://backend/page" }},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(1, 1))
+			failed, n, retries := 0, 0, 0
+			client := mustTransport(t, TransportConfig{Base: baseFunc(func(req *http.Request) (*http.Response, error) {
+				switch page := len(req.URL.Path) > 2; {
+				case page && req.Header.Get("X-Envoy-Attempt-Count") != "":
+					retries++
+					return answer(req, broken.status, ""), nil
+				case page:
+					return answer(req, broken.status, ""), nil
+				case r.IntN(20) == 0:
+					return answer(req, 503, ""), nil
+				}
+				return answer(req, 200, ""), nil
+			})})
+			for i := range 5 * 3000 {
+				url, honest := broken.url(i), r.IntN(5) == 0
+				if honest {
+					url = "http://backend/" + string(rune('a'+n%4))
+				}
+				if i < 1000 && honest && broken.status == 500 {
+					continue
+				}
+				resp, err := client.RoundTrip(newGet(t, url))
+				ok := err == nil && resp.StatusCode == 200
+				if err == nil {
+					resp.Body.Close()
+				}
+				if honest {
+					n++
+					if !ok {
+						failed++
+					}
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+			if failed*1000 > 3*n {
+				t.Errorf("%s: %d of %d calls to the others failed", name, failed, n)
+			}
+			if broken.status == 500 && retries < 500 { // of the 1,500 that the calls earn
+				t.Errorf("%s: %d retries of the page: what the others do not need is for it", name, retries)
+			}
+		})
+	}
+}
+
 // TestCallsAfterOneFailure: when a route has recovered, a call allocates as much as before.
 func TestCallsAfterOneFailure(t *testing.T) {
 	fail := false
