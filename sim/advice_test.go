@@ -64,7 +64,7 @@ func TestSparseClientsOfARateLimit(t *testing.T) {
 	}{
 		{60, true, time.Minute, 5 * time.Minute, 2, 3.2},
 		{250, false, 20 * time.Second, time.Minute, 5, 8},
-		{250, true, 20 * time.Second, time.Minute, 2, 4},
+		{250, true, 20 * time.Second, time.Minute, 2, 4.4},
 	} {
 		s, err := sim.New(sim.Config{
 			Seed: 1, Duration: row.to,

@@ -284,13 +284,14 @@ func (t *Routes) settleOther(e *ended, of Route) {
 	if served := t.activity.served.Load(); served > 0 && e.at-time.Duration(served) <= 2*time.Second { // to the second
 		margin = othersMargin
 	}
-	if others := &t.others[e.class]; !e.accepted || others.limits() { // an accept is the route's, and ends a limit
+	var x *place
+	if e.accepted {
+		x = t.routes.add(e.route, e.at, *t.config.Load(), &t.limited, of.name)
+	}
+	if others := &t.others[e.class]; x == nil || others.limits() { // an accept that earns a place is the route's, and ends a limit
 		others.settle(e.at, e.sent, e.outcome, margin)
 	}
-	if !e.accepted {
-		return
-	}
-	if x := t.routes.add(e.route, e.at, *t.config.Load(), &t.limited, of.name); x != nil {
+	if x != nil {
 		t.settleRoute(e, x)
 	}
 }
