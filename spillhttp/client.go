@@ -32,7 +32,7 @@ type TransportConfig struct {
 	// throttle and an in-flight limit. Nil means the host and port of the URL.
 	Key func(*http.Request) string
 	// Customer names the customer of a request, if not nil. Requests of a customer that the
-	// backend rejects for its quota (429) are throttled, and those of no other customer.
+	// backend rejects for its quota (429) are throttled; requests of other customers are not.
 	Customer func(*http.Request) string
 	// Route names the route of a request to a backend. If the backend does not accept requests
 	// of a route that it served before, the route is throttled separately; state is kept for 256

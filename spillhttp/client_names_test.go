@@ -32,8 +32,8 @@ func calls(t *testing.T, client *Transport, n int, gap time.Duration, next func(
 	return made, sent
 }
 
-// TestNamesThatStrangersChoose: a prefix that answers 503, the names below it chosen by strangers
-// (40/s), beside four healthy paths (10/s).
+// TestNamesThatStrangersChoose: 40 calls per second to a prefix that answers 503, with names that the
+// clients choose, and 10 per second to four healthy paths.
 func TestNamesThatStrangersChoose(t *testing.T) {
 	for _, names := range []int{1, 200, 1 << 20} {
 		synctest.Test(t, func(t *testing.T) {
@@ -75,8 +75,8 @@ func TestCustomerOverQuota(t *testing.T) {
 	})
 }
 
-// TestBrokenHostTakesNoRetries: one host fails wholly; the calls to another, 1 in 20 of which needs
-// a retry, all succeed.
+// TestBrokenHostTakesNoRetries: one host answers nothing but failures. Of the calls to another host
+// 1 in 20 needs a retry, and all succeed.
 func TestBrokenHostTakesNoRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
@@ -168,7 +168,7 @@ func TestBrokenPageTakesNoRetries(t *testing.T) {
 	}
 }
 
-// TestCallsAfterOneFailure: when a route has recovered, a call allocates as much as before.
+// TestCallsAfterOneFailure: when a route has recovered, a call allocates what it did before.
 func TestCallsAfterOneFailure(t *testing.T) {
 	fail := false
 	client := mustTransport(t, TransportConfig{Base: baseFunc(func(r *http.Request) (*http.Response, error) {

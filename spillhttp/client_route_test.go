@@ -78,8 +78,8 @@ func rates(t *testing.T, client *Transport, bad, good func(t *testing.T, i int) 
 
 // TestNobodyElseIsThrottled: 900 rejections in a second for one customer or one path do not
 // make the client reject any call of 100 others. Calls to a path that always fails are
-// rejected, and so are those of a customer over quota: as the client does not say which
-// customer that is, its path stands for it.
+// rejected, and so are the calls of a customer over quota. The client does not say which customer
+// that is, so its path counts as the customer.
 func TestNobodyElseIsThrottled(t *testing.T) {
 	at := func(format string) func(*testing.T, int) *http.Request {
 		return func(t *testing.T, i int) *http.Request {

@@ -12,7 +12,7 @@
 //     one of nine calls as a probe.
 //   - Every limit ends when the backend accepts all calls, and after a Window without outcomes.
 //   - A route or customer is rejected for its own failures, or where most served routes fail. A name
-//     without a place of its own can be rejected, and limits nothing else ([Routes]).
+//     that has no place can be rejected, and limits nothing else ([Routes]).
 //
 // # The rule
 //

@@ -67,7 +67,7 @@ func TestRoutesAreApart(t *testing.T) {
 }
 
 // TestNamesOfStrangers: 40 calls per second to a prefix that answers 503, with names that others
-// choose, beside 10 calls per second on four healthy paths, from the first moment of a process. At
+// choose, and 10 calls per second to four healthy paths, from the first moment of a process. At
 // least 98 of 99 honest calls are sent. The names may come once each, or again and again.
 func TestNamesOfStrangers(t *testing.T) {
 	for _, names := range []int{1, 10, 64, 200, 300, 1 << 30} {
@@ -129,8 +129,8 @@ func TestDeadShard(t *testing.T) {
 	}
 }
 
-// TestMostRoutesFail: where most of the routes that were served fail, also those of few calls are
-// limited; and some seconds after the backend is back, nothing is.
+// TestMostRoutesFail: where most of the routes that were served fail, routes of few calls are
+// limited too; and some seconds after the backend is back, nothing is.
 func TestMostRoutesFail(t *testing.T) {
 	for _, names := range []int{1, 5, 50, 250, 5000} {
 		b := newBackend(t)
@@ -226,7 +226,7 @@ func TestIdleNamesLimitNothing(t *testing.T) {
 	}
 }
 
-// TestQuotaOfOneCustomer: a customer that is over its quota is throttled, and nobody else is.
+// TestQuotaOfOneCustomer: a customer that is over its quota is throttled, and no other one is.
 func TestQuotaOfOneCustomer(t *testing.T) {
 	b := newBackend(t)
 	b.every = 10 * time.Millisecond

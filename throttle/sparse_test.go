@@ -18,7 +18,7 @@ func served(seconds []second, share float64) (from int) {
 }
 
 // TestSparseClients has many clients of few calls: 250 of 2 per second, and 1,000 of half a call,
-// beside an overload of ten times the capacity for two minutes, and an outage of five minutes.
+// during an overload of ten times the capacity for two minutes, and an outage of five minutes.
 func TestSparseClients(t *testing.T) {
 	race.SkipOneGoroutine(t)
 	const load, end = 10, 140
