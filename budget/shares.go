@@ -79,21 +79,26 @@ func (s *Shares) Took(now time.Time, account string) {
 // Watches reports whether successes are noted at the time now.
 func (s *Shares) Watches(now time.Time) bool { return s != nil && now.UnixNano() < s.until.Load() }
 
-// Served notes at the time now that a call of an account has succeeded.
+// Served notes at the time now that a call of an account has succeeded. An account that gets its place by a retry brings this
+// retry along.
 func (s *Shares) Served(now time.Time, account string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, known := s.index[account]; known || len(s.accounts) == 0 {
 		return
 	}
-	at := len(s.accounts)
+	at, one := len(s.accounts), s.unit(now)
 	if at <= MaxShares {
 		s.accounts = append(s.accounts, share{})
-	} else if at = s.idle(s.unit(now)); at == 0 {
+	} else if at = s.idle(one); at == 0 {
 		return
 	}
 	delete(s.index, s.accounts[at].name)
-	s.accounts[at] = share{name: account}
+	others := &s.accounts[0]
+	brings := min(one, others.asked, others.taken)
+	others.asked -= brings
+	others.taken -= brings
+	s.accounts[at] = share{account, brings, brings}
 	s.index[account] = at
 }
 

@@ -116,3 +116,15 @@ func TestSharesForget(t *testing.T) {
 		t.Error("a nil Shares leaves something")
 	}
 }
+
+// TestShareBringsItsRetry: a route whose first call needed a retry leaves nothing for it afterwards.
+func TestShareBringsItsRetry(t *testing.T) {
+	var s budget.Shares
+	for range 3 {
+		if leave := s.Ask(t0, "a"); leave != 0 {
+			t.Errorf("leaves %v", leave)
+		}
+		s.Took(t0, "a")
+		s.Served(t0, "a")
+	}
+}
