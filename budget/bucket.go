@@ -101,6 +101,11 @@ func (b *Bucket) Withdraw(now time.Time, _ string, cost float64) (left, capacity
 	return tokens.Float(have), tokens.Float(b.capacity), ok
 }
 
+// Level returns how many tokens the bucket holds, and how many it can hold.
+func (b *Bucket) Level() (left, capacity float64) {
+	return tokens.Float(b.level.Load()), tokens.Float(b.capacity)
+}
+
 // Deposit puts amount tokens in: earned by an answer, or given back for a retry. What
 // the bucket cannot hold is lost. The key is not used. A deposit reads no clock:
 // the reserve is topped up when a retry next asks.

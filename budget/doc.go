@@ -46,11 +46,15 @@
 // overloaded one uses up only its own tokens.
 // [Endpoints] keeps a bucket for each.
 //
+// # Shares
+//
+// [Shares] divide one bucket among accounts, such as the routes of a backend: the ones with few retries first.
+//
 // # gRPC
 //
 // [RetryThrottling] is the rule of gRFC A6, which counts events in place of
 // tokens.
 //
-// All three are safe for concurrent use, allocate nothing in use, and satisfy
+// All are safe for concurrent use, allocate nothing in use, and satisfy
 // retry.Budget.
 package budget

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/retry"
@@ -82,7 +83,7 @@ func (c Config) build() (p *policies, err error) {
 	p.Policies = Policies{
 		Throttle: p.routes, ThrottleMode: c.ThrottleMode,
 		Inflight: p.limiter, InflightByKey: byKey, InflightMode: c.InflightMode,
-		Retry: c.Retry, Observer: c.Observer, Usual: new(Usual),
+		Retry: c.Retry, Observer: c.Observer, Usual: new(Usual), Shares: new(budget.Shares),
 	}
 	return p, nil
 }

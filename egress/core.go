@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/retry"
@@ -24,6 +25,7 @@ type Policies struct {
 	Retry         retry.Strategy
 	Observer      spillway.Observer // or nil
 	Usual         *Usual            // or nil: the wait of a call that timed out explains nothing
+	Shares        *budget.Shares    // of the routes in the retries, or nil: first come, first served
 }
 
 // A Throttle is what a [Flow] needs of [throttle.Routes].
@@ -33,6 +35,7 @@ type Throttle interface {
 	Limited(now time.Time)
 	Settle(sent, now time.Time, t *spillway.Ticket, of throttle.Route, o spillway.Outcome)
 	Advise(now time.Time, c spillway.Criticality, ratio float64)
+	Account(of throttle.Route) string
 }
 
 // An Action says what the shell of a [Flow] does next.
@@ -120,6 +123,9 @@ func (f *Flow) Succeed(now time.Time) Step {
 		f.policies.Usual.served(f.route, f.Start, now)
 	}
 	f.end(now, spillway.OutcomeServed, false, nil)
+	if p := f.policies; p.Shares.Watches(f.Start) {
+		p.Shares.Served(now, p.Throttle.Account(f.route))
+	}
 	f.loop.Succeed()
 	return Step{Action: ActionDone}
 }
@@ -148,12 +154,26 @@ func (f *Flow) Fail(now time.Time, e Failure) Step {
 	}
 	f.end(now, o, f.hasty(now, o, &e), e.Err)
 	f.failed = now
+	asks, account := f.ask(now, &e.Failure)
 	step := f.loop.Fail(now, e.Err, e.Failure, e.ContextErr)
 	if !step.Again && step.Wait <= 0 {
 		return Step{Action: ActionDone, Err: step.Err}
 	}
 	f.ending, f.ends = step.Err, !step.Again
+	if asks && step.Again {
+		f.policies.Shares.Took(now, account)
+	}
 	return Step{Action: ActionWait, Wait: step.Wait}
+}
+
+// ask asks for the share of the route in the retries, if the call needs one, and notes how much that must leave for others.
+func (f *Flow) ask(now time.Time, e *fault.Failure) (asks bool, account string) {
+	if f.policies.Shares == nil || e.Unsent || e.OverQuota() || !e.Retryable(f.call.Idempotent || f.call.Kind == spillway.KindRead) {
+		return false, ""
+	}
+	account = f.policies.Throttle.Account(f.route)
+	f.Leave = f.policies.Shares.Ask(now, account)
+	return true, account
 }
 
 // hasty reports whether a call had less time than calls of its route usually take. That it got no answer, or was

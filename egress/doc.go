@@ -22,7 +22,11 @@
 // A rejection of one customer (429, RESOURCE_EXHAUSTED) does not affect policies that
 // customers share. Calls that the backend does not accept are throttled by route, so that one
 // route that always fails does not throttle the others: see [Client.DoRoute]. State is kept
-// for 64 routes per backend.
+// for 256 routes per backend.
+//
+// The routes of a backend share the retries that its calls earn: a route that has needed more retries than another leaves in the
+// budget what the other has asked for recently ([budget.Shares]), so a page that is broken cannot use up the retries of the others. That
+// needs a budget that says how much it holds, as the budgets of packages retry and budget do, and a throttle that is not off.
 //
 // What was never sent teaches nothing: package fault says what that is. A call whose context has ended is not sent, touches
 // no policy, and ends with the error of its context.

@@ -85,7 +85,7 @@ func (c *Client) Update(config Config) error {
 func (p *policies) adopt(old *policies) error {
 	c := &p.config
 	err := old.routes.Update(c.Throttle)
-	p.routes, p.Throttle, p.Usual = old.routes, old.routes, old.Usual
+	p.routes, p.Throttle, p.Usual, p.Shares = old.routes, old.routes, old.Usual, old.Shares
 	if c.Hedge == old.config.Hedge {
 		p.hedge = old.hedge
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/internal/invalid"
-	"github.com/seed90641741/spillway/retry"
 	"github.com/seed90641741/spillway/throttle"
 )
 
@@ -15,13 +14,12 @@ import (
 // called. It keeps at most a fixed number of them: a caller that can name backends
 // cannot make it grow. It is safe for concurrent use; make one with [NewPool].
 type Pool struct {
-	max      int
-	clients  sync.Map               // string → *pooled
-	first    atomic.Pointer[pooled] // one of them, found at once; most pools have one only
-	mu       sync.Mutex
-	config   Config
-	standard retry.Strategy // where none is given
-	size     int
+	max     int
+	clients sync.Map               // string → *pooled
+	first   atomic.Pointer[pooled] // one of them, found at once; most pools have one only
+	mu      sync.Mutex
+	config  Config
+	size    int
 }
 
 // pooled is a Client and whether it was used since the pool last looked.
@@ -34,16 +32,16 @@ type pooled struct {
 // DefaultMaxBackends is how many backends a [Pool] keeps if it is not told.
 const DefaultMaxBackends = 1024
 
-// NewPool returns a Pool whose Clients have the configuration c. Its Retry
-// strategy, and so the retry budget, is shared by all of them; throttles and
-// in-flight limits are each Client's own. The Pool keeps maxBackends clients;
+// NewPool returns a Pool whose Clients have the configuration c. Throttles, in-flight limits and, if
+// Retry is nil, retry budgets are each Client's own: a backend that fails cannot take the retries of
+// others. A Retry strategy that is given is shared by all of them. The Pool keeps maxBackends clients;
 // zero means [DefaultMaxBackends]. NewPool returns an error that names the value
 // that is out of range.
 func NewPool(c Config, maxBackends int) (*Pool, error) {
 	if maxBackends < 0 {
 		return nil, invalid.Field("egress", "maxBackends", maxBackends, "above 0")
 	}
-	p := &Pool{max: cmp.Or(maxBackends, DefaultMaxBackends), standard: newStandard()}
+	p := &Pool{max: cmp.Or(maxBackends, DefaultMaxBackends)}
 	if err := p.Update(c); err != nil {
 		return nil, err
 	}
@@ -58,9 +56,6 @@ func (p *Pool) Update(c Config) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c.Retry == nil {
-		c.Retry = p.standard
-	}
 	var err error
 	p.clients.Range(func(key, value any) bool {
 		err = value.(*pooled).Update(c.of(key.(string)))

@@ -34,7 +34,9 @@ func (k *knowledge) system(err error) {
 	}
 	k.Safety, k.Party, k.Overload = f.Safety, max(k.Party, f.Party), k.Overload || f.Overload
 	k.Unprocessed, k.Unanswered, k.Failure.Unsent = f.Unprocessed, f.Unanswered, f.Unsent
-	k.Canceled = f.Canceled && !k.Failure.Timeout
+	if k.Canceled = f.Canceled; k.Canceled && k.Failure.Timeout { // the timer of an http.Client and not the caller
+		k.Canceled, k.Unanswered = false, true
+	}
 }
 
 var (

@@ -21,7 +21,7 @@ type signals struct {
 
 	mu    sync.Mutex // held during an update
 	last  time.Time
-	ratio [spillway.Criticalities]shed.AcceptRatio
+	ratio [gates][spillway.Criticalities]shed.AcceptRatio // that of the rate limit is the same for all classes
 }
 
 // refreshEvery is the interval of the signals: short enough for a waiting queue that
@@ -49,16 +49,47 @@ func (c *Core) refresh(st *settings, now time.Time) {
 	stats, state := c.shed().Stats(now), c.state(now)
 	p := shed.Pressure{Utilization: state.Utilization, Thresholds: cmp.Or(st.config.Shed.Thresholds, shed.DefaultThresholds)}
 	p.Fill = float64(stats.Waiting) / (stats.Depth * float64(max(state.Processors, 1)))
+	share := g.shares(st, now)
 	rejects := false
 	for i := range stats.Classes {
 		p.Rejected[i] = stats.Classes[i].RejectedTotal - stats.Classes[i].LateTotal // which any client can cause
 		p.Offered[i] = stats.Classes[i].AdmittedTotal + p.Rejected[i]
-		ratio := g.ratio[i].Observe(now, p.Offered[i], p.Rejected[i])
+		g.ratio[shedGate][i].Observe(now, p.Offered[i], p.Rejected[i])
+		if st.modes[shedGate] == spillway.ModeEnforce {
+			share[i] *= g.ratio[shedGate][i].Share()
+		}
+		ratio := shed.RatioOf(share[i])
 		g.accepts[i].Store(uint32(ratio))
 		rejects = rejects || ratio != shed.RatioOne
 	}
 	g.rejects.Store(rejects)
 	g.degrader.Observe(now, p)
+}
+
+// shares returns which share of the calls of each class pass the gates before the shedder, apart from the quota: a call passes
+// one after the other. The mutex is held.
+func (g *signals) shares(st *settings, now time.Time) (share [spillway.Criticalities]float64) {
+	limit := 1.
+	if st.modes[limitGate] == spillway.ModeEnforce {
+		s, r := st.limiter.Stats(now), &g.ratio[limitGate][0]
+		r.Observe(now, s.AdmittedTotal+s.RejectedTotal, s.RejectedTotal)
+		limit = r.Share()
+	}
+	flight := st.modes[flightGate] == spillway.ModeEnforce
+	var stats shed.Stats
+	if flight {
+		stats = st.shedders[flightGate].Stats(now)
+	}
+	for i := range share {
+		share[i] = limit
+		if flight {
+			c, r := &stats.Classes[i], &g.ratio[flightGate][i]
+			rejected := c.RejectedTotal - c.LateTotal
+			r.Observe(now, c.AdmittedTotal+rejected, rejected)
+			share[i] *= r.Share()
+		}
+	}
+	return share
 }
 
 // Degradation returns how far answers to calls of a criticality should be degraded
@@ -76,8 +107,9 @@ func (s *Server) Degradation(c spillway.Criticality) spillway.DegradationLevel {
 // AcceptRatio returns, as a decimal number, the share of the calls of a criticality that this
 // server has accepted recently, or nothing if it accepts about all of them. Adapters send it
 // with each answer, so that clients that call rarely benefit from the calls of others
-// (Throttle.Advise in package throttle). Only rejections for overload by the shedder count. At
-// the [Edge] it returns nothing: untrusted clients must not learn how loaded the server is. It
+// (Throttle.Advise in package throttle). Rejections by the rate limit, by MaxInFlight and by the shedder count, of the gates that
+// enforce; those for a quota do not, as they concern one customer. At
+// the [Edge] it returns nothing unless [Trust].AcceptRatio is set: untrusted clients must not learn how loaded the server is. It
 // allocates nothing.
 func (s *Server) AcceptRatio(c spillway.Criticality) string {
 	return s.core.AcceptRatio(c).String()
@@ -92,7 +124,7 @@ func (c *Core) AcceptRatio(class spillway.Criticality) shed.Ratio {
 }
 
 func (c *Core) acceptRatio(st *settings, class spillway.Criticality) shed.Ratio {
-	if st.config.Trust.Boundary != Internal || st.modes[shedGate] != spillway.ModeEnforce {
+	if st.config.Trust.Boundary != Internal && !st.config.Trust.AcceptRatio {
 		return shed.RatioOne
 	}
 	return shed.Ratio(c.signals.accepts[class.Index()].Load())

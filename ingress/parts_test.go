@@ -2,12 +2,14 @@ package ingress
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/load"
+	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/shed"
 )
@@ -271,4 +273,52 @@ func TestExemptHasNotWaited(t *testing.T) {
 			p.Done(spillway.OutcomeServed)
 		}
 	})
+}
+
+// TestAcceptRatioOfEachGate: what each gate rejects for the task counts, whatever the others do. A quota does not, nor does a gate that
+// observes, and at an edge it must be asked for.
+func TestAcceptRatioOfEachGate(t *testing.T) {
+	internal := Trust{Boundary: Internal}
+	limit := ratelimit.Config{Rate: 10}
+	customers, err := quota.NewLocal(quota.LocalConfig{Customers: map[string]quota.Limit{"a": {Rate: 10}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]struct {
+		c           Config
+		least, most float64
+	}{
+		"rate limit":                    {Config{Trust: internal, RateLimit: limit}, .05, .2},
+		"rate limit, shedder off":       {Config{Trust: internal, RateLimit: limit, ShedMode: spillway.ModeOff}, .05, .2},
+		"rate limit that observes":      {Config{Trust: internal, RateLimit: limit, RateLimitMode: spillway.ModeObserve}, 1, 1},
+		"in flight":                     {Config{Trust: internal, MaxInFlight: 1}, 0, .2},
+		"in flight, shedder off":        {Config{Trust: internal, MaxInFlight: 1, ShedMode: spillway.ModeOff}, 0, .2},
+		"quota":                         {Config{Trust: internal, Quota: quota.Config{Allocator: customers}}, 1, 1},
+		"at an edge":                    {Config{RateLimit: limit}, 1, 1},
+		"at an edge that is told to":    {Config{RateLimit: limit, Trust: Trust{AcceptRatio: true}}, .05, .2},
+		"nothing rejects, and edge too": {Config{Trust: Trust{AcceptRatio: true}}, 1, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := must(t, row.c)
+			var all sync.WaitGroup
+			for range 500 {
+				all.Go(func() {
+					p, r := enter(s, spillway.Call{Customer: "a"})
+					if r.Rejected() {
+						return
+					}
+					if row.c.MaxInFlight > 0 {
+						time.Sleep(time.Second)
+					}
+					p.Done(spillway.OutcomeServed)
+				})
+				time.Sleep(refreshEvery)
+			}
+			ratio := s.core.AcceptRatio(spillway.Critical).Float()
+			if ratio < row.least || ratio > row.most {
+				t.Errorf("%s: the accept ratio is %v, want %v to %v", name, ratio, row.least, row.most)
+			}
+			all.Wait()
+		})
+	}
 }

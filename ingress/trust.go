@@ -89,6 +89,9 @@ type Trust struct {
 	MaxTimeout time.Duration
 	// Reasons says how much of the reason for a rejection the client learns.
 	Reasons Reasons
+	// AcceptRatio sends the accept ratio ([Server.AcceptRatio]) at the Edge, too. Clients with few calls each then send less that
+	// would be rejected, and all clients learn how loaded the server is.
+	AcceptRatio bool
 }
 
 func (t Trust) withDefaults() (Trust, error) {

@@ -280,7 +280,10 @@ func (e *engine) charge(now time.Time, s *State, f fault.Failure, delay time.Dur
 		return nil
 	}
 	s.payer, s.from = s.account(), e.of(f)
-	left, capacity, ok := s.from.Withdraw(now, s.payer, cost)
+	left, capacity, ok := s.left(cost)
+	if ok {
+		left, capacity, ok = s.from.Withdraw(now, s.payer, cost)
+	}
 	if !ok {
 		refused := &NotRetriedError{Reason: ReasonBudget, Tokens: left, Capacity: capacity, Cost: cost}
 		if s.Call.LongPoll {
@@ -290,6 +293,21 @@ func (e *engine) charge(now time.Time, s *State, f fault.Failure, delay time.Dur
 	}
 	s.paid = cost
 	return nil
+}
+
+// left reports whether a retry at this cost leaves in the budget what it must.
+func (s *State) left(cost float64) (left, capacity float64, ok bool) {
+	budget, ok := s.from.(leveled)
+	if s.Leave <= 0 || !ok {
+		return 0, 0, true
+	}
+	left, capacity = budget.Level()
+	return left, capacity, left-cost >= min(s.Leave, capacity/2)
+}
+
+// leveled is a Budget of all endpoints together that can say how much it holds.
+type leveled interface {
+	Level() (left, capacity float64)
 }
 
 func (e *engine) price(f fault.Failure) float64 {

@@ -32,3 +32,8 @@ func (p *purse) Withdraw(_ time.Time, _ string, cost float64) (left, capacity fl
 }
 
 func (p *purse) Deposit(_ string, amount float64) { p.level.Add(tokens.Units(amount), p.capacity) }
+
+// Level implements leveled.
+func (p *purse) Level() (left, capacity float64) {
+	return tokens.Float(p.level.Load()), tokens.Float(p.capacity)
+}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
@@ -232,4 +233,34 @@ func TestSRELayers(t *testing.T) {
 	if n != 1 || err != dontRetry {
 		t.Errorf("overloaded; don't retry: %d attempts", n)
 	}
+}
+
+// TestLeave: a retry leaves in the budget what it must, and half of what that can hold at most.
+func TestLeave(t *testing.T) {
+	for _, row := range []struct {
+		have, leave float64
+		want        bool
+	}{{1, 0, true}, {1, .5, false}, {4, 3, true}, {4, 3.5, false}, {60, 1000, true}, {50, 1000, false}} {
+		b := &level{have: row.have}
+		s, err := retry.NewBudgeted(retry.BudgetedConfig{Budget: b})
+		if err != nil {
+			t.Fatal(err)
+		}
+		token := s.Begin(spillway.Call{Kind: spillway.KindRead})
+		token.Attempt().Leave = row.leave
+		_, err = s.Refresh(t0, token, fault.Failure{Overload: true, Unanswered: true})
+		if refused, _ := errors.AsType[*retry.NotRetriedError](err); (err == nil) != row.want || !row.want && (refused == nil || refused.Reason != retry.ReasonBudget || refused.Tokens != row.have) {
+			t.Errorf("%+v: %v", row, err)
+		}
+	}
+}
+
+// A level is a budget of 100 tokens that says how many it has.
+type level struct{ have float64 }
+
+func (l *level) Level() (left, capacity float64) { return l.have, 100 }
+func (l *level) Deposit(string, float64)         {}
+func (l *level) Withdraw(_ time.Time, _ string, cost float64) (left, capacity float64, ok bool) {
+	l.have -= cost
+	return l.have, 100, true
 }

@@ -43,6 +43,10 @@ func (t Token) Attempt() *Attempt {
 type Attempt struct {
 	// Number is 0 for the first attempt, 1 for its first retry, and so on.
 	Number int
+	// Leave is how many tokens the retry that follows the attempt must leave in the budget, for calls that need fewer retries
+	// (budget.Shares). It has no effect for a budget without a method Level, and more than half of what the budget can hold need not
+	// be left.
+	Leave float64
 
 	endpoint      string
 	deprioritized []string
@@ -96,7 +100,7 @@ type State struct {
 // Next returns the Token of the next attempt.
 func (s *State) Next(delay time.Duration) Token {
 	s.Number++
-	s.endpoint, s.before = "", nil
+	s.endpoint, s.before, s.Leave = "", nil, 0
 	return Token{s, s.generation.Load(), delay}
 }
 

@@ -27,8 +27,8 @@ func (r Ratio) String() string { return ratios[min(int(r), len(ratios)-1)].text 
 // Float returns the share, from 0 to 1.
 func (r Ratio) Float() float64 { return ratios[min(int(r), len(ratios)-1)].share }
 
-// ratioOf returns the least Ratio that is not below a share.
-func ratioOf(share float64) Ratio {
+// RatioOf returns the least Ratio that is not below a share, from 0 to 1.
+func RatioOf(share float64) Ratio {
 	for r := len(ratios) - 1; r > 0; r-- {
 		if share <= ratios[r].share+1e-9 {
 			return Ratio(r)
@@ -67,8 +67,13 @@ func (a *AcceptRatio) Observe(now time.Time, offered, rejected uint64) Ratio {
 	a.offered += float64(offered - min(a.seen[0], offered))
 	a.rejected += float64(rejected - min(a.seen[1], rejected))
 	a.seen = [2]uint64{offered, rejected}
+	return RatioOf(a.Share())
+}
+
+// Share returns the ratio as it was last observed, before it is rounded.
+func (a *AcceptRatio) Share() float64 {
 	if a.offered < acceptEvidence {
-		return RatioOne
+		return 1
 	}
-	return ratioOf(1 - a.rejected/a.offered)
+	return 1 - a.rejected/a.offered
 }

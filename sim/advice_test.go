@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/sim"
 )
 
@@ -49,6 +50,45 @@ func TestRatioOfOneTaskThrottlesNobody(t *testing.T) {
 	}
 	if success[1] < success[0]-0.005 {
 		t.Errorf("success is %.4f, without the ratio %.4f", success[1], success[0])
+	}
+}
+
+// TestSparseClientsOfARateLimit: clients of a call per second or less each, of a service that is limited to 10 of 60 calls per
+// second. Each of them knows too little to send less; told of the accept ratio, they do.
+func TestSparseClientsOfARateLimit(t *testing.T) {
+	for _, row := range []struct {
+		clients     int
+		told        bool
+		from, to    time.Duration
+		least, most float64 // sent for each that is accepted
+	}{
+		{60, true, time.Minute, 5 * time.Minute, 2, 3.2},
+		{250, false, 20 * time.Second, time.Minute, 5, 8},
+		{250, true, 20 * time.Second, time.Minute, 2, 4.4},
+	} {
+		s, err := sim.New(sim.Config{
+			Seed: 1, Duration: row.to,
+			Windows: []sim.Window{{Name: "steady", From: row.from}},
+			Clients: []sim.Clients{{
+				Name: "web", Count: row.clients, Rate: 60, Deadline: 2 * time.Second,
+				Call: sim.Edge{To: "db", Latency: sim.Constant(time.Millisecond)},
+			}},
+			Services: []sim.Service{{
+				Name: "db", Tasks: 1, CPU: sim.Constant(time.Millisecond), AcceptRatio: row.told,
+				Ingress: &ingress.Config{RateLimit: ratelimit.Config{Rate: 10}},
+			}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := s.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := result.Clients[0].Windows[0]
+		if sent := float64(r.Attempts) / float64(r.Good); sent < row.least || sent > row.most || float64(r.Good) < 9.8*(row.to-row.from).Seconds() {
+			t.Errorf("%+v: %.2f sent for each of %d accepted", row, sent, r.Good)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/internal/ejection"
 	"github.com/seed90641741/spillway/throttle"
@@ -28,6 +29,8 @@ type active struct {
 	lateThrottle
 
 	limiter *inflight.Limiter
+	usual   egress.Usual
+	shares  budget.Shares
 	ejected map[int32]*ejection.Ejection // tasks that have said when to come back
 	flying  int32                        // attempts under way
 	open    int32                        // connections in use
@@ -44,8 +47,9 @@ func (e *edge) use(of int32) *active {
 		l, _ := inflight.New(inflight.Config{MaxRequests: e.config.Egress.MaxRequests}) // was tried once
 		c.active = &active{lateThrottle: lateThrottle{config: &e.throttle}, limiter: l}
 	}
-	e.stack.Throttle, e.stack.Inflight = &c.active.lateThrottle, c.active.limiter
-	return c.active
+	a := c.active
+	e.stack.Throttle, e.stack.Inflight, e.stack.Usual, e.stack.Shares = &a.lateThrottle, a.limiter, &a.usual, &a.shares
+	return a
 }
 
 // settled notes that an attempt has ended, and drops now and then what knows nothing any more.
@@ -78,6 +82,9 @@ func (b *callerBudget) bucket() *budget.Bucket {
 	return c.bucket
 }
 
+// Level has retries leave what others need, as for a bucket.
+func (b *callerBudget) Level() (left, capacity float64) { return b.bucket().Level() }
+
 // Withdraw implements [retry.Budget].
 func (b *callerBudget) Withdraw(now time.Time, key string, tokens float64) (left, capacity float64, ok bool) {
 	return b.bucket().Withdraw(now, key, tokens)
@@ -99,6 +106,7 @@ type lateThrottle struct {
 	throttle *throttle.Routes // nil while the past is short, and has no rejection
 	past     []int64          // when calls were accepted, and of which class
 	limited  time.Time        // when the in-flight limit was reached
+	route    throttle.Route   // of the calls
 }
 
 // short is how many accepted calls a caller can have had without a throttle.
@@ -130,8 +138,12 @@ func (t *lateThrottle) Limited(now time.Time) {
 	}
 }
 
+// Account implements [egress.Throttle]. It is asked after failures, and soon after.
+func (t *lateThrottle) Account(of throttle.Route) string { return t.remember().Account(of) }
+
 // Settle implements [egress.Throttle].
 func (t *lateThrottle) Settle(sent, now time.Time, ticket *spillway.Ticket, of throttle.Route, o spillway.Outcome) {
+	t.route = of
 	if ticket.By == (unseen{}) {
 		switch {
 		case t.throttle == nil && !o.Informs():
@@ -164,7 +176,7 @@ func (t *lateThrottle) remember() *throttle.Routes {
 	for _, p := range t.past {
 		at := epoch.Add(time.Duration(p >> 2))
 		ticket := t.throttle.Unseen(at, spillway.Criticality(p&3)+spillway.Sheddable)
-		t.throttle.Settle(at, at, &ticket, throttle.Route{}, spillway.OutcomeServed)
+		t.throttle.Settle(at, at, &ticket, t.route, spillway.OutcomeServed)
 	}
 	t.past = nil
 	if !t.limited.IsZero() {

@@ -101,7 +101,7 @@ func (a *attempt) HandleFinalize(ctx context.Context, in middleware.FinalizeInpu
 	a.attempts++
 	out, md, err = a.send.HandleFinalize(ctx, in)
 	a.phase = answered
-	if a.release != nil && !fault.Of(err).Unsent { // else the service has not seen it
+	if a.release != nil && !a.retryer.meaning(err).Unsent { // else the service has not seen it
 		_ = a.release(err) // the limiter's always returns nil
 	}
 	return out, md, err
@@ -127,7 +127,7 @@ func (c *call) prepare(ctx context.Context) error {
 // retry asks for another attempt after one that failed with err, and waits until
 // it is due. It returns why there is to be none.
 func (c *call) retry(ctx context.Context, err error) error {
-	f := c.retryer.failure(err)
+	f := c.retryer.meaning(err)
 	if f.Safety == fault.RetryUnknown {
 		f.Safety = fault.RetrySafe // so said IsErrorRetryable, or what the user wrapped around it
 	}
@@ -174,7 +174,7 @@ func (c *call) end(err error) error {
 	}
 	var f fault.Failure
 	if c.phase == answered {
-		f = c.retryer.failure(err)
+		f = c.retryer.meaning(err)
 	}
 	if c.why == nil && (c.phase == due || f.Canceled || f.Unsent) {
 		c.why = err

@@ -1,10 +1,13 @@
 package spillaws
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdkretry "github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/seed90641741/spillway/fault"
 )
@@ -22,6 +25,29 @@ func Classify(err error) fault.Failure {
 // failure returns what err means to r. Whether a retry is safe, it says only if
 // the error does so itself: the SDK asks IsErrorRetryable about that.
 func (r *Retryer) failure(err error) fault.Failure { return describeFailure(err, r.retryAfter) }
+
+// meaning returns what the error of an attempt means.
+func (r *Retryer) meaning(err error) fault.Failure {
+	f := r.failure(err)
+	f.Unsent = f.Unsent || err != nil && !departed(err)
+	return f
+}
+
+// departed reports whether the request of an attempt came as far as the HTTP client. If it did not, it had no credentials, no address
+// or no signature. The error of another operation, which was to bring the credentials, says nothing about this one.
+func departed(err error) bool {
+	if _, ok := errors.AsType[*smithy.OperationError](err); ok {
+		return false
+	}
+	if _, ok := errors.AsType[*smithyhttp.RequestSendError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*smithy.DeserializationError](err); ok {
+		return true
+	}
+	said := hear(err)
+	return said.response != nil || said.code != "" || said.canceled
+}
 
 // safety returns whether err may be followed by a retry. What forbids it comes
 // first. The SDK's own checks come last, as they are slow, and right for what is

@@ -16,7 +16,7 @@ import (
 // policies with their defaults.
 type ClientConfig struct {
 	// Egress configures the policies. Each backend, by the host and port of its URL, has its
-	// own throttle and in-flight limit; all share one retry budget.
+	// own throttle, in-flight limit and, if Retry is nil, retry budget.
 	Egress egress.Config
 	// MaxBackends is for how many backends state is kept. Zero means
 	// [egress.DefaultMaxBackends]; it must not be negative.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -47,8 +48,8 @@ func ofCode(ctx context.Context, s *status.Status, trailer metadata.MD) (f fault
 	if f, ok := neverSent(ctx, s, trailer); ok {
 		return f, true
 	}
-	if (code == codes.Canceled || code == codes.DeadlineExceeded) && ctx.Err() != nil {
-		expired := errors.Is(ctx.Err(), context.DeadlineExceeded)
+	if left := ended(ctx); (code == codes.Canceled || code == codes.DeadlineExceeded) && left != nil {
+		expired := errors.Is(left, context.DeadlineExceeded)
 		return fault.Failure{Canceled: !expired, Timeout: expired, Unanswered: expired}, true
 	}
 	// An answer of the server has some metadata at its end, except after its head. What grpc itself makes of a connection
@@ -70,6 +71,14 @@ func ofCode(ctx context.Context, s *status.Status, trailer metadata.MD) (f fault
 	default:
 		return fault.Failure{Party: fault.Client, Safety: fault.RetryUnsafe}, false
 	}
+}
+
+// ended returns the error of a context that has ended. The server, whose deadline is the same, may notice that before ctx does.
+func ended(ctx context.Context) error {
+	if d, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(d) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
 }
 
 // exhausted tells a quota from a message that is too large, for which all

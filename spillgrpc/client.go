@@ -19,7 +19,7 @@ import (
 // client policies with their defaults.
 type ClientConfig struct {
 	// Egress configures the policies. Each backend has a separate throttle and in-flight
-	// limit; all share one retry budget. Egress.Hedge is for unary calls that only read, and with its Writes for idempotent ones, with
+	// limit, and if Retry is nil a retry budget. Egress.Hedge is for unary calls that only read, and with its Writes for idempotent ones, with
 	// messages of Protocol Buffers. Results of call options of other packages must be safe for
 	// concurrent use.
 	Egress egress.Config

@@ -20,8 +20,8 @@ type TransportConfig struct {
 	// the Transport is made. Neither may be a Transport of this package, nor have one below it: the
 	// attempts of both would multiply.
 	Base http.RoundTripper
-	// Egress configures the policies. Each backend has its own throttle and in-flight
-	// limit; all share one retry budget. Egress.Hedge is for GET, HEAD and other safe requests, and with its Writes for all
+	// Egress configures the policies. Each backend has its own throttle, in-flight limit and,
+	// if Egress.Retry is nil, retry budget. Egress.Hedge is for GET, HEAD and other safe requests, and with its Writes for all
 	// idempotent ones, whose body can be sent again; requests to switch protocols are not hedged.
 	Egress egress.Config
 	// MaxHosts is the number of backends for which state is kept, of a few kilobytes each.
@@ -31,9 +31,12 @@ type TransportConfig struct {
 	// Key names the backend of a request: requests with the same key share a
 	// throttle and an in-flight limit. Nil means the host and port of the URL.
 	Key func(*http.Request) string
+	// Customer names the customer of a request, if not nil. Requests of a customer that the
+	// backend rejects for its quota (429) are throttled; requests of other customers are not.
+	Customer func(*http.Request) string
 	// Route names the route of a request to a backend. If the backend does not accept requests
-	// of a route, the route is throttled separately; state is kept for 64 routes of each
-	// backend that have failed recently. Nil means [DefaultRoute]. Requests with the empty
+	// of a route that it served before, the route is throttled separately; state is kept for 256
+	// such routes of each backend. All other routes share one throttle. Nil means [DefaultRoute]. Requests with the empty
 	// route are throttled by backend only. It must be quick and safe for concurrent use.
 	Route func(*http.Request) string
 	// Internal reports whether a request goes to one of the caller's own services. Requests to
@@ -105,6 +108,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	x.label(ctx)
 	call := spillway.Call{Key: key, Criticality: x.class}
 	call.Kind, call.Idempotent = kindOf(req)
+	if t.config.Customer != nil {
+		call.Customer = t.config.Customer(req)
+	}
 	if t.hedging.Load() && mayHedge(req) {
 		x.hedged = true
 		return hedge(ctx, x, t.pool.For(key), call)

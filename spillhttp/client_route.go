@@ -1,6 +1,7 @@
 package spillhttp
 
 import (
+	"hash/maphash"
 	"net/http"
 	"strings"
 
@@ -20,19 +21,41 @@ const (
 // stays: it has at most three bytes, and not only digits.
 func DefaultRoute(r *http.Request) string {
 	var b strings.Builder
+	b.Grow(len(r.Method) + len(r.URL.Path) + 2)
 	b.WriteString(r.Method)
 	b.WriteByte(' ')
-	rest := strings.TrimPrefix(r.URL.Path, "/")
-	for n, more := 0, true; more && n < routeSegments; n++ {
+	rest, more := strings.TrimPrefix(r.URL.Path, "/"), true
+	for n := 0; more && n < routeSegments; n++ {
 		var segment string
-		segment, rest, more = strings.Cut(rest, "/")
+		segment, rest, more = nextSegment(rest)
 		b.WriteByte('/')
-		if namesObject(segment) {
-			segment = "*"
-		}
 		b.WriteString(segment)
 	}
 	return b.String()
+}
+
+// RouteHash returns a hash of what [DefaultRoute] returns, and allocates nothing.
+func RouteHash(r *http.Request, seed maphash.Seed) uint64 {
+	h := maphash.String(seed, r.Method)
+	rest, more := strings.TrimPrefix(r.URL.Path, "/"), true
+	for n := 0; more && n < routeSegments; n++ {
+		var segment string
+		segment, rest, more = nextSegment(rest)
+		h = h*hashFactor + maphash.String(seed, segment)
+	}
+	return h
+}
+
+// hashFactor is odd, and so makes the order of segments count.
+const hashFactor = 0x9e3779b97f4a7c15
+
+// nextSegment cuts the first segment off a path, as it is in a route.
+func nextSegment(path string) (segment, rest string, more bool) {
+	segment, rest, more = strings.Cut(path, "/")
+	if namesObject(segment) {
+		segment = "*"
+	}
+	return segment, rest, more
 }
 
 // namesObject reports whether a segment of a path names a single object.
@@ -60,6 +83,11 @@ func (t *Transport) routeOf(req *http.Request) egress.Router {
 type defaultRoute http.Request
 
 func (r *defaultRoute) Route() string { return DefaultRoute((*http.Request)(r)) }
+
+// RouteHash implements [throttle.Hasher].
+func (r *defaultRoute) RouteHash(seed maphash.Seed) uint64 {
+	return RouteHash((*http.Request)(r), seed)
+}
 
 type namedRoute struct {
 	name    func(*http.Request) string

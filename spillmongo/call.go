@@ -23,6 +23,8 @@ type verdict struct {
 	coded            bool // the server gave a reason
 	done             bool // the command was done, but for its write concern
 	canceled         bool
+	unsent           bool          // this process could not make a connection
+	unanswered       bool          // the connection broke, or nothing came in time
 	base             time.Duration // baseBackoffMS
 }
 
@@ -33,7 +35,7 @@ func (v *verdict) served() bool {
 }
 
 func (v *verdict) failure(r *Retrier) fault.Failure {
-	f := fault.Failure{Overload: v.overloaded, Safety: fault.RetryUnsafe, Canceled: v.canceled}
+	f := fault.Failure{Overload: v.overloaded, Safety: fault.RetryUnsafe, Canceled: v.canceled, Unsent: v.unsent, Unanswered: v.unanswered}
 	if v.again || v.overloaded && v.safe {
 		f.Safety = fault.RetrySafe
 	}

@@ -12,13 +12,14 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/fault"
 )
 
 // judge says what an attempt at cmd brought.
 func (c *conn) judge(cmd *command, reply []byte, err error) (v verdict) {
 	if err != nil {
 		v.err = driver.Error{Message: err.Error(), Labels: []string{driver.NetworkError}, Wrapped: err}
-		v.canceled = errors.Is(err, context.Canceled)
+		v.canceled, v.unanswered = errors.Is(err, context.Canceled), true
 		v.again = cmd.retryable && !v.canceled && !errors.Is(err, context.DeadlineExceeded)
 		return v
 	}
@@ -61,6 +62,9 @@ func judgeOpening(err error) (v verdict) {
 	var p driver.RetryablePoolError
 	if errors.As(err, &p) {
 		v.again = p.Retryable()
+	}
+	if f := fault.Of(err); f.Unsent { // the driver calls it an overload of the server that this process has no connection
+		v.unsent, v.again, v.overloaded = true, v.again || v.overloaded && v.safe, false
 	}
 	return v
 }

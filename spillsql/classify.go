@@ -4,6 +4,8 @@ import (
 	"database/sql"
 	"errors"
 	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/seed90641741/spillway/fault"
 )
@@ -79,6 +81,10 @@ var sqlite = map[int]verdict{
 // classify returns what err means. conflicts says that conflicts may be retried.
 func classify(err error, conflicts bool) verdict {
 	v := answer(err)
+	if !v.answered && local(err) {
+		v.Failure = fault.Failure{Unsent: true, Safety: fault.RetryUnsafe, Party: fault.Client}
+		return v
+	}
 	if v.answered {
 		if v == conflict && conflicts {
 			v.Safety = fault.RetrySafe
@@ -121,6 +127,21 @@ func ofNumber(err error) verdict {
 		}
 	}
 	return verdict{}
+}
+
+// locals are how errors of drivers begin that have sent nothing: the statement or an argument is wrong. They have no type.
+var locals = [...]string{
+	"packet for query is too large.",                                // go-sql-driver/mysql
+	"failed to encode args[", "mismatched param and argument count", // pgx
+}
+
+// local reports whether a driver has sent nothing.
+func local(err error) bool {
+	if err == nil {
+		return false
+	}
+	text := err.Error()
+	return slices.ContainsFunc(locals[:], func(begins string) bool { return strings.HasPrefix(text, begins) })
 }
 
 func ofState(state string) verdict {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/inflight"
@@ -87,7 +88,7 @@ func (c *Config) build() (*gate, error) {
 	g := &gate{classify: c.Classify, conflicts: c.RetryConflicts, routes: routes}
 	g.policies = egress.Policies{
 		Throttle: routes, ThrottleMode: c.ThrottleMode, InflightMode: spillway.ModeOff,
-		Retry: strategy, Observer: c.Observer, Usual: new(egress.Usual),
+		Retry: strategy, Observer: c.Observer, Usual: new(egress.Usual), Shares: new(budget.Shares),
 	}
 	if c.Inflight != nil {
 		g.policies.Inflight, g.policies.InflightMode = c.Inflight, c.InflightMode

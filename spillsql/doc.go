@@ -59,7 +59,8 @@
 // Errors with a method SQLState() string are read as SQLSTATE codes of PostgreSQL (pgx, lib/pq); errors
 // of github.com/go-sql-driver/mysql, modernc.org/sqlite and github.com/mattn/go-sqlite3 by
 // their number. [Config.Classify] reads any others. An expired deadline is a timeout, and a
-// caller that leaves says nothing. [database/sql.ErrNoRows] is a success.
+// caller that leaves says nothing. Nor does what a driver could not send, as it had no connection or as an argument
+// was wrong. [database/sql.ErrNoRows] is a success.
 //
 // The throttle decides by statement: statements that differ in numbers and strings only are one.
 // A statement that the database does not accept, or whose table is locked, is throttled

@@ -66,7 +66,7 @@ func openedWith(ctx context.Context, err error) opened {
 	switch {
 	case err == nil:
 		return isOpen
-	case ctx.Err() == nil && breaks(err) && !timedOut(err):
+	case ctx.Err() == nil && breaks(err) && !timedOut(err) && !fault.Of(err).Unsent:
 		return wasRefused
 	default:
 		return notOpened

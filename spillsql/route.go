@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"hash/fnv"
+	"hash/maphash"
 	"strings"
 
 	"github.com/seed90641741/spillway/egress"
@@ -45,9 +46,20 @@ func (s statement) Route() string {
 	return fmt.Sprintf("%s... %016x", strings.ToValidUTF8(name[:maxRoute], ""), h.Sum64())
 }
 
+// RouteHash implements [throttle.Hasher].
+func (o *operation) RouteHash(seed maphash.Seed) uint64 { return statement(o.text).RouteHash(seed) }
+
+// RouteHash implements [throttle.Hasher]. It allocates nothing for texts of usual length.
+func (s statement) RouteHash(seed maphash.Seed) uint64 {
+	var buffer [2 * maxRoute]byte
+	return maphash.Bytes(seed, appendRoute(buffer[:0], string(s[:min(len(s), maxRead)])))
+}
+
 // withoutValues returns text with ? in place of each number, string and list of them.
-func withoutValues(text string) string {
-	name := make([]byte, 0, len(text))
+func withoutValues(text string) string { return string(appendRoute(nil, text)) }
+
+// appendRoute appends what withoutValues returns.
+func appendRoute(name []byte, text string) []byte {
 	for i := 0; i < len(text); {
 		end := valueEnd(text, i)
 		if end == i {
@@ -62,7 +74,7 @@ func withoutValues(text string) string {
 		}
 		i = end
 	}
-	return string(name)
+	return name
 }
 
 // valueEnd returns the end of the value that begins at text[i], or i if none does.

@@ -36,11 +36,13 @@ type advice struct {
 //
 // Only pass on what a server says that is trusted as internal.
 func (t *Throttle) Advise(now time.Time, criticality spillway.Criticality, ratio float64) {
-	c := &t.classes[criticality.Index()]
+	t.classes[criticality.Index()].advise(t.clock.heard(now), ratio)
+}
+
+func (c *class) advise(at time.Duration, ratio float64) {
 	if !(ratio >= 0 && ratio <= 1) || ratio == 1 && !c.advised.Load() { // also finds NaN
 		return
 	}
-	at := t.clock.heard(now)
 	c.mu.Lock()
 	defer c.unlock()
 	at = c.roll(at)
@@ -65,27 +67,6 @@ func (c *class) hurry() {
 	if c.advises() {
 		c.period = 0
 		c.until.Store(0)
-	}
-}
-
-// inherit gives a new throttle the advice of another one.
-func (t *Throttle) inherit(now time.Time, of *Throttle) {
-	at, was := t.clock.heard(now), of.clock.heard(now)
-	for i := range t.classes {
-		c, o := &t.classes[i], &of.classes[i]
-		o.mu.Lock()
-		a := o.advice
-		o.mu.Unlock()
-		if a.until <= was {
-			continue
-		}
-		c.mu.Lock()
-		c.advice = advice{ratio: a.ratio, until: at + a.until - was}
-		c.advised.Store(true)
-		c.roll(at)
-		c.hurry()
-		c.decide()
-		c.unlock()
 	}
 }
 

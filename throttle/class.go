@@ -58,12 +58,44 @@ type class struct {
 	released    float64       // calls to be sent whatever the limit says
 	rejected    uint64        // ever
 	probes      uint64        // let through past the limit, ever
+	skipped     int           // calls rejected since
+	rarity      int           // how many calls are made for the next probe
+	limited     *atomic.Int32 // counts the classes that limit anything, or nil
+	counted     bool          // there
 	advice      advice
 	advised     atomic.Bool // there is advice
 	change      change
 }
 
 func (c *class) probability() float64 { return math.Float64frombits(c.share.Load()) }
+
+// limits reports whether calls are decided on one by one.
+func (c *class) limits() bool { return c.probability() != noLimit }
+
+// rests reports whether nothing is limited, and no rejection waits to be outweighed.
+func (c *class) rests() bool { return c.calm.Load() > 0 }
+
+// ask returns nil if a call may be sent, or else why not.
+func (c *class) ask(at time.Duration, random *atomic.Pointer[func() float64]) error {
+	p := c.probability()
+	if p < 0 {
+		return nil
+	}
+	var u float64 // below 1, whatever is drawn
+	if p < 1 {
+		u = (*random.Load())()
+	}
+	if c.reject(at, p, u) {
+		return c.refusal.Load()
+	}
+	if p == 1 { // admit may find a lower one
+		u = (*random.Load())()
+	}
+	if p = c.admit(at, u); p > 0 {
+		return rejections[c.criticality.Index()].At(100 * p)
+	}
+	return nil
+}
 
 // reject decides without the lock, where it can, that a call is not sent: the
 // probability is up to date and u is below it.
@@ -97,9 +129,10 @@ func (c *class) admit(at time.Duration, u float64) (rejected float64) {
 	if !c.take(at, u) {
 		c.window.add(counts{rejected: 1})
 		c.rejected++
+		c.skipped++
 		return max(c.probability(), 0.01)
 	}
-	c.asked = at
+	c.asked, c.skipped = at, 0
 	if c.limiter.phase != open {
 		c.limiter.pending.send(sent)
 	}
@@ -116,7 +149,8 @@ func (c *class) take(at time.Duration, u float64) bool {
 	case u >= c.probability() && c.credit >= 1:
 		c.credit--
 		return true
-	case c.limiter.phase == silent && at-c.asked >= c.cfg.ProbeInterval:
+	case c.probeDue(at):
+		c.rarity = min(2*max(1, c.rarity), rarest)
 	default:
 		return false
 	}
@@ -138,6 +172,7 @@ func (c *class) roll(at time.Duration) time.Duration {
 		quick := c.quick.Swap(0)
 		c.window.add(counts{rejected: float64(quick)})
 		c.rejected += quick
+		c.skipped += int(quick)
 		c.requests += float64(quick)
 	}
 	c.limiter.idle(&c.cfg, at)
@@ -212,8 +247,9 @@ func (c *class) depth() float64 {
 	return max(1, float64(c.cfg.MinRequests)) + float64(c.limiter.limit*c.cfg.quarter().Seconds())
 }
 
-// settle counts the result of a call that was sent at the given time.
-func (c *class) settle(at, sent time.Duration, o spillway.Outcome) {
+// settle counts the result of a call that was sent at the given time. The margin is how many times
+// MinRequests the evidence of an overload has to be.
+func (c *class) settle(at, sent time.Duration, o spillway.Outcome, margin int) {
 	accepted := o.Accepted()
 	if accepted && at < time.Duration(c.calm.Load()) {
 		c.served.Add(1)
@@ -225,6 +261,9 @@ func (c *class) settle(at, sent time.Duration, o spillway.Outcome) {
 	counted := l.pending.end(sent)
 	at = c.roll(at)
 	was := l.phase
+	if accepted {
+		c.rarity = 0
+	}
 	switch {
 	case accepted && counted:
 		c.window.add(counts{accepts: 1})
@@ -242,12 +281,19 @@ func (c *class) settle(at, sent time.Duration, o spillway.Outcome) {
 		if c.released > 0 {
 			c.released = 0
 		}
-		if l.refuse(&c.cfg, at, sent, c.window.acceptsPerSecond(at)) {
-			c.begun(at, was != open)
-		}
+		c.refuse(at, sent, margin)
 	}
 	if was != open || l.phase != open || c.advised.Load() {
 		c.decide()
+	}
+}
+
+// refuse takes in that the backend did not accept a call. The lock is held.
+func (c *class) refuse(at, sent time.Duration, margin int) {
+	cfg, was := c.cfg, c.limiter.phase
+	cfg.MinRequests *= margin
+	if c.limiter.refuse(&cfg, at, sent, c.window.acceptsPerSecond(at)) {
+		c.begun(at, was != open)
 	}
 }
 
@@ -263,6 +309,7 @@ func (c *class) rest() {
 	if int64(calm) != c.calm.Load() {
 		c.calm.Store(int64(calm))
 	}
+	c.count()
 }
 
 // start begins a period in which some calls are made, of a quarter of an interval at
@@ -293,37 +340,4 @@ func (c *class) begun(at time.Duration, was bool) {
 		c.rate, c.requests, c.limiter.demand = 0, 0, 0
 		c.start(at)
 	}
-}
-
-// configure takes a new configuration. A changed window starts empty.
-func (c *class) configure(cfg Config, criticality spillway.Criticality) {
-	c.mu.Lock()
-	defer c.unlock()
-	c.criticality = criticality
-	if c.cfg.Window != cfg.Window {
-		c.window = window{width: cfg.Window / buckets}
-		c.limiter = limiter{}
-		c.share.Store(math.Float64bits(noLimit))
-		c.change.state = StateClosed
-	}
-	c.cfg = cfg
-}
-
-func (c *class) stats(at time.Duration) ClassStats {
-	c.mu.Lock()
-	defer c.unlock()
-	c.roll(at)
-	s := ClassStats{
-		State:         c.change.state,
-		Probability:   max(0, c.probability()),
-		Limit:         math.Inf(1),
-		Requests:      c.window.sum.requests(),
-		Accepts:       c.window.sum.accepts,
-		RejectedTotal: c.rejected,
-		ProbesTotal:   c.probes,
-	}
-	if c.limiter.phase != open {
-		s.Limit = c.limiter.limit
-	}
-	return s
 }

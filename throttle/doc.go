@@ -3,6 +3,17 @@
 // throttling of Site Reliability Engineering, chapter 21, "Client-Side Throttling", as a limit
 // on a rate.
 //
+// # Invariants
+//
+//   - Only calls that were sent, and whose outcome informs ([spillway.Outcome.Informs]), are evidence.
+//   - While the backend accepts one of K calls, nothing is limited. While it does not, K calls are sent
+//     for each accepted one.
+//   - A backend that accepts nothing gets one probe per second at most. A client of few calls sends
+//     one of nine calls as a probe.
+//   - Every limit ends when the backend accepts all calls, and after a Window without outcomes.
+//   - A route or customer is rejected for its own failures, or where most served routes fail. A name
+//     that has no place can be rejected, and limits nothing else ([Routes]).
+//
 // # The rule
 //
 // Equation 21-1 of the source rejects a call with the probability
@@ -20,7 +31,8 @@
 //     It is stable where sent = K·accepts, as in the equation.
 //  3. When more is sent than K·accepts again, by MinRequests and one second's calls,
 //     the capacity of the backend has fallen. The limit is measured again, as in 1.
-//  4. When nothing or less than 1 call in 200 was accepted: one probe per second. Each
+//  4. When nothing or less than 1 call in 200 was accepted: one probe per second, and after each
+//     probe that fails twice as many calls until the next one, up to 9. Each
 //     accept releases one call and quadruples the limit, up to its earlier value, or to 1
 //     call in 50 where that is more. While there is a limit, a call without a result counts
 //     as accepted after one second, and after two times the longest time that a rejection
@@ -53,7 +65,7 @@
 // answer begins, not when it ends: settle a stream then. If a call counted when it was sent, each
 // call in flight would look rejected, and a healthy backend with one second of latency would be
 // throttled after each start. The price is that trouble is seen one latency later, so calls need
-// deadlines: a call without an answer counts as rejected ([Routes.Settle] has two exceptions),
+// deadlines: a call without an answer counts as rejected ([Routes.Settle] has three exceptions),
 // and one that the caller abandoned does not count.
 //
 // A long poll has no result for a long time. But a rejection costs less than the work, so it comes
@@ -84,6 +96,5 @@
 // below [Config.MinRequests] rejections there is no limit, and one call per second is a probe.
 // Such a client starts from the accept ratio that the server reports ([Throttle.Advise]),
 // which covers the calls of all clients. Share one Throttle per backend among all goroutines
-// of a process. If a backend rejects one kind of call and accepts another, use a separate
-// Throttle for each kind: one limit holds for all calls that it counts.
+// of a process. If a backend rejects one kind of call and accepts another, use [Routes].
 package throttle

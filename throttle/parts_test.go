@@ -1,13 +1,10 @@
 package throttle
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"testing"
 	"time"
-
-	"github.com/seed90641741/spillway"
 )
 
 // config is the default one, with intervals of half a second.
@@ -186,34 +183,6 @@ func TestRateAtTheLimit(t *testing.T) {
 	}
 }
 
-// Advice that is inherited ends when it would have ended.
-func TestInheritedAdvice(t *testing.T) {
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	from, to := newThrottle(t), newThrottle(t)
-	i := spillway.Critical.Index()
-	from.clock.heard(now)
-	from.Advise(now.Add(10*time.Second), spillway.Critical, 0)
-	to.clock.heard(now)
-	to.inherit(now.Add(40*time.Second), from)
-	if left := to.classes[i].advice.until - to.clock.heard(now.Add(40*time.Second)); left != AdviceLifetime-30*time.Second {
-		t.Errorf("the advice lasts for another %v, want %v", left, AdviceLifetime-30*time.Second)
-	}
-	if mean := (1 + 0.98) / 2; mean == forgotten {
-		if from.Advise(now.Add(time.Hour), spillway.Critical, 0.98); !from.classes[i].advised.Load() {
-			t.Error("advice of the least ratio that counts does not")
-		}
-	}
-}
-
-func newThrottle(t *testing.T) *Throttle {
-	t.Helper()
-	x := new(Throttle)
-	if err := x.Update(Config{}); err != nil {
-		t.Fatal(err)
-	}
-	return x
-}
-
 // The usual latency begins with the first call, and explains a timeout of more than ten times.
 func TestLatencyAtItsBounds(t *testing.T) {
 	const sent = time.Minute
@@ -228,7 +197,7 @@ func TestLatencyAtItsBounds(t *testing.T) {
 	if l.add(sent, 320*time.Millisecond); time.Duration(l.usual.Load()) != 170*time.Millisecond {
 		t.Errorf("after two: %v, want 170ms", time.Duration(l.usual.Load()))
 	}
-	for waited, want := range map[time.Duration]bool{1700 * time.Millisecond: false, 1700*time.Millisecond + 1: true} {
+	for waited, want := range map[time.Duration]bool{170*time.Millisecond - 1: true, 170 * time.Millisecond: false, 1700 * time.Millisecond: false, 1700*time.Millisecond + 1: true} {
 		if l.explains(sent, waited) != want {
 			t.Errorf("a wait of %v is explained: %v", waited, !want)
 		}
@@ -253,36 +222,35 @@ func TestLatencyAtItsBounds(t *testing.T) {
 	}
 }
 
-// An Update reaches the throttles of all routes, and the route whose failure is longest ago is
-// replaced.
+// An Update reaches the throttles of all routes and customers, and a wrong one none.
 func TestAllRoutes(t *testing.T) {
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	routes, err := NewRoutes(Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := func(i int) string { return fmt.Sprint("route ", (i+20)%MaxRoutes) }
-	for i := range MaxRoutes {
-		routes.add(now.Add(time.Duration(i)*time.Second), name(i))
+	for i := range uint64(MaxRoutes) {
+		for _, p := range [...]*places{&routes.routes, &routes.customers} {
+			p.add(i+1, 1, *routes.config.Load(), &routes.limited, func() string { return fmt.Sprint("name ", i) })
+		}
 	}
 	if err := routes.Update(Config{K: 3}); err != nil {
 		t.Fatal(err)
 	}
-	for name, x := range routes.all {
-		if k := x.throttle.classes[0].cfg.K; k != 3 {
-			t.Errorf("%s has K = %v", name, k)
+	if err := routes.Update(Config{K: 1}); err == nil {
+		t.Fatal("a wrong configuration is taken")
+	}
+	all := []*classes{&routes.backend, &routes.others}
+	for _, p := range [...]*places{&routes.routes, &routes.customers} {
+		for _, x := range p.load().order {
+			all = append(all, &x.classes)
 		}
 	}
-	if k := routes.few.classes[0].cfg.K; k != 3 {
-		t.Errorf("the other routes have K = %v", k)
-	}
-	for i := range 10 {
-		routes.add(now.Add(time.Hour), fmt.Sprint("new ", i))
-		if routes.all[name(i)] != nil || routes.all[name(i+1)] == nil {
-			t.Fatalf("route %d is not the one that was replaced", i)
+	for _, x := range all {
+		if k := x[0].cfg.K; k != 3 {
+			t.Errorf("K is %v", k)
 		}
 	}
-	if err := routes.Update(Config{K: 1}); err == nil || routes.backend.classes[0].cfg.K != 3 {
-		t.Error("a wrong configuration is taken: ", errors.Unwrap(err))
+	if len(all) != 2+2*MaxRoutes {
+		t.Errorf("%d throttles", len(all))
 	}
 }

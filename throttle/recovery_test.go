@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/race"
+	"github.com/seed90641741/spillway/internal/thorough"
 	"github.com/seed90641741/spillway/throttle"
 )
 
@@ -20,10 +21,13 @@ type population struct {
 	k       float64
 }
 
-// populations are what recovery is wanted for; with -short one of them.
+// populations are what recovery is wanted for: some of them by default, and with -short one.
 func populations() (all []population) {
 	if testing.Short() {
 		return []population{{20, 1.1}}
+	}
+	if !thorough.Enabled() {
+		return []population{{1, 2}, {20, 1.1}, {1000, 2}}
 	}
 	for _, clients := range []int{1, 20, 1000} {
 		for _, k := range ks {
@@ -35,12 +39,14 @@ func populations() (all []population) {
 
 // outages returns lengths of outages in seconds: the given ones, and an hour for 20 clients with the
 // least and the greatest K. A throttle forgets what was before after some windows of 30 s, and a K
-// multiplies accepts, of which there are none, so the others do with the given ones. With -short
-// only the second is tried.
+// multiplies accepts, of which there are none, so the others do with the given ones. By default the
+// last two are tried, and with -short the second.
 func (p population) outages(all ...int) []int {
 	switch {
 	case testing.Short():
 		return all[1:2]
+	case !thorough.Enabled():
+		return all[len(all)-2:]
 	case p.clients == 20 && (p.k == ks[0] || p.k == ks[len(ks)-1]):
 		return append(all, 3600)
 	}
@@ -98,7 +104,13 @@ func TestRecoveryFromOutages(t *testing.T) {
 				}.run(t)
 				// A probe may be sent an interval after the backend is back: a second to
 				// know of it, and then within.
-				for i, s := range seconds[begin+outage+1+within(k)-1:] {
+				after := seconds[begin+outage+1+within(k)-1:]
+				if clients == 1000 && outage >= 60 {
+					// A client of so few calls sends one of nine to a dead backend, and cannot know of
+					// its return before: see TestSparseClients.
+					after = nil
+				}
+				for i, s := range after {
 					if s.served < 0.9*s.offered {
 						t.Errorf("%s: %.2f served %d s after the outage", name, s.served/s.offered, i+within(k))
 					}

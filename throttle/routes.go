@@ -1,7 +1,7 @@
 package throttle
 
 import (
-	"math"
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,9 +13,15 @@ import (
 // object. The empty route is none.
 type Route struct {
 	Name string
-	// Namer, if not nil, is asked for the name where it matters: at most once in Admit and
-	// once in Settle.
+	// Namer, if not nil, has the name. Route is called once for each name that is new. If the Namer
+	// is a [Hasher], other calls need no name.
 	Namer interface{ Route() string }
+}
+
+// A Hasher is a [Route.Namer] that returns a hash of its name without making the name. Names that
+// are the same have the same hash.
+type Hasher interface {
+	RouteHash(seed maphash.Seed) uint64
 }
 
 func (r Route) name() string {
@@ -25,45 +31,57 @@ func (r Route) name() string {
 	return r.Namer.Route()
 }
 
-// Routes keeps a throttle for the backend, and one for each route that the backend has
-// recently not accepted calls of.
+// hash returns 0 for no route.
+func (r Route) hash(seed maphash.Seed) uint64 {
+	if h, ok := r.Namer.(Hasher); ok {
+		return h.RouteHash(seed)
+	}
+	if name := r.name(); name != "" {
+		return maphash.String(seed, name)
+	}
+	return 0
+}
+
+// Routes keeps a throttle for each route that the backend has served, one for all other routes
+// together, and one for the backend as a whole:
 //
-//	not accepted for the first time   counts for the throttle of the backend
-//	then, until fewCalls have ended   one throttle decides for all such routes
-//	from then on                      the throttle of the route
+//	a route that was served         its own throttle, while that limits anything;
+//	                                else the one of the backend
+//	a route that never was          the one of all others
+//	no route                        the one of the backend
 //
-// The first rule keeps the throttle at work where routes hold names that never come again;
-// the second where there are many routes of few calls each: neither of them would ever be
-// known well enough alone. There are MaxRoutes; the one whose last failure is longest ago
-// is replaced. Routes is safe for concurrent use; make it with [NewRoutes].
+// Calls of routes that never were served count for the others only. Of a route that was served and
+// fails, 4 calls count for the backend until its own throttle has seen K accepts for each: so the
+// backend is limited when most of the served routes fail. Routes is safe for concurrent use; make
+// it with [NewRoutes].
 type Routes struct {
-	backend  Throttle
+	clock    clock
+	seed     maphash.Seed
+	rand     atomic.Pointer[func() float64]
+	config   atomic.Pointer[Config]
+	limited  atomic.Int32 // classes that limit anything; while there are none, names do not matter
+	swept    atomic.Int64 // when the places were last brought up to date
 	activity activity
-	known    atomic.Int32 // how many routes there are, so that calls take no lock while there are none
-	few      *Throttle    // nil while there are none
 
-	mu     sync.RWMutex
-	config Config
-	all    map[string]*route
-	gone   Stats // totals of routes that were replaced
+	backend, others   classes
+	routes, customers places
+	mu                sync.Mutex // one Update at a time
 }
 
-// MaxRoutes is how many routes of a backend have a throttle of their own.
-const MaxRoutes = 64
-
-const fewCalls = 10 // as Config.MinRequests
-
-type route struct {
-	throttle Throttle
-	latency  latency
-	ended    atomic.Int64 // calls
-	failed   atomic.Int64 // when one was last not accepted, by the clock of the backend
-}
+const (
+	// charges is how many failures of a route count for the backend. With 2 a backend that is
+	// overloaded gets 2.6 calls for each that it accepts where routes have few calls, instead of
+	// 2.1; with more, two broken routes would suffice to limit all others.
+	charges = 4
+	// othersMargin is how many times more failures the others need before they are limited while
+	// the backend serves other routes: a new route has until then to be served for the first time.
+	othersMargin = 20
+)
 
 // NewRoutes returns Routes without any history, or an error that names the field of c that is
 // out of range.
 func NewRoutes(c Config) (*Routes, error) {
-	t := new(Routes)
+	t := &Routes{seed: maphash.MakeSeed()}
 	if err := t.Update(c); err != nil {
 		return nil, err
 	}
@@ -73,243 +91,250 @@ func NewRoutes(c Config) (*Routes, error) {
 // Update changes the configuration, or returns an error and changes nothing. What is
 // remembered is kept, unless the window changes.
 func (t *Routes) Update(c Config) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err := t.backend.Update(c); err != nil { // if not, none of the others returns one
+	c, err := c.withDefaults()
+	if err != nil {
 		return err
 	}
-	t.config = c
-	for name, x := range t.all {
-		if err := x.throttle.Update(c.of(name)); err != nil {
-			return err
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rand.Store(&c.Rand)
+	t.config.Store(&c)
+	t.backend.configure(c, &t.limited)
+	t.others.configure(c.of(OtherRoutes), &t.limited)
+	for _, p := range [...]*places{&t.routes, &t.customers} {
+		for _, x := range p.load().order {
+			x.configure(c.of(x.name), &t.limited)
 		}
 	}
-	if t.few == nil {
-		return nil
-	}
-	return t.few.Update(c.of(OtherRoutes))
+	return nil
 }
 
-func (t *Routes) find(name string) *route {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.all[name]
+// A settledBy marks the tickets of Routes.
+type settledBy Routes
+
+// Settle implements [spillway.Settler]: the call counts for the backend.
+func (t *settledBy) Settle(now time.Time, ticket spillway.Ticket, o spillway.Outcome) {
+	ticket.By = t
+	(*Routes)(t).Settle(now, now, &ticket, Route{}, o)
 }
 
 // Admit admits a call, or rejects it, as [Throttle.Admit] does. The ticket of an
 // admitted call must be passed to Settle exactly once, with the same route.
 func (t *Routes) Admit(now time.Time, call spillway.Call, of Route) (spillway.Ticket, error) {
-	by := &t.backend
-	if t.known.Load() > 0 {
-		by = t.decides(of)
+	at, customer := t.clock.read(now), uint64(0)
+	if call.Customer != "" {
+		customer = maphash.String(t.seed, call.Customer)
 	}
-	at, err := by.decide(now, call.Criticality)
-	if err != nil {
-		return spillway.Ticket{}, err
+	if t.limited.Load() > 0 {
+		if err := t.decide(at, call.Criticality.Index(), customer, of); err != nil {
+			return spillway.Ticket{}, err
+		}
 	}
-	return spillway.Ticket{By: by, Epoch: uint64(at), Criticality: call.Criticality}, nil
+	return spillway.Ticket{By: (*settledBy)(t), Epoch: uint64(at), State: customer, Criticality: call.Criticality}, nil
+}
+
+// decide asks the throttles of the customer and of the route.
+func (t *Routes) decide(at time.Duration, class int, customer uint64, of Route) error {
+	t.sweep(at)
+	route := of.hash(t.seed)
+	if x := t.customers.find(account(customer, route)); x != nil {
+		if err := x.classes[class].ask(at, &t.rand); err != nil {
+			return err
+		}
+	}
+	return t.by(class, route).ask(at, &t.rand)
+}
+
+// by returns what decides on a call of a route, apart from its customer.
+func (t *Routes) by(class int, route uint64) *class {
+	if route == 0 {
+		return &t.backend[class]
+	}
+	switch x := t.routes.find(route); {
+	case x == nil:
+		return &t.others[class]
+	case x.classes[class].limits():
+		return &x.classes[class]
+	default:
+		return &t.backend[class]
+	}
+}
+
+// account returns whose quota a call uses: that of its customer. Where customers are not told
+// apart, each route is one.
+func account(customer, route uint64) uint64 {
+	if customer == 0 {
+		return ^route
+	}
+	return customer
+}
+
+// sweep ends what idle names still limit, once in a Window.
+func (t *Routes) sweep(at time.Duration) {
+	last := t.swept.Load()
+	if at-time.Duration(last) < t.config.Load().Window || !t.swept.CompareAndSwap(last, int64(at)) {
+		return
+	}
+	t.others.stats(at)
+	for _, p := range [...]*places{&t.routes, &t.customers} {
+		for _, x := range p.load().order {
+			x.stats(at)
+		}
+	}
 }
 
 // Unseen returns the ticket of a call that was sent at a time before t was made, and
 // that t would have admitted, as it knew of no calls. It is for callers that make a
 // throttle only when there is something to know.
 func (t *Routes) Unseen(sent time.Time, c spillway.Criticality) spillway.Ticket {
-	return spillway.Ticket{By: &t.backend, Epoch: uint64(t.backend.clock.since(sent)), Criticality: c}
-}
-
-// decides returns what decides on a call.
-func (t *Routes) decides(of Route) *Throttle {
-	if t.known.Load() == 0 {
-		return &t.backend
-	}
-	switch x := t.find(of.name()); {
-	case x == nil:
-		return &t.backend
-	case x.ended.Load() < fewCalls:
-		return t.few // which add has made before x
-	default:
-		return &x.throttle
-	}
+	return spillway.Ticket{By: (*settledBy)(t), Epoch: uint64(t.clock.since(sent)), Criticality: c}
 }
 
 // Closed reports whether nothing limits the calls of a class to a route: [StateClosed]. It
-// counts nothing, and takes no lock but to find a route that has failed.
+// counts nothing.
 func (t *Routes) Closed(c spillway.Criticality, of Route) bool {
-	return t.decides(of).classes[c.Index()].probability() == noLimit
+	return t.limited.Load() == 0 || !t.by(c.Index(), of.hash(t.seed)).limits()
 }
 
-// Timed reports whether Settle needs the exact time at which a call with this outcome has
-// ended. For all others Settle takes the time at which the call was sent, and any other may
-// be passed.
-func (t *Routes) Timed(o spillway.Outcome) bool {
-	return o == spillway.OutcomeTimedOut || o.Accepted() && t.known.Load() > 0
-}
-
-// Limited notes that the in-flight limit of the caller was reached at the time now. Calls
-// that time out after a long wait meanwhile say nothing about the backend.
-func (t *Routes) Limited(now time.Time) {
-	later(&t.activity.limited, t.backend.clock.since(now), time.Second)
+// Account returns the name under which retries of a route are paid for: a route that was served
+// has its own, and all others share one.
+func (t *Routes) Account(of Route) string {
+	if x := t.routes.find(of.hash(t.seed)); x != nil {
+		return x.name
+	}
+	return OtherRoutes
 }
 
 // Settle settles the ticket of a call that was sent at one time and has ended at another. A
 // call that timed out counts as rejected unless something other than an overloaded backend
-// explains its wait: calls of its route that were sent later were served meanwhile, and
-// usually take less than a tenth of the wait; or it waited for 10 s or more, and meanwhile the
-// backend served calls of any route, or the in-flight limit was reached ([Routes.Limited]).
+// explains its wait: see latency.explains. A call that was over its quota counts for its customer
+// only.
 func (t *Routes) Settle(sent, now time.Time, ticket *spillway.Ticket, of Route, o spillway.Outcome) {
+	by := ticket.By
+	ticket.By = nil
+	class, epoch := ticket.Criticality.Index(), time.Duration(ticket.Epoch)
+	switch {
+	case by == nil:
+		return
+	case !o.Informs() && o != spillway.OutcomeOverQuota:
+		if t.limited.Load() > 0 {
+			t.by(class, of.hash(t.seed)).leave(epoch)
+		}
+		return
+	}
 	if !t.Timed(o) {
 		now = sent
 	}
-	failed := o.Informs() && !o.Accepted()
-	if o.Accepted() {
-		later(&t.activity.served, t.backend.clock.since(sent), time.Second)
+	e := ended{
+		at: t.clock.heard(now), sent: epoch, took: now.Sub(sent),
+		class: class, outcome: o, accepted: o.Accepted(), route: of.hash(t.seed),
 	}
-	if ticket.By == nil || !o.Informs() || !failed && t.known.Load() == 0 {
-		ticket.Settle(now, o)
-		return
+	if len(t.customers.load().order) > 0 || o == spillway.OutcomeOverQuota {
+		t.charge(&e, account(ticket.State, e.route), of, o)
 	}
-	name := of.name()
-	x := t.find(name)
+	x := t.routes.find(e.route)
 	switch {
-	case o == spillway.OutcomeTimedOut && t.explains(x, t.backend.clock.since(sent), now.Sub(sent)):
-		ticket.Settle(now, spillway.OutcomeAbandoned)
-		return
+	case o == spillway.OutcomeOverQuota:
+	case o == spillway.OutcomeTimedOut && t.explains(x, &e):
+		t.by(class, e.route).leave(epoch)
+	case e.route == 0:
+		t.backend[e.class].settle(e.at, e.sent, e.outcome, 1)
 	case x == nil:
-		if failed {
-			t.add(now, name)
+		t.settleOther(&e, of)
+	default:
+		t.settleRoute(&e, x)
+	}
+	if e.accepted {
+		later(&t.activity.served, e.sent, time.Second)
+	}
+}
+
+// ended is a call that has ended.
+type ended struct {
+	at, sent, took time.Duration
+	class          int
+	outcome        spillway.Outcome
+	accepted       bool
+	route          uint64
+}
+
+// charge counts a call for the quota of its customer. Where customers are not told apart, a route
+// counts as one if not one of a hundred of its calls is accepted.
+func (t *Routes) charge(e *ended, customer uint64, of Route, o spillway.Outcome) {
+	x := t.customers.find(customer)
+	if x == nil && o == spillway.OutcomeOverQuota {
+		c := *t.config.Load()
+		if customer == ^e.route {
+			c.K, c.MinRequests = maxK, maxK
 		}
-		ticket.Settle(now, o)
-		return
-	case o.Accepted():
-		x.latency.add(t.backend.clock.since(sent), now.Sub(sent))
-	case failed:
-		x.failed.Store(int64(t.backend.clock.since(now)))
+		x = t.customers.add(customer, e.at, c, &t.limited, of.name)
 	}
-	t.settle(now, ticket, x, o)
-}
-
-// settle settles the ticket of a call to the route x, which some throttle has admitted: that of
-// the route counts it in any case.
-func (t *Routes) settle(now time.Time, ticket *spillway.Ticket, x *route, o spillway.Outcome) {
-	own, few := ticket.By == spillway.Settler(&x.throttle), ticket.By == spillway.Settler(t.few)
-	foreign := spillway.Ticket{Epoch: noEpoch, Criticality: ticket.Criticality}
-	if !own {
-		x.throttle.Settle(now, foreign, o)
-	}
-	if !o.Accepted() && !own && !few { // it was sent when nothing was known of the route
-		t.few.Settle(now, foreign, o)
-		o = spillway.OutcomeAbandoned
-	}
-	ticket.Settle(now, o)
-	x.ended.Add(1)
-}
-
-// explains reports whether something else than a busy backend explains that a call of the
-// route x, which may be nil, timed out.
-func (t *Routes) explains(x *route, sent, waited time.Duration) bool {
-	return x != nil && x.latency.explains(sent, waited) || t.activity.explains(sent, waited)
-}
-
-// noEpoch is that of no ticket: the throttle that counts such a one did not admit it.
-const noEpoch = math.MaxUint64
-
-// add makes a throttle for a route that has a name. It replaces another one if there are too many.
-func (t *Routes) add(now time.Time, name string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if name == "" || t.all[name] != nil {
+	if x == nil {
 		return
 	}
-	x := new(route)
-	if x.throttle.Update(t.config.of(name)) != nil {
-		return // it was tried: cannot be
+	later(&x.used, e.at, time.Second)
+	if e.accepted || o == spillway.OutcomeOverQuota {
+		x.classes[e.class].settle(e.at, e.sent, e.outcome, 1)
 	}
-	x.failed.Store(int64(t.backend.clock.since(now)))
-	x.throttle.inherit(now, &t.backend)
-	if t.all == nil {
-		few := new(Throttle)
-		if few.Update(t.config.of(OtherRoutes)) != nil {
-			return // likewise
-		}
-		few.inherit(now, &t.backend)
-		t.few, t.all = few, make(map[string]*route)
-	}
-	if len(t.all) >= MaxRoutes {
-		t.evict(now)
-	}
-	t.all[name] = x
-	t.known.Store(int32(len(t.all)))
 }
 
-// evict removes the route whose last failure is longest ago. The lock is held.
-func (t *Routes) evict(now time.Time) {
-	var oldest string
-	for name, x := range t.all {
-		if old := t.all[oldest]; old == nil || x.failed.Load() < old.failed.Load() {
-			oldest = name
-		}
+// settleOther settles a call of a route that was never served before. An accept gives it a place.
+func (t *Routes) settleOther(e *ended, of Route) {
+	margin := 1
+	if served := t.activity.served.Load(); served > 0 && e.at-time.Duration(served) <= 2*time.Second { // to the second
+		margin = othersMargin
 	}
-	total(&t.gone, t.all[oldest].throttle.Stats(now))
-	delete(t.all, oldest)
+	var x *place
+	if e.accepted {
+		x = t.routes.add(e.route, e.at, *t.config.Load(), &t.limited, of.name)
+	}
+	if others := &t.others[e.class]; x == nil || others.limits() { // an accept that earns a place is the route's, and ends a limit
+		others.settle(e.at, e.sent, e.outcome, margin)
+	}
+	if x != nil {
+		t.settleRoute(e, x)
+	}
+}
+
+// settleRoute settles a call of a route that has a place.
+func (t *Routes) settleRoute(e *ended, x *place) {
+	own := &x.classes[e.class]
+	limits := own.limits()
+	own.settle(e.at, e.sent, e.outcome, 1)
+	later(&x.used, e.at, time.Second)
+	switch {
+	case limits:
+		t.backend[e.class].leave(e.sent)
+	case e.accepted:
+		t.measure(e, x)
+		if x.charged.Load() > 0 && own.rests() {
+			x.charged.Store(0)
+		}
+		t.backend[e.class].settle(e.at, e.sent, e.outcome, 1)
+	case x.charged.Add(1) <= charges || t.backend[e.class].limits():
+		t.backend[e.class].settle(e.at, e.sent, e.outcome, 1)
+	}
 }
 
 // Advise passes on which share of the calls of a criticality the server says that it
 // accepts: see [Throttle.Advise].
 func (t *Routes) Advise(now time.Time, c spillway.Criticality, ratio float64) {
-	advised := t.backend.classes[c.Index()].advised.Load()
-	t.backend.Advise(now, c, ratio)
-	if t.known.Load() == 0 || ratio == 1 && !advised {
-		return
-	}
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	t.few.Advise(now, c, ratio)
-	for _, x := range t.all {
-		x.throttle.Advise(now, c, ratio)
-	}
+	at := t.clock.heard(now)
+	t.backend[c.Index()].advise(at, ratio)
+	t.others[c.Index()].advise(at, ratio)
 }
 
-// Stats returns what is known at the time now: the sums over all routes, and the worst state,
-// greatest probability and lowest limit of the throttles that decide on their calls.
+// Stats returns what is known at the time now: the totals of all routes and customers, and the worst
+// state, greatest probability and lowest limit of the throttles that decide on their calls.
 func (t *Routes) Stats(now time.Time) Stats {
-	s := t.backend.Stats(now)
-	if t.known.Load() == 0 {
-		return s
+	at := t.clock.heard(now)
+	s, others := t.backend.stats(at), t.others.stats(at)
+	total(&s, others)
+	worst(&s, others)
+	for i := range s {
+		s[i].Requests += others[i].Requests - others[i].Accepts // accepts also count for the backend
 	}
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	total(&s, t.gone)
-	few := t.few.Stats(now)
-	total(&s, few)
-	for _, x := range t.all {
-		of := x.throttle.Stats(now)
-		total(&s, of)
-		if x.ended.Load() < fewCalls {
-			worst(&s, few)
-		} else {
-			worst(&s, of)
-		}
-		for i := range s {
-			s[i].Requests += of[i].Requests
-			s[i].Accepts += of[i].Accepts
-		}
-	}
+	t.routes.stats(&s, at)
+	t.customers.stats(&s, at)
 	return s
-}
-
-// worst puts the state, the probability and the limit of a throttle into s where they are worse.
-func worst(s *Stats, of Stats) {
-	for i := range s {
-		s[i].State = max(s[i].State, of[i].State)
-		s[i].Probability = max(s[i].Probability, of[i].Probability)
-		s[i].Limit = min(s[i].Limit, of[i].Limit)
-	}
-}
-
-// total adds the totals of a throttle to s.
-func total(s *Stats, of Stats) {
-	for i := range s {
-		s[i].RejectedTotal += of[i].RejectedTotal
-		s[i].ProbesTotal += of[i].ProbesTotal
-	}
 }

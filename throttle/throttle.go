@@ -46,6 +46,8 @@ type Config struct {
 	Rand func() float64
 }
 
+const maxK = 100
+
 // DefaultWindow is the default of Config.Window.
 const DefaultWindow = 30 * time.Second
 
@@ -71,7 +73,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Rand = rand.Float64
 	}
 	switch {
-	case !(c.K > 1 && c.K <= 100):
+	case !(c.K > 1 && c.K <= maxK):
 		return c, invalid.Field("throttle", "K", c.K, "above 1 and at most 100")
 	case c.Window < time.Second || c.Window > time.Hour:
 		return c, invalid.Field("throttle", "Window", c.Window, "1s to 1h")
@@ -90,7 +92,7 @@ type Throttle struct {
 	rand    atomic.Pointer[func() float64]
 	clock   clock
 	update  sync.Mutex // one Update at a time
-	classes [spillway.Criticalities]class
+	classes classes
 }
 
 // New returns a Throttle without any history, or an error that names the field of c that is
@@ -113,9 +115,7 @@ func (t *Throttle) Update(c Config) error {
 	t.update.Lock()
 	defer t.update.Unlock()
 	t.rand.Store(&c.Rand)
-	for i := range t.classes {
-		t.classes[i].configure(c, spillway.Sheddable+spillway.Criticality(i))
-	}
+	t.classes.configure(c, nil)
 	return nil
 }
 
@@ -135,26 +135,8 @@ func (t *Throttle) Admit(now time.Time, call spillway.Call) (spillway.Ticket, er
 // decide is Admit without the Call and the Ticket: to hand on a Ticket that a function returned
 // takes as long as to make one twice.
 func (t *Throttle) decide(now time.Time, criticality spillway.Criticality) (at time.Duration, err error) {
-	c := &t.classes[criticality.Index()]
 	at = t.clock.read(now)
-	p := c.probability()
-	if p < 0 {
-		return at, nil
-	}
-	var u float64 // below 1, whatever is drawn
-	if p < 1 {
-		u = (*t.rand.Load())()
-	}
-	if c.reject(at, p, u) {
-		return at, c.refusal.Load()
-	}
-	if p == 1 { // admit may find a lower one
-		u = (*t.rand.Load())()
-	}
-	if p = c.admit(at, u); p > 0 {
-		return at, rejections[criticality.Index()].At(100 * p)
-	}
-	return at, nil
+	return at, t.classes[criticality.Index()].ask(at, &t.rand)
 }
 
 // Settle implements [spillway.Settler]; use [spillway.Ticket.Settle].
@@ -164,7 +146,7 @@ func (t *Throttle) Settle(now time.Time, ticket spillway.Ticket, o spillway.Outc
 		c.leave(sent)
 		return
 	}
-	c.settle(t.clock.heard(now), sent, o)
+	c.settle(t.clock.heard(now), sent, o, 1)
 }
 
 // Stats is the state of a [Throttle] by criticality; index it with
@@ -184,12 +166,7 @@ type ClassStats struct {
 
 // Stats returns what is known at the time now.
 func (t *Throttle) Stats(now time.Time) Stats {
-	var s Stats
-	at := t.clock.heard(now)
-	for i := range t.classes {
-		s[i] = t.classes[i].stats(at)
-	}
-	return s
+	return t.classes.stats(t.clock.heard(now))
 }
 
 // rejections holds the rejection of each criticality, by percent.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestCall(t *testing.T) {
@@ -22,13 +23,13 @@ func TestCall(t *testing.T) {
 	if got := call(t.Context(), client); got != "not in the cache" {
 		t.Error(got)
 	}
-	rejected := false
-	for range 1000 {
-		rejected = rejected || strings.Contains(call(t.Context(), client), "never sent")
+	// A shorter burst than a quarter of a second is no overload for a server that has answered.
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+		if strings.Contains(call(t.Context(), client), "never sent") {
+			return
+		}
 	}
-	if !rejected {
-		t.Error("no command was rejected while the server had no memory")
-	}
+	t.Error("no command was rejected while the server had no memory")
 }
 
 // serve is a Redis server without keys, which has no memory left after the first command.

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"errors"
+	"hash/maphash"
 	"net/http"
 	"time"
 
@@ -88,3 +89,8 @@ type routed http.Request
 
 // Route implements [egress.Router].
 func (r *routed) Route() string { return spillhttp.DefaultRoute((*http.Request)(r)) }
+
+// RouteHash implements [throttle.Hasher].
+func (r *routed) RouteHash(seed maphash.Seed) uint64 {
+	return spillhttp.RouteHash((*http.Request)(r), seed)
+}
