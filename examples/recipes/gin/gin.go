@@ -1,6 +1,7 @@
 //go:build thorough
 
-// Package gin protects a server with the framework Gin.
+// Package gin protects a server with the framework Gin. Leave the line with the tag out of a copy: it saves the minute that Gin
+// takes to compile in `go test work`.
 package gin
 
 import (
