@@ -94,7 +94,7 @@ func TestOneEndpointRefuses(t *testing.T) {
 			}
 			nodes[0].refuses.Store(true)
 			url, _ := before(t, nodes, noShed)
-			got := offer(t, url, 100, longer(3*time.Second, 10*time.Second))
+			got := offer(t, url, 100, longer(6*time.Second, 30*time.Second))
 			t.Logf("1 of %d refuses, Retry-After %q: %v, %v", n, hint, got, nodes[0])
 			if got.success() < 0.99 {
 				t.Errorf("1 of %d refuses, Retry-After %q: %v, %v", n, hint, got, nodes)

@@ -238,10 +238,9 @@ func (c Config) phases(capacity float64) []Phase {
 
 // inFlightLimit sizes the in-flight limit of the protected caller. A backend that bounds its
 // queue itself, by criticality, needs no limit in the caller, which does not distinguish
-// classes: the limit is then the number of connections. Such a backend with a pool must first learn how
-// much it can do. Until then it queues what comes, so the limit is what it can answer within the deadline
-// (Little's law). For other backends it is the number of calls that the backend finishes in a quarter of the deadline.
-// The backend then always has work.
+// classes: the limit is then the number of connections. Such a backend with a pool must first learn what it
+// can do. Until then it queues what comes, so the limit is what it can answer within the deadline (Little's
+// law). For other backends it is what they finish in a quarter of the deadline: they always have work then.
 // It also bounds the load when no call is answered in time: each call then holds its slot for
 // the whole deadline, so a quarter of the capacity is sent. With more, a backend that was slow
 // for a moment would not recover.
