@@ -73,7 +73,7 @@ func TestLessons(t *testing.T) {
 			return do(ctx, func(context.Context) error { return redis.ErrPoolTimeout })
 		})
 		add("deadline in the pool", never, 1, func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
+			ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 			defer cancel()
 			return do(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 		})

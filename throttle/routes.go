@@ -137,7 +137,7 @@ func (t *Routes) Admit(now time.Time, call spillway.Call, of Route) (spillway.Ti
 func (t *Routes) decide(at time.Duration, class int, customer uint64, of Route) error {
 	t.sweep(at)
 	route := of.hash(t.seed)
-	if x := t.customers.find(account(customer, route)); x != nil {
+	if x := t.customers.find(customer); customer != 0 && x != nil {
 		if err := x.classes[class].ask(at, &t.rand); err != nil {
 			return err
 		}
@@ -158,15 +158,6 @@ func (t *Routes) by(class int, route uint64) *class {
 	default:
 		return &t.backend[class]
 	}
-}
-
-// account returns whose quota a call uses: that of its customer. Where customers are not told
-// apart, each route is one.
-func account(customer, route uint64) uint64 {
-	if customer == 0 {
-		return ^route
-	}
-	return customer
 }
 
 // sweep ends what idle names still limit, once in a Window.
@@ -229,8 +220,8 @@ func (t *Routes) Settle(sent, now time.Time, ticket *spillway.Ticket, of Route, 
 		at: t.clock.heard(now), sent: epoch, took: now.Sub(sent),
 		class: class, outcome: o, accepted: o.Accepted(), route: of.hash(t.seed),
 	}
-	if len(t.customers.load().order) > 0 || o == spillway.OutcomeOverQuota {
-		t.charge(&e, account(ticket.State, e.route), of, o)
+	if ticket.State != 0 && (len(t.customers.load().order) > 0 || o == spillway.OutcomeOverQuota) {
+		t.charge(&e, ticket.State, of, o)
 	}
 	x := t.routes.find(e.route)
 	switch {
@@ -258,16 +249,12 @@ type ended struct {
 	route          uint64
 }
 
-// charge counts a call for the quota of its customer. Where customers are not told apart, a route
-// counts as one if not one of a hundred of its calls is accepted.
+// charge counts a call for the quota of its customer. A call whose customer is not known counts for
+// no one: the next call may be that of another customer.
 func (t *Routes) charge(e *ended, customer uint64, of Route, o spillway.Outcome) {
 	x := t.customers.find(customer)
 	if x == nil && o == spillway.OutcomeOverQuota {
-		c := *t.config.Load()
-		if customer == ^e.route {
-			c.K, c.MinRequests = maxK, maxK
-		}
-		x = t.customers.add(customer, e.at, c, &t.limited, of.name)
+		x = t.customers.add(customer, e.at, *t.config.Load(), &t.limited, of.name)
 	}
 	if x == nil {
 		return

@@ -46,8 +46,6 @@ type Config struct {
 	Rand func() float64
 }
 
-const maxK = 100
-
 // DefaultWindow is the default of Config.Window.
 const DefaultWindow = 30 * time.Second
 
@@ -73,7 +71,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Rand = rand.Float64
 	}
 	switch {
-	case !(c.K > 1 && c.K <= maxK):
+	case !(c.K > 1 && c.K <= 100):
 		return c, invalid.Field("throttle", "K", c.K, "above 1 and at most 100")
 	case c.Window < time.Second || c.Window > time.Hour:
 		return c, invalid.Field("throttle", "Window", c.Window, "1s to 1h")
