@@ -221,7 +221,7 @@ func (t *Routes) Settle(sent, now time.Time, ticket *spillway.Ticket, of Route, 
 		class: class, outcome: o, accepted: o.Accepted(), route: of.hash(t.seed),
 	}
 	if ticket.State != 0 && (len(t.customers.load().order) > 0 || o == spillway.OutcomeOverQuota) {
-		t.charge(&e, ticket.State, of, o)
+		t.charge(&e, ticket.State, of)
 	}
 	x := t.routes.find(e.route)
 	switch {
@@ -251,16 +251,16 @@ type ended struct {
 
 // charge counts a call for the quota of its customer. A call whose customer is not known counts for
 // no one: the next call may be that of another customer.
-func (t *Routes) charge(e *ended, customer uint64, of Route, o spillway.Outcome) {
+func (t *Routes) charge(e *ended, customer uint64, of Route) {
 	x := t.customers.find(customer)
-	if x == nil && o == spillway.OutcomeOverQuota {
+	if x == nil && e.outcome == spillway.OutcomeOverQuota {
 		x = t.customers.add(customer, e.at, *t.config.Load(), &t.limited, of.name)
 	}
 	if x == nil {
 		return
 	}
 	later(&x.used, e.at, time.Second)
-	if e.accepted || o == spillway.OutcomeOverQuota {
+	if e.accepted || e.outcome == spillway.OutcomeOverQuota {
 		x.classes[e.class].settle(e.at, e.sent, e.outcome, 1)
 	}
 }
