@@ -16,6 +16,15 @@ type Settler interface {
 	Settle(now time.Time, t Ticket, o Outcome)
 }
 
+// A Witness is a [Settler] that is told what a client sees before its request ends. It is called by [Ticket.Answer] and
+// [Ticket.Leave] only.
+type Witness interface {
+	Settler
+	// Answer says that the answer begins, Leave that the client has left.
+	Answer(now time.Time, t Ticket)
+	Leave(now time.Time, t Ticket)
+}
+
 // A Suspender is a [Settler] that counts work only. While an admitted request
 // waits for its client (for the rest of its body, for the client to read, for the
 // next message of a stream) it occupies memory but does no work. A suspended
@@ -62,6 +71,22 @@ func (t *Ticket) Suspend(now time.Time) {
 func (t *Ticket) Resume(now time.Time) {
 	if by, ok := t.By.(Suspender); ok && t.Suspended > 0 {
 		*t = by.Resume(now, *t)
+	}
+}
+
+// Answer reports, at the time now, that the answer begins, where it ends much later: a stream, a watch, an upgraded
+// connection. The client may leave afterwards: the request was answered. Only the first call of Answer and Leave has an
+// effect. A ticket that is settled, or whose Gate is not a [Witness], ignores both.
+func (t *Ticket) Answer(now time.Time) {
+	if by, ok := t.By.(Witness); ok {
+		by.Answer(now, *t)
+	}
+}
+
+// Leave reports, at the time now, that the client has left while the work goes on. It may be called with a copy of the Ticket.
+func (t *Ticket) Leave(now time.Time) {
+	if by, ok := t.By.(Witness); ok {
+		by.Leave(now, *t)
 	}
 }
 

@@ -142,9 +142,9 @@ func loads() (rows []load) {
 // for each probe, which chance decides: only its limit is bounded.
 func (r load) bands() (goodput, limit float64) {
 	if r.slots < 8 {
-		return 0, round / 2
+		return 0, 24
 	}
-	return 0.95, 4 * float64(r.slots)
+	return 0.9, 6 * float64(r.slots)
 }
 
 // Requests that take the same time and start together end together, one batch after the other. The

@@ -12,8 +12,8 @@ import (
 func limiting() *limit {
 	l := newLimit(20*time.Second, false)
 	l.latency.reset(l.at, 0.02)
-	l.base, l.last, l.rate, l.state = 0.02, 0.02, 400, Limiting
-	l.bdp, l.lately, l.probed, l.sound, l.working = 8, 400, l.at, l.at, 16
+	l.base, l.rate, l.state = 0.02, 400, Limiting
+	l.probed, l.sound, l.working = l.at, l.at, 16
 	l.resize()
 	return l
 }
@@ -27,8 +27,8 @@ func (l *limit) serve(d time.Duration, stops bool) {
 			stood = l.at
 		}
 		l.held = l.at
-		l.leave(&ending{began: l.at - 20*time.Millisecond, all: float64(l.working), outcome: spillway.OutcomeServed, stood: stood}, l.working)
-		l.decide(0, false, true)
+		l.leave(&ending{began: l.at - 20*time.Millisecond, outcome: spillway.OutcomeServed, stood: stood}, l.working)
+		l.decide(0, false)
 	}
 }
 
@@ -51,22 +51,21 @@ func TestNothingLearntWhileStopped(t *testing.T) {
 	}
 }
 
-// A probe tells nothing if the clock stood still, or if few requests ended because callers paused. The next one follows at once.
+// A probe tells nothing if the clock stood still, or if few requests ended because callers paused.
 func TestProbeThatTellsNothing(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		ended int
 		stops bool
 		base  float64
-		again bool
 	}{
-		{"all", 64, false, 0.015, false},
-		{"stopped", 64, true, 0.02, true},
-		{"few", 5, false, 0.02, true},
+		{"all", 64, false, 0.015},
+		{"stopped", 64, true, 0.02},
+		{"few", 5, false, 0.02},
 	} {
 		l := limiting()
 		l.working = 6
-		l.probe(16, 400, 6)
+		l.try(16, 400, 6)
 		l.measure()
 		l.advance(l.at + 160*time.Millisecond)
 		for range row.ended {
@@ -78,22 +77,6 @@ func TestProbeThatTellsNothing(t *testing.T) {
 		l.conclude()
 		if l.state != Limiting || math.Abs(l.base-row.base) > 1e-6 {
 			t.Errorf("%s: %v with a base latency of %v, want %v", row.name, l.state, l.base, row.base)
-		}
-		if again := l.at-l.probed > memory/2; again != row.again {
-			t.Errorf("%s: the next probe waits for %v", row.name, memory-(l.at-l.probed))
-		}
-	}
-}
-
-// A probe that took longer than the last one counts only if the next one did, too; a shorter one counts at once.
-func TestLongerProbe(t *testing.T) {
-	l := limiting()
-	l.before.limiting, l.before.flight, l.before.rate = true, 40, 400
-	for i, row := range []struct{ took, base float64 }{
-		{0.025, 0.025}, {0.05, 0.025}, {0.02, 0.02}, {0.05, 0.02}, {0.055, 0.055}, {0.5, 0.055}, {0.5, 0.1},
-	} {
-		if counts := l.learnBase(row.took); l.base != row.base || counts != (row.base == min(row.took, 0.1)) {
-			t.Errorf("probe %d of %v s: base latency %v, want %v; counts %v", i, row.took, l.base, row.base, counts)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (l *Limiter) cap() {
 	var missing []string
 	for _, name := range slices.Sorted(maps.Keys(l.config.MaxByKey)) {
 		if slot, ok := l.index[name]; ok {
-			l.capTo(slot, l.config.MaxByKey[name])
+			l.keys[slot].max = l.config.MaxByKey[name]
 		} else {
 			missing = append(missing, name)
 		}
@@ -47,17 +47,8 @@ func (l *Limiter) cap() {
 			slot, spare = spare[0], spare[1:]
 		}
 		l.put(slot, l.newKey(name))
-		l.capTo(slot, l.config.MaxByKey[name])
+		l.keys[slot].max = l.config.MaxByKey[name]
 	}
-}
-
-// capTo gives a key a cap, and its own limit: the cap counts what this key has in flight.
-func (l *Limiter) capTo(slot, most int) {
-	k := &l.keys[slot]
-	if k.late {
-		l.release(k)
-	}
-	k.max = most
 }
 
 // decides reports whether the limit or the cap of a key decides, and not the limit of all keys. A
@@ -69,8 +60,7 @@ func (l *Limiter) decides(slot int) bool {
 		k.full = l.at + memory
 		return true
 	}
-	u := l.group(k)
-	return u.apart || l.shared.state == Open && (u.state != Open || l.at < k.full)
+	return l.rule(k) == k.limit && (l.limits(k) || l.at < k.full)
 }
 
 // spare returns how many more requests the cap of a key admits. Requests that take long count, too.

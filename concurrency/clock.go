@@ -43,7 +43,7 @@ func (c *clock) advance(now time.Time) {
 func (c *clock) tick(busy bool) {
 	if wall := c.wall - c.beatWall; c.beats && wall > 0 {
 		c.runs += float64((float64(c.at-c.beat)/float64(wall) - c.runs) * (1.0 / 32))
-		c.stalls.add(c.at, -max(0, wall-late).Seconds())
+		c.stalls.add(memory, c.at, -max(0, wall-late).Seconds())
 	}
 	c.beats, c.beat, c.beatWall, c.busy = true, c.at, c.wall, busy
 }
@@ -59,11 +59,15 @@ func (c *clock) starved() bool { return c.beats && c.wall-c.beatWall > late }
 // says nothing of what they wait for: the clock of the Limiter stands still then. Without a
 // first Beat, and after [Limiter.Rest], it never does. While busy, this process uses most
 // of its processors: they are what its requests wait for, and no other queue is looked for.
-func (l *Limiter) Beat(now time.Time, busy bool) {
+//
+// It reports whether nothing was answered for a second: then the Limiter wants to know of clients that leave
+// ([spillway.Ticket.Leave]).
+func (l *Limiter) Beat(now time.Time, busy bool) (silent bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.advance(now)
 	l.tick(busy)
+	return l.at-l.all.heard >= lasting && l.all.working >= round/2
 }
 
 // Rest says that no Beat comes until requests are in flight again.

@@ -2,16 +2,12 @@ package concurrency
 
 import "time"
 
-// evidence is what the latencies of a key show, or those of all keys together.
+// evidence is what the latencies of a key show, or of all keys together.
 type evidence struct {
-	shared  bool          // of all keys: only a queue that delays everybody counts
-	latency latency       // of answers that are not quick
-	spread  spread        // of all answers, while Open
-	skipped float64       // share of quick ones
-	cohort  cohort        // requests that began in a round while Open, and in the last one before a probe
-	hung    time.Duration // when the backend last stood still
+	shared  bool // of all keys: only a queue that delays everybody counts
+	latency latency
+	cohort  cohort // requests that began in a round while Open, and in the last one before a probe
 
-	common
 	lines
 }
 
@@ -39,17 +35,14 @@ func (c *cohort) see(began time.Duration, found, took float64) {
 	}
 }
 
-// learn adds an answer to the lines that may show a queue; young says that it began in this round, cut that it ended at its deadline.
-func (e *evidence) learn(took, found, left, all float64, young, cut bool) {
+// learn adds an answer to the lines that may show a queue; young says that it began in this round.
+func (e *evidence) learn(took, found, left float64, young bool) {
 	if young {
 		e.young.add(float64((found+left)/2), took)
 	}
 	if !e.shared {
 		e.fit.add(float64((found+left)/2), took)
 		e.came.add(found, took)
-		if !cut {
-			e.common.learn(all, took)
-		}
 		return
 	}
 	if q := &e.quickest; e.candidates == 0 || took < q.took {
@@ -67,7 +60,7 @@ func (e *evidence) learn(took, found, left, all float64, young, cut bool) {
 // what is in flight has grown while requests waited, and what they found there counts. If
 // latency jumps while they find the same number as before, that is not why. The requests that began in this round must show the
 // queue, too: after a burst only its slow requests are left, which had found the most in flight. A few in flight need no limit.
-func (e *evidence) ofQueue(working, rate, stall float64) bool {
+func (e *evidence) ofQueue(working, rate, stall, borne float64) bool {
 	line, young := &e.fit, &e.young
 	_, sigmas := line.slope()
 	if line.elasticity() >= sudden && e.inOrder(rate) {
@@ -77,7 +70,7 @@ func (e *evidence) ofQueue(working, rate, stall float64) bool {
 	}
 	return working >= round/2 && (e.shared || line.n >= round/2) && sigmas > certain &&
 		line.elasticity() > elastic && max(line.elasticity(), e.came.elasticity()) < sudden &&
-		young.n >= group && min(line.at(working), young.at(working)) > doubled*e.latency.least()+brief.Seconds()+stall
+		young.n >= group && min(line.at(working), young.at(working)) > max(doubled*e.latency.least(), borne)+brief.Seconds()+stall
 }
 
 // inOrder reports whether what is in flight has doubled while requests waited, and as many of them ended
@@ -93,28 +86,4 @@ func (e *evidence) inOrder(rate float64) bool {
 // a limit would let them. With nothing in flight there is nothing to compare: callers paused, and no queue was found.
 func (e *evidence) confirmed(latency float64) bool {
 	return latency > 0 && gain*latency < e.cohort.at(e.cohort.flight)
-}
-
-// A silence is a time without an answer to any key.
-type silence struct {
-	since time.Duration // the last answer
-	area  float64       // seconds · requests working until then
-}
-
-// end takes in an answer.
-func (s *silence) end(m *meter) { s.since, s.area = m.at, m.area }
-
-// lasts returns for how many seconds there was no answer, and seconds · requests working meanwhile.
-func (s *silence) lasts(m *meter) (seconds, area float64) {
-	return inSeconds(m.at - s.since), m.area - s.area
-}
-
-// hangs takes in that a request ends, and reports whether the backend stood still until then: for two usual latencies, in which a
-// round of answers was due by Little's law. What was in flight then waited for that, and not for one another.
-func (l *limit) hangs(e *ending) (hung bool) {
-	usual := l.latency.mean
-	if hung = e.silence > doubled*usual && e.waited > round*usual && l.latency.n >= round/2; hung {
-		l.hung = l.at
-	}
-	return hung
 }

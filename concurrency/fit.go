@@ -1,5 +1,7 @@
 package concurrency
 
+import "math"
+
 // fit is the least-squares line of latency over requests in flight. Its sums are about the
 // first point, which costs no division per point and keeps them small.
 type fit struct {
@@ -30,19 +32,16 @@ func (f *fit) means() (flight, took float64) {
 // slope returns the seconds that one more request in flight adds to the latency, and that
 // slope in standard errors.
 func (f *fit) slope() (slope, sigmas float64) {
-	g := f.growth()
-	if f.n < 3 || g.xx <= 1e-9*f.xx {
+	if f.n < 3 {
 		return 0, 0
 	}
-	return g.slope(), g.slope() / g.deviation()
-}
-
-// growth returns how latency grows.
-func (f *fit) growth() growth {
-	if f.n == 0 {
-		return growth{}
+	xx, xy, yy := f.xx-float64(f.x*f.x/f.n), f.xy-float64(f.x*f.y/f.n), f.yy-float64(f.y*f.y/f.n)
+	if xx <= 1e-9*f.xx {
+		return 0, 0
 	}
-	return growth{f.n - 1, f.xx - float64(f.x*f.x/f.n), f.xy - float64(f.x*f.y/f.n), f.yy - float64(f.y*f.y/f.n)}
+	slope = xy / xx
+	rest := max(yy-float64(xy*slope), 1e-12*yy, 1e-300)
+	return slope, slope / math.Sqrt(rest/(f.n-2)/xx)
 }
 
 // elasticity returns by how many per cent latency grows for each per cent more in

@@ -8,7 +8,7 @@ type flight struct {
 	fresh, aging, parked int
 	since, before        time.Duration // when this epoch and the one before it began
 	latest               time.Duration // when the latest one began
-	overtook             int           // ends of requests of this epoch, less those of older ones
+	overtook             int           // ends of requests of this epoch, less the ends of older ones
 }
 
 // working returns how many requests count.

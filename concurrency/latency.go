@@ -9,30 +9,24 @@ type latency struct {
 	mean   float64
 	weight float64 // of one request in the mean
 	means  minimum
-	calm   bool // the clock did not stand still when the means were learnt
 }
 
-// add takes in a latency. While the clock stands still now and then, all latencies are too short: the least mean is
-// that of calm times, unless none is known.
+// add takes in a latency. While the clock stands still now and then, all latencies are too short: they count for the least mean if none is
+// known.
 func (m *latency) add(at time.Duration, took float64, calm bool) {
 	if m.n < 2*round {
 		m.n++
 		m.weight = 1 / float64(m.n)
 	}
 	m.mean += float64((took - m.mean) * m.weight)
-	switch {
-	case m.n < round/2:
-	case calm == m.calm || m.means.value() == 0:
-		m.means.add(at, m.mean)
-		m.calm = calm
-	case calm:
-		m.means, m.calm = minimum{now: m.mean, since: at}, true
+	if m.n >= round/2 && (calm || m.least() == 0) {
+		m.means.add(max(memory, seconds(2*parkTime*m.mean)), at, m.mean)
 	}
 }
 
-// round is called after a round without evidence of a queue. If its requests took twice the least,
-// that was of the first that ended after a start, which are the quickest.
-func (m *latency) round(at time.Duration) {
+// settle is called after a round without evidence of a queue. If its requests took twice the least, that was of the first that ended
+// after a start, which are the quickest.
+func (m *latency) settle(at time.Duration) {
 	if m.mean > doubled*m.least() {
 		m.means = minimum{now: m.mean, since: at}
 	}
@@ -46,14 +40,15 @@ func (m *latency) reset(at time.Duration, base float64) {
 	m.n, m.mean, m.means = round/2, base, minimum{now: base, since: at}
 }
 
-// minimum is the least value of the last one to two memories, 0 for none.
+// minimum is the least value of the last one to two spans, 0 for none.
 type minimum struct {
 	now, older float64
 	since      time.Duration
 }
 
-func (m *minimum) add(at time.Duration, v float64) {
-	if at-m.since > memory || m.now == 0 {
+// add takes in a value, and forgets what is older than two spans.
+func (m *minimum) add(span, at time.Duration, v float64) {
+	if at-m.since > span || m.now == 0 {
 		m.older, m.now, m.since = m.now, v, at
 	}
 	if v < m.now { // the builtin min has more cases, and this is for each request

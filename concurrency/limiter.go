@@ -1,6 +1,7 @@
 package concurrency
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -17,13 +18,12 @@ type Limiter struct {
 
 	clock
 	table
-	together
+	records records
+	all     *limit // of all keys together
 
-	working  int           // requests of all keys
-	parked   int           // the same
-	swept    time.Duration // when those of all keys were last counted
+	parked   int           // requests of all keys that do not count
+	swept    time.Duration // when the requests of all keys were last counted
 	fastest  minimum       // latency of single requests
-	silence  silence       // since the last answer
 	rejected uint64
 }
 
@@ -34,8 +34,8 @@ func New(c Config) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Limiter{config: c, clock: clock{runs: 1, stood: -memory}, together: together{shared: newLimit(0, true)}}
-	l.table = table{keys: append(make([]key, 0, c.Keys+1), l.newKey(Others)), index: map[string]int{}, other: -memory - 1}
+	l := &Limiter{config: c, clock: clock{runs: 1, stood: -memory}, records: records{list: make([]record, 1)}, all: newLimit(0, true)}
+	l.table = table{keys: append(make([]key, 0, c.Keys+1), l.newKey(Others)), index: map[string]int{}}
 	l.cap()
 	return l, nil
 }
@@ -59,8 +59,7 @@ func (l *Limiter) Update(c Config) error {
 		for i := range l.keys {
 			l.keys[i].open()
 		}
-		l.shared.open()
-		l.rejoin()
+		l.all.open()
 	}
 	return nil
 }
@@ -74,7 +73,6 @@ func (l *Limiter) Admit(now time.Time, call spillway.Call) (t spillway.Ticket, e
 	slot := l.slot(now, call.Key)
 	if !l.free(slot) {
 		l.rejected++
-		l.rule(&l.keys[slot]).turned++
 		return spillway.Ticket{}, rejections.At(l.reached(slot))
 	}
 	l.enter(&t, slot, call.Criticality, rest(now, call.Deadline))
@@ -87,7 +85,7 @@ func (l *Limiter) reached(slot int) float64 {
 	k := &l.keys[slot]
 	switch {
 	case l.room() <= 0:
-		return float64(l.working)
+		return float64(l.all.working)
 	case k.spare() <= 0:
 		return float64(k.max)
 	default:
@@ -111,15 +109,7 @@ var rejections = rejection.NewTable(func(level float64) *spillway.RejectedError 
 func (l *Limiter) Working() (working, parked int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.working, l.parked
-}
-
-// Rejected notes that a request of a key was rejected because it found no place: by a waiting queue, which asks for
-// a place many times for each request.
-func (l *Limiter) Rejected(key string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.rule(&l.keys[l.find(key)]).turned++
+	return l.all.working, l.parked
 }
 
 // Enter admits a call without asking whether it may start. Its Ticket must be settled
@@ -139,37 +129,33 @@ func (l *Limiter) Take(now time.Time, key string, class spillway.Criticality, de
 	defer l.mu.Unlock()
 	slot := l.slot(now, key)
 	left := rest(now, deadline)
-	if !deadline.IsZero() && left <= l.fastest.value() {
-		return spillway.Ticket{}, false
-	}
-	if l.rule(&l.keys[slot]).state != Open || !l.free(slot) {
+	if !deadline.IsZero() && left <= l.fastest.value() || l.limits(&l.keys[slot]) || !l.free(slot) {
 		return spillway.Ticket{}, false
 	}
 	l.enter(&t, slot, class, left)
 	return t, true
 }
 
-// rule returns the limit that decides for a key: its own, that of the others, or that of all keys while it is at work.
-func (l *Limiter) rule(k *key) *limit {
-	k = l.group(k)
-	if l.shared.state == Open || k.apart {
-		return k.limit
-	}
-	return l.shared
+// limits reports whether a limit is at work for a key, or may be.
+func (l *Limiter) limits(k *key) bool {
+	return l.rule(k).state != Open || k.slow.bounds() || l.all.slow.bounds()
 }
 
 // room returns how many more may start by Max.
-func (l *Limiter) room() float64 { return l.config.most() - float64(l.working) }
+func (l *Limiter) room() float64 { return l.config.most() - float64(l.all.working) }
 
 func (l *Limiter) free(slot int) bool {
 	k := &l.keys[slot]
-	return l.rule(k).free(&l.config) && l.room() > 0 && k.spare() > 0
+	return k.limit.free(&l.config) && l.all.free(&l.config) && l.room() > 0 && k.spare() > 0
 }
 
-// rest returns the seconds until a deadline, a memory for none.
+// longest is more seconds than any request takes.
+const longest = 1e6
+
+// rest returns the seconds until a deadline, +Inf for none.
 func rest(now, deadline time.Time) float64 {
 	if deadline.IsZero() {
-		return memory.Seconds()
+		return math.Inf(1)
 	}
 	return inSeconds(deadline.Sub(now))
 }
@@ -178,133 +164,77 @@ func rest(now, deadline time.Time) float64 {
 // were just written.
 func (l *Limiter) enter(t *spillway.Ticket, slot int, class spillway.Criticality, left float64) {
 	k := &l.keys[slot]
-	u := l.group(k)
-	u.start(left)
-	if !u.apart {
-		l.shared.start(left)
-	}
+	k.start(left)
+	l.all.start(left)
 	k.held++
 	k.used = l.at
-	t.By, t.Criticality, t.Epoch, t.State = l, class, uint64(l.at), pack(slot, u.working, l.shared.working, deadlineOf(left))
+	t.By, t.Criticality = l, class
+	l.records.open(t, record{
+		began: l.at, within: seconds(min(left, longest)) + brief, slot: int32(slot), //nolint:gosec // few thousand keys
+		own: int32(k.working), all: int32(l.all.working), //nolint:gosec // so many requests are never in flight
+	})
 	k.flight.add(l.at, 1)
 	l.count(k)
-}
-
-// count takes in how many requests of a key are at work now.
-func (l *Limiter) count(k *key) {
-	by, u := k.flight.working()-k.active, l.group(k)
-	k.active += by
-	u.working += by
-	l.working += by
-	if !u.apart {
-		l.shared.working += by
-	}
-	l.parked += k.flight.parked - k.parked
-	k.parked = k.flight.parked
 }
 
 // Settle implements [spillway.Settler]; use [spillway.Ticket.Settle].
 func (l *Limiter) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	r := l.records.of(&t)
+	if r == nil {
+		return
+	}
 	if t.Suspended > 0 {
-		t = l.resume(now, t)
+		l.resume(now, r)
 	}
-	slot, own, all, due := unpack(t.State)
 	l.advance(now)
-	l.moveOn(slot)
-	k := &l.keys[slot]
+	l.moveOn(int(r.slot))
+	k := &l.keys[r.slot]
 	k.held--
-	began := time.Duration(t.Epoch)
-	if k.flight.end(began) {
-		if o == spillway.OutcomeTimedOut && l.at-began > due.latest() {
-			o = spillway.OutcomeServed // nothing ended it at its deadline: the work was done
-		}
-		l.learn(k, began, own, all, o)
-	}
+	l.learn(k, r, o)
+	l.records.close(&t)
 	l.count(k)
 	if !l.config.Fixed {
-		l.decide(l.group(k))
+		l.decide(k)
 	}
 }
 
-// learn takes in a request that ends, and what it found in flight when it began.
-func (l *Limiter) learn(k *key, began time.Duration, own, all int, o spillway.Outcome) {
-	u := l.group(k)
-	u.keepUp(l.shared.generation)
-	e := ending{outcome: o, began: began, all: float64(all), stood: l.clock.stood}
-	if o != spillway.OutcomeAbandoned {
-		e.silence, e.waited = l.silence.lasts(&l.shared.meter)
-	}
-	if answered(o) {
-		e.quick = u.isQuick(l.at-began, l.rule(k).state == Open)
-		l.silence.end(&l.shared.meter)
-		l.fastest.add(l.at, inSeconds(l.at-began))
-	}
-	u.leave(&e, own)
-	if u != k { // it must know its latency when it gets its own limit
-		k.keepUp(l.shared.generation)
-		k.leave(&e, own)
-	}
-	if !u.apart {
-		l.shared.leave(&e, all)
+// hear takes in whether a request was answered in time, and for how many seconds it waited within its deadline.
+func (l *Limiter) hear(r *record, answer bool, waited float64) {
+	if r.heard = true; !l.config.Fixed {
+		l.keys[r.slot].hear(answer, waited)
+		l.all.hear(answer, waited)
 	}
 }
 
-// decide takes the actions of the limits that count for a key after one of its requests has ended. If only one
-// key was in use recently, both limits see the same, and each acts by itself.
-func (l *Limiter) decide(k *key) {
-	stall, alone := l.stall(), l.at-l.other > memory
-	if k.decide(stall, l.busy, false) {
-		switch {
-		case l.rule(k) != k.limit:
-			k.restart()
-		case alone:
-			k.suspect()
-		default:
-			l.blame(k)
+// learn takes in a request that ends. What times out long after its deadline was not ended there: the work was done.
+func (l *Limiter) learn(k *key, r *record, o spillway.Outcome) {
+	took := l.at - r.began
+	if o == spillway.OutcomeTimedOut && took > r.within {
+		o = spillway.OutcomeServed
+	}
+	answer, working := answered(o), k.flight.end(r.began)
+	if !r.heard {
+		l.hear(r, answer && took <= r.within, inSeconds(min(took, r.within)))
+	}
+	if answer {
+		l.fastest.add(memory, l.at, inSeconds(took))
+	}
+	if !working {
+		if answer && k.latency.n < round/2 { // it was parked because nothing was known
+			k.latency.add(l.at, inSeconds(took), true)
+			l.all.latency.add(l.at, inSeconds(took), true)
 		}
+		return
 	}
-	if !k.apart && l.shared.decide(stall, l.busy, alone) {
-		if alone {
-			l.begin(0)
-			l.shared.suspect()
-		} else if l.shared.overdue {
-			l.suspectAll(0)
-		} else if most := l.steepest(); most.n > 0 {
-			l.suspectAll(most.slope())
-		}
-	}
-	if k.apart && l.shared.unused() {
-		l.shared.open() // none of its own requests will find that out
-	}
-	switch {
-	case l.shared.state == Open && l.divided:
-		l.rejoin()
-	case l.shared.state != Open && !k.apart && k.state != Open:
-		k.open()
-	case l.shared.state == Limiting && l.at >= l.reviewAt:
-		l.review()
-	case l.shared.state != Open && l.first && l.at >= l.reviewAt:
-		l.gather()
-	}
+	e := ending{outcome: o, began: r.began, stood: l.clock.stood}
+	k.leave(&e, int(r.own))
+	l.all.leave(&e, int(r.all))
 }
-
-// pack keeps the place of a key, what a request found in flight, and the time to its deadline in one word. A place beyond Keys and
-// MaxByKey is that of a key that left them with a request in flight, so that a million suffice.
-func pack(slot, own, all int, due due) uint64 {
-	return uint64(slot)<<44 | uint64(min(own, most))<<26 | uint64(min(all, most))<<8 | uint64(due)
-}
-
-func unpack(w uint64) (slot, own, all int, d due) {
-	return slotOf(w), int(w >> 26 & most), int(w >> 8 & most), due(w)
-}
-
-func slotOf(w uint64) int { return int(w >> 44) }
-
-const most = 1<<18 - 1
 
 var _ interface {
 	spillway.Gate
 	spillway.Suspender
+	spillway.Witness
 } = (*Limiter)(nil)

@@ -19,14 +19,10 @@ type meter struct {
 type counts struct {
 	begin     time.Duration
 	beginArea float64
-	were      int // working at the begin
-	ended     int // all but quick ones
+	ended     int
 	served    int // of these, what was answered: throughput
 	worked    int // and of these, what did not fail: base latency
-	late      int // of all, what was not answered, and took the least latency or more
-	fresh     int // of all, what began in this round
-	lost      int // and of these, what was not answered
-	looked    int // at the last look for evidence
+	looked    int // ended at the last look for evidence
 }
 
 // pass counts time.
@@ -36,20 +32,19 @@ func (m *meter) pass(at time.Duration) {
 }
 
 // renew begins a round.
-func (m *meter) renew() { m.counts = counts{begin: m.at, beginArea: m.area, were: m.working} }
+func (m *meter) renew() { m.counts = counts{begin: m.at, beginArea: m.area} }
 
 // whole reports whether a round was long enough to tell something.
 func (m *meter) whole() bool { return m.at-m.begin >= brief }
 
-// end counts a request that was not quick.
+// end counts a request.
 func (m *meter) end(o spillway.Outcome) {
 	m.ended++
-	if !answered(o) {
-		return
-	}
-	m.served++
-	if o != spillway.OutcomeFailed {
-		m.worked++
+	if answered(o) {
+		m.served++
+		if o != spillway.OutcomeFailed {
+			m.worked++
+		}
 	}
 }
 

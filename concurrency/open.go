@@ -16,30 +16,30 @@ func (l *limit) whileOpen(stall float64, busy bool) bool {
 		return false // too early for a round to end, and for evidence
 	}
 	switch flight, rate := l.measured(); {
-	case l.ofQueue(float64(l.working), rate, stall) && !l.wasClear(flight) && l.pays():
+	case (l.fewAnswered() || l.ofQueue(float64(l.working), rate, stall, l.borne())) && !l.wasClear(flight):
 		return true
 	case l.ended >= max(2*round, int(turns*flight)):
-		if l.unanswered(flight) {
-			return true
-		}
 		l.rate = rate
-		l.latency.round(l.at)
+		l.latency.settle(l.at)
 		l.restart()
-		if l.shared {
-			l.generation++
-		}
 	}
 	return false
 }
 
-// wasClear reports whether about as many in flight were found to be no queue.
-func (l *limit) wasClear(flight float64) bool {
-	return l.at-l.clearAt < memory && flight < doubled*l.cleared
+// borne returns the latency up to which a queue does no harm, where deadlines are sent: it is well before them.
+func (l *limit) borne() float64 {
+	return min(lean*l.rest, max((1+doubled)*l.latency.least(), min(l.rest/turns, lasting.Seconds())))
 }
 
-func (l *limit) clear() {
-	l.cleared, l.clearAt = l.before.flight, l.at
-	l.open()
+// fewAnswered reports whether most requests of a round ended without an answer, and took twice the least latency until then. That is
+// evidence, too: deadlines hide how long requests would wait.
+func (l *limit) fewAnswered() bool {
+	return l.ended >= 2*round && turns*float64(l.served) <= float64(l.ended) && l.working >= round/2 && l.latency.mean > doubled*l.latency.least()
+}
+
+// wasClear reports whether about as many in flight were found to be no queue.
+func (l *limit) wasClear(flight float64) bool {
+	return l.at-l.clearAt < l.memory() && flight < doubled*l.cleared
 }
 
 func (l *limit) open() {

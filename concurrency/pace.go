@@ -7,7 +7,7 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// What a caller that has a waiting queue is told.
+// What a caller with a waiting queue must know.
 
 // Ask reports whether one more request of a key may start at the time now, and what is
 // known of the limit that decides. If it may not, the Limiter knows that one waits.
@@ -16,28 +16,20 @@ func (l *Limiter) Ask(now time.Time, key string) spillway.Pace {
 	defer l.mu.Unlock()
 	slot := l.slot(now, key)
 	p := spillway.Pace{Free: l.free(slot), Fastest: l.fastest.value()}
-	decides := l.shared
+	k := &l.keys[slot]
+	decides := l.all
 	if l.decides(slot) {
-		p.Scope, decides = slot+1, l.group(&l.keys[slot]).limit
-		if l.keys[slot].late {
-			p.Scope = 1 // that of the others
-		}
+		p.Scope, decides = slot+1, k.limit
 	}
-	p.Left, p.Found, p.Saturated = l.left(slot), decides.found(), decides.full()
-	p.Usual = l.keys[slot].work() * l.keys[slot].counted()
+	p.Left = min(k.left(&l.config), l.all.left(&l.config), l.room(), k.spare())
+	p.Found, p.Saturated, p.Usual = decides.found(), decides.full(), k.work()
 	p.Parked, p.Wait = decides.parkAfter(), decides.wait()
-	p.Latency, p.Throughput, p.Abandoned = decides.work()*decides.counted()/l.runs, decides.throughput()/decides.counted()*l.runs, decides.abandoned
+	p.Latency, p.Throughput, p.Abandoned = decides.work()/l.runs, decides.throughput()*l.runs, decides.abandoned
 	if !p.Free && decides.state == Open && p.Latency > 0 {
 		// Max or MaxByKey is reached. What is served then follows from Little's law; what was served before, maybe in a quiet time, is less.
 		p.Throughput = float64(decides.working) / p.Latency
 	}
 	return p
-}
-
-// left returns how many more of a key may start.
-func (l *Limiter) left(slot int) float64 {
-	k := &l.keys[slot]
-	return min(l.rule(k).left(&l.config), l.room(), k.spare())
 }
 
 // wait returns how long a request waits in the queue that was found.
@@ -50,7 +42,7 @@ func (l *limit) wait() time.Duration {
 
 // left returns how many may start.
 func (l *limit) left(bounds *Config) float64 {
-	return math.Ceil(max(l.window, float64(bounds.Min))) - float64(l.working)
+	return math.Ceil(max(min(l.window, l.slow.most), float64(bounds.Min))) - float64(l.working)
 }
 
 // found reports whether a queue was found, also while its base latency is measured again.

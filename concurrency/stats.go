@@ -6,10 +6,9 @@ import "time"
 // be explained: it is Limiting, and InFlight has reached Limit, which is 1.5 times what is
 // in service, Throughput · BaseLatency.
 type Stats struct {
-	// Shared is the limit of all keys that wait for the same thing.
+	// Shared is the limit of all keys together. While it is at work, all keys are open.
 	Shared KeyStats
-	// Keys are those with a limit of their own, in no order, the one of all [Others] first. A key that came while Shared was at work is one of
-	// the others until that ends, or ten seconds later when nothing limits the others.
+	// Keys are those with a limit of their own, in no order, the one of all [Others] first.
 	Keys []KeyStats
 	// RejectedTotal is how many calls [Limiter.Admit] has rejected.
 	RejectedTotal uint64
@@ -23,9 +22,8 @@ type KeyStats struct {
 	State State
 	// InFlight are at work. Parked are in flight for so long that they do not count.
 	InFlight, Parked int
-	// Apart says that Shared is at work and does not limit this key, which waits for something else.
-	// Its requests do not count there, and its own limit decides.
-	Apart bool
+	// Unknown says that requests end and none of them is answered: one at a time is let in until one is.
+	Unknown bool
 	// Limit is how many may be at work; +Inf is no limit.
 	Limit float64
 	// Throughput is how many requests are answered per second, as of the last round; while
@@ -44,22 +42,14 @@ func (l *Limiter) Stats(now time.Time) Stats {
 	defer l.mu.Unlock()
 	l.advance(now)
 	s := Stats{
-		Shared: l.shared.stats("", &l.config), RejectedTotal: l.rejected,
+		Shared: l.all.stats("", &l.config), RejectedTotal: l.rejected,
 		Starved: l.starved(), Keys: make([]KeyStats, 0, len(l.keys)),
 	}
-	for k := range l.units {
-		of := k.stats(k.name, &l.config)
-		of.Parked, of.Apart = k.parked, k.apart
-		s.Keys = append(s.Keys, of)
-	}
+	s.Shared.Parked = l.parked
 	for i := range l.keys {
-		k := &l.keys[i]
-		if k.late {
-			s.Keys[0].Parked += k.parked
-		}
-		if !l.group(k).apart {
-			s.Shared.Parked += k.parked
-		}
+		of := l.keys[i].stats(l.keys[i].name, &l.config)
+		of.Parked = l.keys[i].parked
+		s.Keys = append(s.Keys, of)
 	}
 	return s
 }
@@ -70,7 +60,7 @@ func (l *limit) stats(name string, bounds *Config) KeyStats {
 		base = l.latency.least()
 	}
 	return KeyStats{
-		Key: name, State: l.state, InFlight: l.working, Limit: l.limit(bounds),
+		Key: name, State: l.state, Unknown: l.slow.unknown(), InFlight: l.working, Limit: l.limit(bounds),
 		Throughput: rate, BaseLatency: seconds(base), Latency: seconds(l.latency.mean),
 		Wait: seconds(max(0, l.latency.mean-base)), Served: rate * base,
 	}
@@ -89,4 +79,4 @@ func (s Stats) Tightest() KeyStats {
 }
 
 // Limiting reports whether a queue was found, or is being looked for.
-func (k KeyStats) Limiting() bool { return k.State != Open }
+func (k KeyStats) Limiting() bool { return k.State != Open || k.Unknown }

@@ -10,11 +10,14 @@ import (
 func (l *Limiter) Suspend(now time.Time, t spillway.Ticket) spillway.Ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	r := l.records.of(&t)
+	if r == nil {
+		return t
+	}
 	if t.Suspended++; t.Suspended == 1 {
 		l.advance(now)
-		began := time.Duration(t.Epoch)
-		l.shift(t, began, -1)
-		t.Epoch = uint64(l.at - began) // what it has worked
+		l.shift(r, -1)
+		r.began = l.at - r.began // what it has worked
 	}
 	return t
 }
@@ -23,25 +26,43 @@ func (l *Limiter) Suspend(now time.Time, t spillway.Ticket) spillway.Ticket {
 func (l *Limiter) Resume(now time.Time, t spillway.Ticket) spillway.Ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	r := l.records.of(&t)
+	if r == nil {
+		return t
+	}
 	if t.Suspended--; t.Suspended == 0 {
-		t = l.resume(now, t)
+		l.resume(now, r)
 	}
 	return t
 }
 
-// resume takes a request back into flight, as if it had begun later.
-func (l *Limiter) resume(now time.Time, t spillway.Ticket) spillway.Ticket {
-	l.advance(now)
-	began := l.at - time.Duration(t.Epoch)
-	l.shift(t, began, 1)
-	t.Epoch = uint64(began)
-	return t
+// Answer implements [spillway.Witness]; use [spillway.Ticket.Answer].
+func (l *Limiter) Answer(now time.Time, t spillway.Ticket) { l.witness(now, &t, true) }
+
+// Leave implements [spillway.Witness]; use [spillway.Ticket.Leave].
+func (l *Limiter) Leave(now time.Time, t spillway.Ticket) { l.witness(now, &t, false) }
+
+// witness takes in what the client of a request in flight sees.
+func (l *Limiter) witness(now time.Time, t *spillway.Ticket, answer bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := l.records.of(t); r != nil && !r.heard {
+		l.advance(now)
+		l.moveOn(int(r.slot))
+		l.hear(r, answer, inSeconds(l.at-r.began))
+	}
 }
 
-func (l *Limiter) shift(t spillway.Ticket, began time.Duration, by int) {
-	slot := slotOf(t.State)
-	l.moveOn(slot)
-	k := &l.keys[slot]
-	k.flight.add(began, by)
+// resume takes a request back into flight, as if it had begun later.
+func (l *Limiter) resume(now time.Time, r *record) {
+	l.advance(now)
+	r.began = l.at - r.began
+	l.shift(r, 1)
+}
+
+func (l *Limiter) shift(r *record, by int) {
+	l.moveOn(int(r.slot))
+	k := &l.keys[r.slot]
+	k.flight.add(r.began, by)
 	l.count(k)
 }

@@ -12,7 +12,6 @@ type table struct {
 	index    map[string]int // the places of the others
 	most     int            // of these
 	latest   int            // the place that was last looked up
-	other    time.Duration  // when that was last another one than the one before
 	full     time.Duration  // no place is free before then
 	nameless int            // requests of keys without a place, since one of these got one
 	swapped  time.Duration  // then

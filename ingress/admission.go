@@ -210,6 +210,14 @@ func (a *Admission) change(now time.Time, suspends int, cost float64) {
 	}
 }
 
+// answer reports that the answer begins.
+func (a *Admission) answer(now time.Time) {
+	a.tickets[shedGate].Answer(now)
+	if a.observed != nil {
+		a.observed.answer(now)
+	}
+}
+
 // Done ends the request with its outcome at the time now. Any second call does nothing.
 // It reports whether requests may leave their queues: then ask [Core.Next].
 func (a *Admission) Done(now time.Time, o spillway.Outcome) (wake bool) {

@@ -20,7 +20,7 @@ type poolOf4 struct {
 	timeout time.Duration
 }
 
-// offer sends requests of two routes at random times, and returns which share of each was
+// offer sends requests of two classes, whose key is the pool that they wait for, at random times, and returns which share of each was
 // served in time.
 func (c *poolOf4) offer(d time.Duration, critical, sheddable float64) (shares [2]float64) {
 	var served, offered [2]int
@@ -28,9 +28,9 @@ func (c *poolOf4) offer(d time.Duration, critical, sheddable float64) (shares [2
 	sent := 0
 	for end := time.Now().Add(d); time.Now().Before(end); sent++ {
 		time.Sleep(time.Duration(c.random.ExpFloat64() / (critical + sheddable) * float64(time.Second)))
-		i, call := 0, spillway.Call{Key: "checkout", Criticality: spillway.Critical}
+		i, call := 0, spillway.Call{Key: "pool", Criticality: spillway.Critical}
 		if c.random.Float64() > critical/(critical+sheddable) {
-			i, call = 1, spillway.Call{Key: "report", Criticality: spillway.Sheddable}
+			i, call = 1, spillway.Call{Key: "pool", Criticality: spillway.Sheddable}
 		}
 		offered[i]++
 		go func() { done <- c.request(call, i) }()

@@ -9,12 +9,13 @@ import (
 // heartbeat informs the limits every 10 ms, while requests come, that this process runs. A
 // late heartbeat shows that it did not.
 type heartbeat struct {
-	armed atomic.Bool
-	again atomic.Bool // a request came since the last
-	mu    sync.Mutex
-	timer *time.Timer // nil: not yet, or closed
-	done  bool
-	quiet int // heartbeats since the last request came
+	armed  atomic.Bool
+	again  atomic.Bool // a request came since the last
+	silent atomic.Bool // nothing was answered for a second
+	mu     sync.Mutex
+	timer  *time.Timer // nil: not yet, or closed
+	done   bool
+	quiet  int // heartbeats since the last request came
 }
 
 const heartbeatEvery = 10 * time.Millisecond
@@ -52,7 +53,7 @@ func (s *Server) tick() {
 // longer counts. Requests that come, and those that end, look for waiters, so that this matters in a silence.
 func (s *Server) pulse(came bool) {
 	h := &s.heart
-	s.core.shed().limit.Beat(time.Now(), s.busy())
+	h.silent.Store(s.core.shed().limit.Beat(time.Now(), s.busy()))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.quiet++; came {

@@ -19,6 +19,7 @@ type Passage struct {
 	shadow    *shadow  // waits at the gates that observe; nil: there is none
 	waited    bool
 	admission Admission
+	unwatch   func() bool // ends the watch over the client; nil: there is none
 }
 
 // standing is the shortest wait that reports a standing queue. It is the wait that a limit of
@@ -70,7 +71,20 @@ func (p *Passage) enter(ctx context.Context, s *Server, from *ratelimit.Caller, 
 	if a.settings.queues {
 		s.beat()
 	}
-	return runs && a.observed == nil || p.follow(ctx, &step, from, r)
+	admitted = runs && a.observed == nil || p.follow(ctx, &step, from, r)
+	if admitted && s.heart.silent.Load() {
+		p.watch(ctx)
+	}
+	return admitted
+}
+
+// watch tells the limit when the client leaves. While requests are answered, that is known soon enough when they end.
+func (p *Passage) watch(ctx context.Context) {
+	ticket := p.admission.tickets[shedGate]
+	if o := p.admission.observed; o != nil {
+		ticket = o.tickets[shedGate]
+	}
+	p.unwatch = context.AfterFunc(ctx, func() { ticket.Leave(time.Now()) })
 }
 
 // follow does what the gates say until they admit or reject the request.
@@ -112,6 +126,16 @@ func (p *Passage) Suspend(now time.Time) { p.change(now, 1, 0) }
 // Resume ends one Suspend at the time now. It never waits.
 func (p *Passage) Resume(now time.Time) { p.change(now, -1, 0) }
 
+// Answer reports, at the time now, that the answer begins, where it ends much later: a stream, a watch, an upgraded connection. A client
+// that leaves afterwards was answered. Answer is safe for concurrent use, also with Done, after which it does nothing.
+func (p *Passage) Answer(now time.Time) {
+	if !p.mu.lock() {
+		return
+	}
+	defer p.mu.unlock()
+	p.admission.answer(now)
+}
+
 // Charge adds cost, at the time now, to what the request costs the quota of its customer, or
 // gives it back where cost is negative: what the request was found to cost, less
 // [quota.Config.Cost]. See [quota.Quota.Charge]. Charge is safe for concurrent use, also with
@@ -151,6 +175,10 @@ func (p *Passage) Done(o spillway.Outcome) {
 func (p *Passage) DoneAt(now time.Time, o spillway.Outcome) {
 	if !p.mu.end() || p.server == nil {
 		return
+	}
+	if p.unwatch != nil {
+		p.unwatch()
+		p.unwatch = nil
 	}
 	if p.admission.Done(now, o) {
 		p.server.wakeWaiters()

@@ -137,4 +137,21 @@ func (s *Shedder) Resume(now time.Time, t spillway.Ticket) spillway.Ticket {
 	return t
 }
 
-var _ spillway.Suspender = (*Shedder)(nil)
+// Answer implements [spillway.Witness]; use [spillway.Ticket.Answer].
+func (s *Shedder) Answer(now time.Time, t spillway.Ticket) {
+	if limit, ok := s.config.Load().Limit.(spillway.Witness); ok {
+		limit.Answer(now, t)
+	}
+}
+
+// Leave implements [spillway.Witness]; use [spillway.Ticket.Leave].
+func (s *Shedder) Leave(now time.Time, t spillway.Ticket) {
+	if limit, ok := s.config.Load().Limit.(spillway.Witness); ok {
+		limit.Leave(now, t)
+	}
+}
+
+var _ interface {
+	spillway.Suspender
+	spillway.Witness
+} = (*Shedder)(nil)

@@ -79,7 +79,6 @@ func (s *Shedder) Arrive(now time.Time, call *spillway.Call, state *State, w *Wa
 	s.examine(&a, now, call, flow, state, c)
 	a.queue.callers[a.class].count(flow, a.pace.Usual)
 	if why := s.reject(&a, c.Rand); why != admitted {
-		s.tell(a.queue, call.Key, why)
 		return Decision{Verdict: Rejected, Err: s.rejection(why, &a, c)}
 	}
 	if a.late {
@@ -118,7 +117,6 @@ func (s *Shedder) Reject(now time.Time, call *spillway.Call, flow uint64, state 
 	var a arrival
 	s.examine(&a, now, call, flow, state, c)
 	if why := s.reject(&a, certain); why != admitted {
-		s.tell(a.queue, call.Key, why)
 		a.queue.callers[a.class].count(flow, a.pace.Usual)
 		return s.rejection(why, &a, c)
 	}
@@ -302,14 +300,6 @@ func (s *Shedder) drop(w *Waiter, why cause, level float64) {
 	s.leave(w, 0)
 	w.Ticket, w.Err = spillway.Ticket{}, s.rejections.at(why, w.rank/2, level, 0)
 	s.count(w.queue, w.rank, why)
-	s.tell(w.queue, w.key, why)
-}
-
-// tell tells the limit of a request that was rejected because the limit is reached.
-func (s *Shedder) tell(q *queue, key string, why cause) {
-	if limit := s.config.Load().Limit; limit != nil && q.limited && why != late && why != utilized {
-		limit.Rejected(key)
-	}
 }
 
 // leave takes a waiter out of its queue; gone is 1 if its client has left and else 0.

@@ -195,7 +195,6 @@ type paced struct {
 
 func (l *paced) Ask(time.Time, string) spillway.Pace          { return l.pace }
 func (*paced) Enter(time.Time, spillway.Call) spillway.Ticket { return spillway.Ticket{} }
-func (*paced) Rejected(string)                                {}
 func (*paced) Working() (working, parked int)                 { return 9, 0 }
 
 // A request whose deadline does not allow it to wait behind the limit gets the next place in service,

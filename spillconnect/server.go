@@ -163,6 +163,7 @@ type serverStream struct {
 	connect.StreamingHandlerConn
 
 	passage ingress.Passage
+	answers bool // a message was sent
 }
 
 // Receive implements [connect.StreamingHandlerConn].
@@ -174,6 +175,10 @@ func (s *serverStream) Receive(m any) error {
 
 // Send implements [connect.StreamingHandlerConn].
 func (s *serverStream) Send(m any) error {
+	if !s.answers {
+		s.answers = true
+		s.passage.Answer(time.Now())
+	}
 	s.passage.Suspend(time.Now())
 	defer func() { s.passage.Resume(time.Now()) }()
 	return s.StreamingHandlerConn.Send(m)

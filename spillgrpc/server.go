@@ -211,6 +211,7 @@ type serverStream struct {
 	ctx     context.Context //nolint:containedctx // as in the streams of grpc
 	clock   *clock.Clock
 	passage ingress.Passage
+	answers bool // a message was sent
 }
 
 // RecvMsg implements [grpc.ServerStream].
@@ -222,6 +223,10 @@ func (s *serverStream) RecvMsg(m any) error {
 
 // SendMsg implements [grpc.ServerStream].
 func (s *serverStream) SendMsg(m any) error {
+	if !s.answers {
+		s.answers = true
+		s.passage.Answer(s.clock.Now())
+	}
 	s.passage.Suspend(s.clock.Now())
 	defer func() { s.passage.Resume(s.clock.Now()) }()
 	return s.ServerStream.SendMsg(m)

@@ -85,6 +85,7 @@ func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 func (r *response) FlushError() error {
 	r.begin()
 	r.unsent = 0
+	r.answer()
 	r.suspend()
 	defer r.resume()
 	return http.NewResponseController(r.ResponseWriter).Flush()
@@ -110,6 +111,7 @@ func (r *response1) writer(request *http.Request) http.ResponseWriter {
 func (r *response1) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, buffered, err := http.NewResponseController(r.ResponseWriter).Hijack()
 	if err == nil {
+		r.answer()
 		r.suspend()
 	}
 	return c, buffered, err

@@ -13,6 +13,15 @@ import (
 type pausing struct {
 	passage *ingress.Passage
 	clock   *clock.Clock
+	answers bool // the answer has begun
+}
+
+// answer reports, once, that the answer begins before the handler has returned.
+func (p *pausing) answer() {
+	if p.passage != nil && !p.answers {
+		p.answers = true
+		p.passage.Answer(p.clock.Now())
+	}
 }
 
 func (p *pausing) suspend() {

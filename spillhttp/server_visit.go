@@ -63,7 +63,7 @@ func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p 
 	if streamed(r) {
 		s := &sending{passage: *p} // nobody else knows of it yet
 		*p = ingress.Passage{}
-		s.body = requestBody{r.Body, pausing{&s.passage, &h.clock}}
+		s.body = requestBody{r.Body, pausing{passage: &s.passage, clock: &h.clock}}
 		p, x, body = &s.passage, &s.heir, &s.body
 	} else {
 		x = new(heir)
@@ -76,7 +76,7 @@ func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p 
 	c := &x.inherited
 	c.Context, c.deadline, c.claimed = r.Context(), a.call.Deadline, a.claimed
 	c.class, c.labelled, c.level = a.call.Criticality, a.labelled, a.level
-	x.response.ResponseWriter, x.response.pausing = w, pausing{p, &h.clock}
+	x.response.ResponseWriter, x.response.pausing = w, pausing{passage: p, clock: &h.clock}
 	x.response.final.Repeated = a.call.Attempt > 0
 	return x
 }

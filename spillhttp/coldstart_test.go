@@ -1,0 +1,108 @@
+package spillhttp
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/ingress"
+)
+
+// A handler works on for clients that have left: 2 × 50 ms, 40 requests per second. Its clients hang up after a second, and send more. A
+// server that starts into that behind a backlog, or is switched from observe to enforce in it, serves 80 % of what it can do 15 s after the
+// time that the backlog needs.
+func TestColdStart(t *testing.T) {
+	const capacity = 40
+	for name, row := range map[string]struct {
+		times, backlog int
+		observed       bool
+	}{
+		"started":                     {times: 2, backlog: 10},
+		"started, 10 times":           {times: 10, backlog: 10},
+		"started, a long backlog":     {times: 2, backlog: 1000},
+		"switched":                    {times: 2, backlog: 10, observed: true},
+		"switched, 10 times":          {times: 10, backlog: 10, observed: true},
+		"switched, in a long backlog": {times: 2, backlog: 1000, observed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var h http.Handler
+			overPipes(t, func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r) }, func(t *testing.T, base *http.Transport, _ *pipes) {
+				slots := make(chan struct{}, 2)
+				var waiting, served atomic.Int64
+				work := func() {
+					waiting.Add(1)
+					slots <- struct{}{} // the work is done although its client has left
+					time.Sleep(50 * time.Millisecond)
+					<-slots
+					waiting.Add(-1)
+				}
+				mode := spillway.ModeEnforce
+				if row.observed {
+					mode = spillway.ModeObserve
+				}
+				server := must(ingress.New(ingress.Config{ShedMode: mode}))
+				h = must(NewHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					work()
+					fmt.Fprint(w, "ok")
+				}), HandlerConfig{Ingress: server}))
+				var all sync.WaitGroup
+				for range row.backlog {
+					all.Go(work)
+				}
+				client := &http.Client{Transport: base}
+				send := func(d time.Duration) {
+					for end := time.Now().Add(d); time.Now().Before(end); {
+						time.Sleep(time.Second / time.Duration(row.times*capacity))
+						all.Go(func() { served.Add(impatient(client)) })
+					}
+				}
+				send(3 * time.Second)
+				if err := server.Update(ingress.Config{}); err != nil {
+					t.Fatal(err)
+				}
+				settles := 15 * time.Second
+				if row.observed && row.times > 2 {
+					settles *= 2 // a handler that works for a client that has left keeps the one place for up to ten seconds
+				}
+				send(time.Duration(waiting.Load())*time.Second/capacity + settles)
+				served.Store(0)
+				send(10 * time.Second)
+				if n := served.Load(); n < 10*capacity*8/10 {
+					t.Errorf("%d served in 10 s, the handler can do %d: %+v", n, 10*capacity, server.Stats(time.Now()).Concurrency)
+				}
+				all.Wait()
+				for waiting.Load() > 0 {
+					time.Sleep(50 * time.Millisecond)
+				}
+				if err := server.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// impatient sends a request whose client hangs up after a second, and returns 1 if it was answered.
+func impatient(c *http.Client) int64 {
+	ctx, leave := context.WithTimeout(context.Background(), time.Second)
+	defer leave()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://server/", http.NoBody)
+	if err != nil {
+		return 0
+	}
+	answer, err := c.Do(r)
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil || answer.StatusCode != http.StatusOK {
+		return 0
+	}
+	return 1
+}
