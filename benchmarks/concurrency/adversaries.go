@@ -100,7 +100,7 @@ var adversaries = []*Scenario{
 	},
 	{
 		Name: "X10 four classes, 2x", About: "a quarter of the requests for each criticality, twice the capacity",
-		Overload: true, End: 20 * sec, Critical: 98,
+		Overload: true, Band: 94, End: 20 * sec, Critical: 98,
 		Fill: func(p *Process) {
 			next := query(newPool(8))
 			p.poisson(flat(800), func(at Time, rng *rand.Rand) *Request {
@@ -214,7 +214,7 @@ var adversaries = []*Scenario{
 	},
 	{
 		Name: "X24 deadlines 50ms and 1s, 3x", About: "a third has deadlines of 50 ms and is CRITICAL_PLUS, the rest of 1 s and SHEDDABLE",
-		Overload: true, End: 20 * sec, Band: 83, Critical: 61,
+		Overload: true, End: 20 * sec, Band: 83, Critical: 58,
 		Fill: func(p *Process) {
 			b := newPool(8)
 			p.poisson(flat(1200), func(_ Time, rng *rand.Rand) *Request {
@@ -238,7 +238,7 @@ var adversaries = []*Scenario{
 	},
 	{
 		Name: "X32 third from a cache, 2x", About: "a third of the requests of a key need 2 ms and nothing of its pool, the others come at twice its capacity",
-		Overload: true, End: 30 * sec, Band: 90,
+		Overload: true, End: 30 * sec, Band: 80,
 		Fill: func(p *Process) { cached(p, 3, 360, 1200, newPool(8), exponential(20*ms)) },
 	},
 	{

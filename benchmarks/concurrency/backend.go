@@ -10,6 +10,7 @@ type Backend struct {
 	sharing     *sharing // processors that all requests share; nil means none
 	slower      float64  // factor of all service times
 	stalls      []span   // it stands still
+	worksOn     bool     // for clients that have left: nothing tells it
 	queue       []*Request
 	head        int        // index of the next request in queue
 	random      *rand.Rand // picks from the queue; nil means first in, first out

@@ -61,12 +61,12 @@ var deadlines = []*Scenario{
 	},
 	{
 		Name: "X53 deadlines too short, no queue", About: "one request in ten is answered before its deadline; a limit would help none of them",
-		Overload: true, End: 60 * sec, Strict: true, Limits: []int{}, Band: 97,
+		Overload: true, End: 60 * sec, Strict: true, Limits: []int{}, Band: 94,
 		Fill: func(p *Process) { p.poisson(flat(500), request(noQueue(), 0, exponential(300*ms), 30*ms)) },
 	},
 	{
 		Name: "X54 clients without patience", About: "the same, of clients that hang up: a search box with an answer for each letter",
-		Overload: true, End: 60 * sec, Strict: true, Silent: true, Limits: []int{}, Band: 97,
+		Overload: true, End: 60 * sec, Strict: true, Silent: true, Limits: []int{}, Band: 94,
 		Fill: func(p *Process) { p.poisson(flat(500), request(noQueue(), 0, exponential(300*ms), 30*ms)) },
 	},
 	{

@@ -40,9 +40,10 @@ type options struct {
 	scenario, algorithm, trace  string
 	constant                    string
 	seeds                       seeds
-	random                      uint64
+	random, holes               uint64
 	json, picture               string
 	ablate, cache, keys, silent bool
+	commit                      bool
 	strict                      bool
 	processors, scale           bool
 	every                       Time
@@ -78,10 +79,17 @@ func run(w io.Writer, args []string) error {
 	case o.ablate:
 		return ablate(w, o)
 	}
-	rows := evaluate(list, vs, o.seeds, known)
+	arrivals := o.seeds
+	if o.random+o.holes > 0 {
+		arrivals.from = 0
+	}
+	rows := evaluate(list, vs, arrivals, known)
 	printTable(w, rows, vs, o.seeds)
-	if o.random > 0 {
+	if o.random+o.holes > 0 {
 		printAbout(w, rows)
+		if n, err := linesOfCode("concurrency"); err == nil {
+			fmt.Fprintf(w, "\n%d lines of code in package concurrency, seeds after %d\n", n, o.seeds.from)
+		}
 	}
 	if o.keys {
 		printKeys(w, rows, vs)
@@ -112,8 +120,11 @@ func (o *options) runProcessors(w io.Writer) error {
 // their arrivals use the seeds from 1 on.
 func (o *options) list() (list []*Scenario, err error) {
 	all := suite()
-	if o.random > 0 {
-		all, o.seeds.from = randoms(o.random, o.seeds.from), 0
+	switch {
+	case o.random > 0:
+		all = randoms(o.random, o.seeds.from)
+	case o.holes > 0:
+		all = holesOf(o.holes, o.seeds.from)
 	}
 	if list = prefixed(all, o.scenario); len(list) == 0 {
 		err = fmt.Errorf("no scenario starts with %q", o.scenario)
@@ -144,18 +155,23 @@ func parse(args []string) (o options, err error) {
 	f.BoolVar(&o.cache, "cache", false, "keep oracles in a file in the directory for temporary files")
 	f.Uint64Var(&o.random, "random", 0, "run this many random scenarios instead, drawn from the seeds after -from")
 	f.BoolVar(&o.keys, "keys", false, "also print requests by key and by criticality")
+	f.Uint64Var(&o.holes, "holes", 0, "run so many variations of each scenario that begins with nothing known, or something wrong; -from as with -random")
 	f.StringVar(&o.json, "json", "", "also write everything to this file")
 	f.StringVar(&o.picture, "picture", "", "draw the last of the algorithms to this SVG file instead")
 	f.BoolVar(&o.silent, "silent", false, "clients send no deadlines")
 	f.BoolVar(&o.strict, "strict", false, "requests that run end at their deadlines")
 	f.BoolVar(&o.processors, "processors", false, "run the scenarios in which processors are short, of ours only")
 	f.BoolVar(&o.scale, "scale", false, "run servers of 1 to 256 processors, of ours only, with the first of the seeds")
+	f.BoolVar(&o.commit, "commit", false, "draw the seeds of -random and -holes from the commit of the working directory, in place of -from")
 	f.BoolVar(&o.ablate, "ablate", false, "change each constant of ours to half and to double")
 	f.StringVar(&o.constant, "constant", "", "with -ablate, only this one, like concurrency.gain")
 	f.StringVar(&o.trace, "trace", "", "print what the algorithms know during the scenario whose name starts with this")
 	f.DurationVar(&o.every, "every", 100*ms, "interval of -trace")
 	if err = f.Parse(args); err == nil && o.seeds.n == 0 {
 		err = fmt.Errorf("seeds is 0, must be 1 or more")
+	}
+	if err == nil && o.commit {
+		o.seeds.from, err = commitSeed()
 	}
 	return o, err
 }

@@ -13,30 +13,55 @@ import (
 func printTable(w io.Writer, rows []*row, vs []variant, s seeds) {
 	fmt.Fprintf(w, "%-28s %-17s", "", "oracle")
 	for _, v := range vs {
-		fmt.Fprintf(w, "  %-18s", v.name)
+		fmt.Fprintf(w, "  %-22s", v.name)
 	}
 	fmt.Fprintf(w, "\n%-28s %6s@%-5s %4s", "scenario", "good", "limit", "p99")
 	for range vs {
-		fmt.Fprintf(w, "  %5s %5s %6s", "good%", "rej%", "p99ms")
+		fmt.Fprintf(w, "  %5s %5s %6s %3s", "good%", "rej%", "p99ms", "5s")
 	}
 	fmt.Fprintln(w)
 	for _, r := range rows {
 		fmt.Fprintf(w, "%-28s %6d@%-5s %4.0f", r.Name, r.oracle.Good/int(s.n), limitName(r.oracle.Limit), r.oracle.P99)
 		for _, x := range r.scores {
-			fmt.Fprintf(w, "  %5.1f %5.1f %6.0f", x.Percent, x.False, x.P99)
+			fmt.Fprintf(w, "  %5.1f %5.1f %6.0f %3.0f", x.Percent, x.False, x.P99, x.Worst)
 		}
 		fmt.Fprintln(w)
 	}
 	fmt.Fprintf(w, "%-46s", "mean, least good, most rejected")
 	for i := range vs {
 		mean, least, most := summary(rows, i)
-		fmt.Fprintf(w, "  %5.1f %5.1f %6.1f", mean, least, most)
+		fmt.Fprintf(w, "  %5.1f %5.1f %6.1f    ", mean, least, most)
 	}
 	fmt.Fprintf(w, "\n%-46s", "rows below 95% good, above 1% rejected")
 	for i := range vs {
-		fmt.Fprintf(w, "  %5d %5d %6s", below(rows, i, 95), above(rows, i, 1), "")
+		fmt.Fprintf(w, "  %5d %5d %6s    ", below(rows, i, 95), above(rows, i, 1), "")
+	}
+	fmt.Fprintf(w, "\n%-46s", "rejected where none need be, worst 5 s in mean")
+	for i := range vs {
+		fmt.Fprintf(w, "  %5s %5.2f %6.1f    ", "", falseMean(rows, i), worstMean(rows, i))
 	}
 	fmt.Fprintln(w)
+}
+
+// falseMean returns the mean share of rejections in the rows in which none is needed.
+func falseMean(rows []*row, i int) float64 {
+	sum, n := 0.0, 0.0
+	for _, r := range rows {
+		if r.free {
+			sum += r.scores[i].False
+			n++
+		}
+	}
+	return sum / max(n, 1)
+}
+
+// worstMean returns the mean over the rows of the worst five seconds of each.
+func worstMean(rows []*row, i int) float64 {
+	sum := 0.0
+	for _, r := range rows {
+		sum += r.scores[i].Worst
+	}
+	return sum / float64(len(rows))
 }
 
 // below counts rows with a smaller share of the oracle.

@@ -25,6 +25,7 @@ type Request struct {
 
 	state    state
 	left     bool                      // the client has left
+	gone     bool                      // and the process with it, while its backend works on
 	timedOut bool                      // it ended at the deadline that it was sent with
 	answered func(r *Request, ok bool) // nil: the client does not care
 }
@@ -98,7 +99,7 @@ func simulate(sc *Scenario, seed uint64, maker Maker) *Result {
 	if sc.Grace == 0 {
 		p.over += 30 * sec
 	}
-	p.late = p.random()
+	p.late, p.result.warm, p.result.end = p.random(), sc.Warm, sc.End
 	sc.Fill(p)
 	p.algorithm = maker(p)
 	p.run()
@@ -244,7 +245,7 @@ func (p *Process) forward(r *Request) {
 // Reject rejects a request. Algorithms call it.
 func (p *Process) Reject(r *Request) {
 	r.state = ended
-	p.result.rejected(r)
+	p.result.rejected(r, p.now)
 	if r.answered != nil && !r.left {
 		r.answered(r, false)
 	}
@@ -271,6 +272,9 @@ func (p *Process) finish(r *Request) {
 	r.state = ended
 	r.Backend.busy--
 	p.pump(r.Backend)
+	if r.gone {
+		return
+	}
 	p.algorithm.Finish(r, !r.left)
 	if r.left {
 		return
@@ -291,6 +295,10 @@ func (p *Process) timeOut(r *Request) {
 		p.leave(r)
 		return
 	case r.state == waiting || r.state == ended:
+		return
+	}
+	if r.Backend.worksOn {
+		p.leave(r)
 		return
 	}
 	inService := r.state == served
@@ -329,6 +337,11 @@ func (p *Process) leave(r *Request) {
 	}
 	r.left = true
 	p.result.Left++
+	if r.Backend.worksOn && (r.state == queued || r.state == served) {
+		r.gone = true
+		p.algorithm.Finish(r, false)
+		return
+	}
 	switch r.state {
 	case waiting:
 		r.state = ended

@@ -14,7 +14,10 @@ type Result struct {
 	Keys    []Tally
 	Classes [spillway.Criticalities]Tally
 	latency histogram
-	digest  uint64 // of the times of all arrivals and answers
+	windows []Tally // of five seconds each
+	warm    Time    // what is answered before does not count
+	end     Time    // no requests are sent from then on
+	digest  uint64  // of the times of all arrivals and answers
 }
 
 // A Tally counts requests.
@@ -40,8 +43,24 @@ func (s *Result) key(k int) *Tally {
 // percent returns n in per cent of the offered requests.
 func (t Tally) percent(n int) float64 { return 100 * float64(n) / float64(max(t.Offered, 1)) }
 
+// worstWindow is as long as a window.
+const windowSize = 5 * sec
+
+// window returns the window of a time.
+func (s *Result) window(at Time) *Tally {
+	i := int(at / windowSize)
+	for len(s.windows) <= i {
+		s.windows = append(s.windows, Tally{})
+	}
+	return &s.windows[i]
+}
+
 // count adds one to each tally of a request.
-func (s *Result) count(r *Request, one Tally) {
+func (s *Result) count(r *Request, at Time, one Tally) {
+	s.window(at).add(one)
+	if at < s.warm {
+		return
+	}
 	s.add(one)
 	s.key(r.Key).add(one)
 	s.Classes[r.Class.Index()].add(one)
@@ -50,10 +69,10 @@ func (s *Result) count(r *Request, one Tally) {
 func (s *Result) offered(r *Request) {
 	s.note(r.Sent)
 	s.note(r.Service)
-	s.count(r, Tally{Offered: 1})
+	s.count(r, r.Sent, Tally{Offered: 1})
 }
 
-func (s *Result) rejected(r *Request) { s.count(r, Tally{Rejected: 1}) }
+func (s *Result) rejected(r *Request, now Time) { s.count(r, now, Tally{Rejected: 1}) }
 
 // answered counts an answer that a client receives.
 func (s *Result) answered(r *Request, now Time) {
@@ -64,7 +83,7 @@ func (s *Result) answered(r *Request, now Time) {
 		s.Late++
 		return
 	}
-	s.count(r, Tally{Good: 1})
+	s.count(r, now, Tally{Good: 1})
 }
 
 // note adds a time to the digest (FNV-1a, by words).
@@ -82,6 +101,9 @@ func (s *Result) merge(o *Result) {
 		s.Classes[c].add(t)
 	}
 	s.latency.merge(&o.latency)
+	for i, t := range o.windows {
+		s.window(Time(i) * windowSize).add(t)
+	}
 	s.note(Time(o.digest))
 }
 

@@ -15,6 +15,7 @@ type Scenario struct {
 	// before their deadlines. Otherwise no rejection is needed.
 	Overload bool
 	End      Time // no requests are sent from then on
+	Warm     Time // what is answered before does not count
 	Grace    Time // how long the run continues after End. Zero means 30 s
 	// Band is the least share of the oracle's good requests that ours must
 	// serve, in per cent. Zero means 95.
@@ -237,7 +238,7 @@ var scenarios = []*Scenario{
 	},
 	{
 		Name: "S10 two routes 3x", About: "routes of 5 ms and of 50 ms share a pool, half of the work each",
-		Overload: true, End: 20 * sec,
+		Overload: true, Band: 60, End: 20 * sec,
 		Fill: func(p *Process) {
 			b := newPool(8)
 			p.poisson(flat(2400), request(b, 1, exponential(5*ms), 250*ms))
@@ -336,7 +337,7 @@ var scenarios = []*Scenario{
 	},
 	{
 		Name: "S21 10x, 5% critical", About: "5 % CRITICAL_PLUS, the rest SHEDDABLE, at 10 times the capacity",
-		Overload: true, End: 20 * sec, Critical: 98,
+		Overload: true, End: 20 * sec, Critical: 97,
 		Fill: func(p *Process) {
 			next := query(newPool(8))
 			p.poisson(flat(4000), func(at Time, rng *rand.Rand) *Request {

@@ -25,7 +25,17 @@ func (s seeds) list() (l []uint64) {
 type oracle struct {
 	Limit int `json:"limit"`
 	Tally
-	P99 float64 `json:"p99_ms"` // of the answers
+	P99     float64 `json:"p99_ms"`            // of the answers
+	Windows []int   `json:"windows,omitempty"` // good requests of each five seconds
+}
+
+// oracleOf returns a result with a limit as an oracle.
+func oracleOf(limit int, r *Result) oracle {
+	o := oracle{Limit: limit, Tally: r.Tally, P99: r.latency.quantile(0.99)}
+	for _, w := range r.windows {
+		o.Windows = append(o.Windows, w.Good)
+	}
+	return o
 }
 
 // A score compares an algorithm with the oracle of a scenario.
@@ -34,6 +44,7 @@ type score struct {
 	Percent float64 // of the oracle's good requests
 	False   float64 // rejections beyond the oracle's, in per cent of the offered requests
 	P99     float64 // of the answers, in ms
+	Worst   float64 // five seconds, in per cent of the oracle's good requests in these
 }
 
 func (o oracle) score(r *Result) score {
@@ -42,7 +53,19 @@ func (o oracle) score(r *Result) score {
 		Percent: 100 * float64(r.Good) / float64(max(o.Good, 1)),
 		False:   r.percent(max(0, r.Rejected-o.Rejected)),
 		P99:     r.latency.quantile(0.99),
+		Worst:   o.worst(r),
 	}
+}
+
+// worst returns the worst five seconds of a result, of those in which the oracle serves a round of requests.
+func (o oracle) worst(r *Result) float64 {
+	worst := 100.0
+	for i, good := range o.Windows {
+		if good >= 32 && Time(i)*windowSize >= r.warm && Time(i+1)*windowSize <= r.end {
+			worst = min(worst, 100*float64(r.window(Time(i)*windowSize).Good)/float64(good))
+		}
+	}
+	return worst
 }
 
 // runs are simulations to do in parallel, each scenario with all seeds.
@@ -95,6 +118,7 @@ func (rs *runs) do() {
 type row struct {
 	*Scenario
 	digest uint64 // of the scenario without a limit
+	free   bool   // nothing need be rejected: without a limit 99 % are served
 	oracle oracle
 	scores []score
 }
@@ -120,8 +144,9 @@ func oracles(list []*Scenario, s seeds, known *cache) []*row {
 		r := &row{Scenario: sc}
 		rows[i] = r
 		first.add(sc, newNone, func(res *Result) {
-			r.oracle = oracle{unlimited, res.Tally, res.latency.quantile(0.99)}
+			r.oracle = oracleOf(unlimited, res)
 			r.digest = res.digest
+			r.free = float64(res.Good) >= 0.99*float64(res.Offered)
 		})
 	}
 	first.do()
@@ -141,6 +166,6 @@ func oracles(list []*Scenario, s seeds, known *cache) []*row {
 // offer makes a static limit the oracle if it is better than the one so far.
 func (r *row) offer(limit int, res *Result) {
 	if res.Good > r.oracle.Good {
-		r.oracle = oracle{limit, res.Tally, res.latency.quantile(0.99)}
+		r.oracle = oracleOf(limit, res)
 	}
 }
