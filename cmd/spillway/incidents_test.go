@@ -72,7 +72,7 @@ var incidents = []incident{
 		return s
 	}},
 	{"clients-give-up", "Clients give up", "Clients give up before they are answered.", "SpillwayClientsGone", began("clients_gone"), func(t *testing.T) *stage {
-		s := newStage(t, shopOf("", serve(t, after(5*time.Second)))).up()
+		s := newStage(t, shopOf("", serve(t, oneIn(4, fine, after(5*time.Second))))).up()
 		return s.every(40, func(n int) {
 			ctx, cancel := context.WithTimeout(context.Background(), 150*time.Millisecond)
 			defer cancel()
@@ -180,6 +180,18 @@ func (s *stage) ping(address string) {
 		if n, _ := c.Read(make([]byte, 1)); n > 0 {
 			s.answered.Add(1)
 		}
+	}
+}
+
+// oneIn has each nth request served by one handler, and the others by another.
+func oneIn(n int64, one, others http.HandlerFunc) http.HandlerFunc {
+	var count atomic.Int64
+	return func(w http.ResponseWriter, r *http.Request) {
+		if count.Add(1)%n == 0 {
+			one(w, r)
+			return
+		}
+		others(w, r)
 	}
 }
 

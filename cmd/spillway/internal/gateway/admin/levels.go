@@ -99,6 +99,7 @@ type Gate struct {
 	Peak     int           `json:"peak"`      // the maximum of InFlight plus Waiting since the last sample; in a State, in the last minute
 	Limit    float64       `json:"limit"`     // that the shedder has found; 0: it is off
 	Bound    bool          `json:"bound"`     // the limit was reached recently
+	Unknown  bool          `json:"unknown"`   // requests end and none is answered: one at a time is let in
 	Adaptive bool          `json:"adaptive"`  // the shedder finds the limit
 	Least    float64       `json:"least"`     // bounds of the limit; 0: none
 	Most     float64       `json:"most"`

@@ -20,22 +20,33 @@ func (s *Server) text(write func(io.Writer, *State)) http.HandlerFunc {
 	}
 }
 
-const limitsExplained = "KEY: routes that share one have one limit. SHARED: one limit of all keys that wait for the same thing, in the row all.\n" +
+const limitsExplained = "KEY: routes that share one have one limit. SHARED: one limit of all keys, in the row all.\n" +
+	"UNKNOWN: requests end and none is answered, so that one at a time is let in until one is.\n" +
 	"MOST: in the last minute. BOUND: a queue was found, or is being looked for.\n" +
 	"BASELINE: latency without a queue, the least mean of the last 10 s, or as last measured while the limit holds requests back.\n" +
 	"REJECTED: share of each class, from SHEDDABLE (S) to CRITICAL_PLUS (C+), mostly of its last 50 requests; without any it is halved every 50 ms.\n\n"
 
+// limitText returns a limit as it is shown.
+func limitText(limit float64, isUnknown, shared bool) string {
+	text := fmt.Sprint(orDash(limit))
+	if isUnknown {
+		text += " unknown"
+	}
+	if shared {
+		text += " shared"
+	}
+	return text
+}
+
 func writeLimits(w io.Writer, st *State) {
 	textpage.Row(w, "LISTENER", "CLUSTER", "KEY", "IN FLIGHT", "MOST", "LIMIT", "BOUND", "BASELINE", "BUSY", "REJECTED S/S+/C/C+")
 	for _, g := range st.Gates {
-		textpage.Row(w, g.Listener, g.Cluster, "all", g.InFlight, g.Peak, orDash(g.Limit), g.Bound, g.Baseline.Round(time.Microsecond), human.Percent(g.Busy),
+		textpage.Row(w, g.Listener, g.Cluster, "all", g.InFlight, g.Peak, limitText(g.Limit, g.Unknown, false),
+			g.Bound, g.Baseline.Round(time.Microsecond), human.Percent(g.Busy),
 			shares(g.RejectedRatio))
 		for _, k := range g.Keys {
-			limit := orDash(k.Limit)
-			if k.Shared {
-				limit = fmt.Sprintf("%.4g shared", k.Limit)
-			}
-			textpage.Row(w, g.Listener, g.Cluster, k.Name, k.InFlight, unknown, limit, k.Bound, k.Baseline.Round(time.Microsecond), unknown, unknown)
+			textpage.Row(w, g.Listener, g.Cluster, k.Name, k.InFlight, unknown, limitText(k.Limit, k.Unknown,
+				k.Shared), k.Bound, k.Baseline.Round(time.Microsecond), unknown, unknown)
 		}
 	}
 	fmt.Fprint(w, limitsExplained)

@@ -153,7 +153,7 @@ func gateLevel(g *httpproxy.GateStats, c ingress.Config) admin.Gate {
 	l.Adaptive, l.Least, l.Most = true, max(1, float64(c.Concurrency.Min)), max(0, float64(c.Concurrency.Max))
 	l.Keys = limits.Keys(g.Cluster, &g.Concurrency)
 	tightest := g.Concurrency.Tightest()
-	l.Limit, l.Bound, l.Baseline = finite.Number(tightest.Limit), tightest.Limiting(), tightest.BaseLatency
+	l.Limit, l.Bound, l.Unknown, l.Baseline = finite.Number(tightest.Limit), tightest.Limiting(), tightest.Unknown, tightest.BaseLatency
 	for class := range l.RejectedRatio {
 		l.RejectedRatio[class] = g.Shed.Classes[class].RejectedRatio
 	}

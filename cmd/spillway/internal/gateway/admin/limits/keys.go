@@ -14,9 +14,10 @@ import (
 type Key struct {
 	Name     string        `json:"name"` // without the cluster, as a route has it
 	InFlight int           `json:"in_flight"`
-	Limit    float64       `json:"limit"`  // 0: it holds nothing back
-	Shared   bool          `json:"shared"` // the limit is one of several keys, which wait for the same thing
-	Bound    bool          `json:"bound"`  // a queue was found, or is being looked for
+	Limit    float64       `json:"limit"`   // 0: it holds nothing back
+	Shared   bool          `json:"shared"`  // the limit is one of several keys, which wait for the same thing
+	Bound    bool          `json:"bound"`   // a queue was found, or is being looked for
+	Unknown  bool          `json:"unknown"` // requests end and none is answered: one at a time is let in
 	Baseline time.Duration `json:"baseline"`
 	Latency  time.Duration `json:"latency"` // the recent mean
 }
@@ -33,11 +34,14 @@ func Keys(cluster string, s *concurrency.Stats) (all []Key) {
 			continue
 		}
 		counts := k
-		if s.Shared.Limiting() && !k.Apart {
+		if s.Shared.Limiting() {
 			counts = &s.Shared
 		}
 		name := cmp.Or(strings.TrimPrefix(strings.TrimPrefix(k.Key, cluster), ": "), "/")
-		x := Key{Name: name, InFlight: k.InFlight, Shared: counts != k, Bound: counts.Limiting(), Baseline: k.BaseLatency, Latency: k.Latency}
+		x := Key{
+			Name: name, InFlight: k.InFlight, Shared: counts != k, Bound: counts.Limiting(), Unknown: counts.Unknown,
+			Baseline: k.BaseLatency, Latency: k.Latency,
+		}
 		if !math.IsInf(counts.Limit, 1) {
 			x.Limit = counts.Limit
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/seed90641741/spillway/concurrency"
 )
 
-// TestKeys: the keys of a gate that have had requests, as routes have them; the busiest first. While keys share a limit, it
-// is theirs, but for those that are apart.
+// TestKeys: the keys of a gate that have had requests, as routes have them; the busiest first. While the limit of all keys is at work, it
+// is theirs.
 func TestKeys(t *testing.T) {
 	s := concurrency.Stats{Keys: []concurrency.KeyStats{
 		{Key: concurrency.Others, Limit: math.Inf(1)},
@@ -28,10 +28,9 @@ func TestKeys(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	s.Shared = concurrency.KeyStats{Limit: 20, State: concurrency.Limiting}
-	s.Keys[1].Apart = true
 	want = []Key{
 		{Name: "/", InFlight: 5, Limit: 20, Shared: true, Bound: true, Latency: time.Millisecond},
-		{Name: "/report", InFlight: 2, Limit: 8, Bound: true, Baseline: time.Millisecond, Latency: time.Second},
+		{Name: "/report", InFlight: 2, Limit: 20, Shared: true, Bound: true, Baseline: time.Millisecond, Latency: time.Second},
 		{Name: "workers", Limit: 20, Shared: true, Bound: true},
 	}
 	if got := Keys("web", &s); fmt.Sprint(got) != fmt.Sprint(want) {

@@ -416,7 +416,7 @@
         percent(Math.max(...x.throttle)), x.budget ? `${plain(x.budget.left)} of ${plain(x.budget.capacity)}` : "–");
       const gates = state.gates.filter((g) => g.cluster === x.name);
       for (const g of gates.length > 1 ? gates : []) { // each finds its own part of the limit
-        row(`from ${g.listener}`, { class: "endpoint" }, g.waiting ? `${count(g.waiting)} waiting` : "", g.in_flight + (g.limit ? ` / ${Math.round(g.limit)}` : ""), "", "", "", "", "", "");
+        row(`from ${g.listener}`, { class: "endpoint" }, g.waiting ? `${count(g.waiting)} waiting` : "", g.in_flight + (g.limit ? ` / ${Math.round(g.limit)}` : "") + (g.unknown ? ", nothing is answered, limit unknown" : ""), "", "", "", "", "", "");
       }
       for (const e of x.endpoints) {
         row(e.address, { class: "endpoint" }, make("td", e.down || "up", e.down ? { class: "down" } : {}), all > 1 ? e.in_flight : "", rate(e.rate),
@@ -424,7 +424,7 @@
       }
     }
     for (const g of state.gates.filter((g) => !state.clusters.some((x) => x.name === g.cluster))) { // MongoDB's
-      row(g.listener, {}, "", g.in_flight + (g.limit ? ` / ${Math.round(g.limit)}` : "") + (g.waiting ? `, ${count(g.waiting)} waiting` : ""), "", "", "", "", "", "");
+      row(g.listener, {}, "", g.in_flight + (g.limit ? ` / ${Math.round(g.limit)}` : "") + (g.unknown ? ", nothing is answered, limit unknown" : "") + (g.waiting ? `, ${count(g.waiting)} waiting` : ""), "", "", "", "", "", "");
     }
     $("#clusters .scroll").replaceChildren(t);
   }
