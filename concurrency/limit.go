@@ -8,14 +8,13 @@ import (
 	"github.com/seed90641741/spillway/internal/elapsed"
 )
 
-// The constants of the rule. docs/concurrency.md says what happens at half and at
-// double of each.
+// The constants of the rule. go run ./benchmarks/concurrency -ablate says what happens at half and at double of each.
 const (
 	round   = 32                   // completions that a measurement takes; evidence may take half
 	certain = 5.0                  // standard errors: one false alarm in some million rounds
 	elastic = 0.4                  // least elasticity of latency: between no queue, which has 0, and only a queue, which has 1
 	turns   = 4.0                  // times what is in flight, after which evidence is collected afresh; and rounds in the mean throughput
-	doubled = 2.0                  // or half: a latency, a throughput, a BDP or the time of a drain that differs by less is as expected
+	doubled = 2.0                  // or half: a latency or a number in flight that differs by less is as expected
 	gain    = 1.5                  // BDPs that a limit allows
 	lean    = 0.75                 // BDPs that a probe of a limit allows
 	brief   = 5 * time.Millisecond // a wait that does not matter
@@ -28,7 +27,7 @@ const (
 	parkTime = 2 * turns   // usual latencies, after which a request is parked
 	stride   = round / 8   // completions from one look for evidence to the next: each look is a chance of a false alarm
 	group    = round / 4   // completions of all keys; only the quickest of them counts: a queue delays that one, too
-	lasting  = memory / 10 // a request is not parked before; a first probe that takes longer is not repeated; less throughput for less may be chance
+	lasting  = memory / 10 // a request is not parked before, a drain stops everything for so long, and a first probe that takes longer is not repeated
 )
 
 // State is what is known of a key.
