@@ -20,6 +20,7 @@ type jsonScore struct {
 	Percent         float64 `json:"percent_of_oracle"`
 	FalseRejections float64 `json:"false_rejections_percent"`
 	P99             float64 `json:"p99_ms"`
+	Worst           float64 `json:"worst_five_seconds_percent"`
 	Late            int     `json:"late"`
 	Left            int     `json:"left"`
 	Tally
@@ -35,7 +36,7 @@ func writeJSON(path string, rows []*row, vs []variant) error {
 		for j, v := range vs {
 			s := r.scores[j]
 			list[i].Algorithms = append(list[i].Algorithms, jsonScore{
-				Name: v.name, Percent: s.Percent, FalseRejections: s.False, P99: s.P99,
+				Name: v.name, Percent: s.Percent, FalseRejections: s.False, P99: s.P99, Worst: s.Worst,
 				Late: s.Late, Left: s.Left, Tally: s.Tally, Keys: s.Keys, Classes: s.Classes[:],
 			})
 		}

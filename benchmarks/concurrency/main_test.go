@@ -50,7 +50,7 @@ func TestJSON(t *testing.T) {
 	}
 	r := &row{Scenario: prefixed(scenarios, "S19")[0], oracle: rows[0].Oracle}
 	for _, a := range rows[0].Algorithms {
-		r.scores = append(r.scores, score{Percent: a.Percent, False: a.FalseRejections, P99: a.P99})
+		r.scores = append(r.scores, score{Percent: a.Percent, False: a.FalseRejections, P99: a.P99, Worst: a.Worst})
 	}
 	var again strings.Builder
 	printTable(&again, []*row{r}, []variant{{name: "none"}, {name: "vegas"}}, seeds{n: 1})
