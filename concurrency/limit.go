@@ -48,9 +48,7 @@ const (
 var stateNames = [...]string{"open", "draining", "probing", "limiting", "invalid"}
 
 // String returns a lower-case word for s.
-func (s State) String() string {
-	return stateNames[min(int(s), len(stateNames)-1)]
-}
+func (s State) String() string { return stateNames[min(int(s), len(stateNames)-1)] }
 
 // limit is the rule for one key, in seconds and on the clock of its [Limiter].
 type limit struct {
@@ -119,8 +117,7 @@ func (l *limit) memory() time.Duration { return max(memory, seconds(2*parkTime*l
 // stoodStill reports whether the backend did until now: two usual latencies passed without an answer, and a round of answers was due by
 // Little's law. What was in flight waited for that, and not for one another.
 func (l *limit) stoodStill() bool {
-	usual := l.latency.mean
-	return l.latency.n >= round/2 && inSeconds(l.at-l.heard) > doubled*usual && l.area-l.heardArea > round*usual
+	return l.latency.n >= round/2 && inSeconds(l.at-l.heard) > doubled*l.latency.mean && l.area-l.heardArea > round*l.latency.mean
 }
 
 // start takes in how many seconds a request that starts has until its deadline. One whose deadline has passed says nothing.
