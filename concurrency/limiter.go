@@ -170,8 +170,8 @@ func (l *Limiter) enter(t *spillway.Ticket, slot int, class spillway.Criticality
 	k.used = l.at
 	t.By, t.Criticality = l, class
 	l.records.open(t, record{
-		began: l.at, within: seconds(min(left, longest)) + brief, slot: int32(slot), //nolint:gosec // few thousand keys
-		own: int32(k.working), all: int32(l.all.working), //nolint:gosec // so many requests are never in flight
+		began: l.at, within: seconds(min(left, longest)) + brief, slot: int32(slot),
+		own: int32(k.working), all: int32(l.all.working),
 	})
 	k.flight.add(l.at, 1)
 	l.count(k)
