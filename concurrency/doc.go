@@ -6,7 +6,7 @@
 //
 //  1. Open. Nothing is limited. Evidence of a queue ends that: latency grows with what is in flight, with 16 or more
 //     in flight, to twice its least mean; where deadlines are sent, to more than they bear.
-//  2. Draining. Nothing starts, until one BDP is left; after a second half as many start as end.
+//  2. Draining. Nothing starts, until one BDP is left. One that takes more than a second lets half as many start as end.
 //  3. Probing. So many stay in flight for a round of 32 answers. If the requests before took 1.5 times as long, they
 //     waited for one another. Otherwise the key is open again, and for ten seconds so many in flight are no evidence.
 //  4. Limiting. limit = 1.5 · BDP + throughput · 5 ms + 1. Every ten seconds a trial with 0.75 · BDP measures the base

@@ -2,8 +2,7 @@ package concurrency
 
 import "time"
 
-// latency is the mean of the last requests, and the least such mean of the last one to
-// two memories.
+// latency is the mean of the last requests, and the least such mean of the last one or two spans, of ten seconds and more.
 type latency struct {
 	n      int
 	mean   float64

@@ -15,7 +15,7 @@ type record struct {
 	next   int32         // free record after this free one
 	own    int32         // requests of its key that were at work when it began
 	all    int32         // the same of all keys
-	heard  bool          // its answer has begun
+	heard  bool          // its answer has begun, or its client has left
 }
 
 // records has a record for each request in flight. The first one is never used: 0 is none.

@@ -54,7 +54,6 @@ type Limit interface {
 	// Take admits a call of a key and a class if no limit is at work for it, and its deadline, if
 	// not zero, is farther away than the fastest recent response. It reports whether it did.
 	Take(now time.Time, key string, class spillway.Criticality, deadline time.Time) (spillway.Ticket, bool)
-
 	// Working returns the number of requests at work, and of those in flight for so long
 	// that they do not count.
 	Working() (working, parked int)

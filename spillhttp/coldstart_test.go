@@ -37,8 +37,8 @@ func TestColdStart(t *testing.T) {
 				var waiting, served atomic.Int64
 				work := func() {
 					waiting.Add(1)
-					slots <- struct{}{} // the work is done although its client has left
-					time.Sleep(50 * time.Millisecond)
+					slots <- struct{}{}               // the work is done although its client has left
+					time.Sleep(50 * time.Millisecond) // of the bubble, as all times here
 					<-slots
 					waiting.Add(-1)
 				}

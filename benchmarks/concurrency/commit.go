@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// commitSeed is a seed that nobody can tune to: it follows from the commit of the working directory.
+// commitSeed is a seed to which no limit can be tuned: it follows from the commit of the working directory.
 func commitSeed() (uint64, error) {
 	commit, err := exec.Command("git", "rev-parse", "HEAD").Output()
 	if err != nil {

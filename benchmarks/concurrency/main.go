@@ -87,9 +87,11 @@ func run(w io.Writer, args []string) error {
 	printTable(w, rows, vs, o.seeds)
 	if o.random+o.holes > 0 {
 		printAbout(w, rows)
-		if n, err := linesOfCode("concurrency"); err == nil {
-			fmt.Fprintf(w, "\n%d lines of code in package concurrency, seeds after %d\n", n, o.seeds.from)
+		n, err := linesOfCode("concurrency")
+		if err != nil {
+			return fmt.Errorf("lines of code: %w", err)
 		}
+		fmt.Fprintf(w, "\n%d lines of code in package concurrency, seeds after %d\n", n, o.seeds.from)
 	}
 	if o.keys {
 		printKeys(w, rows, vs)

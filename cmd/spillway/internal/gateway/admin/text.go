@@ -27,9 +27,12 @@ const limitsExplained = "KEY: routes that share one have one limit. SHARED: one 
 	"REJECTED: share of each class, from SHEDDABLE (S) to CRITICAL_PLUS (C+), mostly of its last 50 requests; without any it is halved every 50 ms.\n\n"
 
 // limitText returns a limit as it is shown.
-func limitText(limit float64, isUnknown, shared bool) string {
-	text := fmt.Sprint(orDash(limit))
-	if isUnknown {
+func limitText(limit float64, unanswered, shared bool) string {
+	text := unknown
+	if limit != 0 {
+		text = fmt.Sprintf("%.4g", limit)
+	}
+	if unanswered {
 		text += " unknown"
 	}
 	if shared {
@@ -45,8 +48,8 @@ func writeLimits(w io.Writer, st *State) {
 			g.Bound, g.Baseline.Round(time.Microsecond), human.Percent(g.Busy),
 			shares(g.RejectedRatio))
 		for _, k := range g.Keys {
-			textpage.Row(w, g.Listener, g.Cluster, k.Name, k.InFlight, unknown, limitText(k.Limit, k.Unknown,
-				k.Shared), k.Bound, k.Baseline.Round(time.Microsecond), unknown, unknown)
+			textpage.Row(w, g.Listener, g.Cluster, k.Name, k.InFlight, unknown, limitText(k.Limit, k.Unknown, k.Shared),
+				k.Bound, k.Baseline.Round(time.Microsecond), unknown, unknown)
 		}
 	}
 	fmt.Fprint(w, limitsExplained)

@@ -20,7 +20,7 @@ import (
 // the service can do once what waits there is done.
 func TestColdStart(t *testing.T) {
 	if race.Enabled {
-		t.Skip("measures throughput")
+		t.Skip("it measures throughput, and the race detector takes most of the processor")
 	}
 	for name, row := range map[string]struct {
 		observed, again, second, long bool
@@ -32,7 +32,7 @@ func TestColdStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if row.long && !thorough.Enabled() {
-				t.Skip("-tags thorough")
+				t.Skip("it takes more than ten seconds of real time: run it with -tags thorough")
 			}
 			quiet(t)
 			const capacity = 100
@@ -90,7 +90,9 @@ func TestColdStart(t *testing.T) {
 					t.Fatal(err)
 				}
 				at()
-				_ = old.Close()
+				if err := old.Close(); err != nil {
+					t.Error(err)
+				}
 			}
 			<-time.After(time.Duration(queued.Load())*time.Second/capacity + 5*time.Second)
 			served.Store(0)

@@ -15,7 +15,7 @@ type Key struct {
 	Name     string        `json:"name"` // without the cluster, as a route has it
 	InFlight int           `json:"in_flight"`
 	Limit    float64       `json:"limit"`   // 0: it holds nothing back
-	Shared   bool          `json:"shared"`  // the limit is one of several keys, which wait for the same thing
+	Shared   bool          `json:"shared"`  // the limit is that of all keys
 	Bound    bool          `json:"bound"`   // a queue was found, or is being looked for
 	Unknown  bool          `json:"unknown"` // requests end and none is answered: one at a time is let in
 	Baseline time.Duration `json:"baseline"`

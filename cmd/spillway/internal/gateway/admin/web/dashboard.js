@@ -407,16 +407,17 @@
       for (const [k, v] of Object.entries(attributes)) r.setAttribute(k, v);
       r.append(make("th", name, { scope: "row" }), ...cells.map((c) => (c instanceof Node ? c : make("td", c))));
     };
+    const unanswered = (...gates) => (gates.some((g) => g.unknown) ? ", nothing is answered, limit unknown" : "");
     for (const x of state.clusters) {
       const up = x.endpoints.filter((e) => !e.down).length, all = x.endpoints.length;
+      const gates = state.gates.filter((g) => g.cluster === x.name);
       const waiting = x.queue ? `, ${x.queue.waiting} waiting` : "";
       const sent = sum(x.endpoints.map((e) => e.rate)); // an attempt counts when it begins, its error when it ends
-      row(x.name, {}, make("td", `${up} of ${all} up`, up < all ? { class: "down" } : {}), x.in_flight + (x.max_in_flight ? ` / ${x.max_in_flight}` : "") + waiting, rate(sent),
+      row(x.name, {}, make("td", `${up} of ${all} up`, up < all ? { class: "down" } : {}), x.in_flight + (x.max_in_flight ? ` / ${x.max_in_flight}` : "") + unanswered(...gates) + waiting, rate(sent),
         "", sent ? percent(sum(x.endpoints.map((e) => Math.min(e.errors, e.rate))) / sent) : "–", rate(x.rejected ?? 0),
         percent(Math.max(...x.throttle)), x.budget ? `${plain(x.budget.left)} of ${plain(x.budget.capacity)}` : "–");
-      const gates = state.gates.filter((g) => g.cluster === x.name);
       for (const g of gates.length > 1 ? gates : []) { // each finds its own part of the limit
-        row(`from ${g.listener}`, { class: "endpoint" }, g.waiting ? `${count(g.waiting)} waiting` : "", g.in_flight + (g.limit ? ` / ${Math.round(g.limit)}` : "") + (g.unknown ? ", nothing is answered, limit unknown" : ""), "", "", "", "", "", "");
+        row(`from ${g.listener}`, { class: "endpoint" }, g.waiting ? `${count(g.waiting)} waiting` : "", g.in_flight + (g.limit ? ` / ${Math.round(g.limit)}` : "") + unanswered(g), "", "", "", "", "", "");
       }
       for (const e of x.endpoints) {
         row(e.address, { class: "endpoint" }, make("td", e.down || "up", e.down ? { class: "down" } : {}), all > 1 ? e.in_flight : "", rate(e.rate),
@@ -424,7 +425,7 @@
       }
     }
     for (const g of state.gates.filter((g) => !state.clusters.some((x) => x.name === g.cluster))) { // MongoDB's
-      row(g.listener, {}, "", g.in_flight + (g.limit ? ` / ${Math.round(g.limit)}` : "") + (g.unknown ? ", nothing is answered, limit unknown" : "") + (g.waiting ? `, ${count(g.waiting)} waiting` : ""), "", "", "", "", "", "");
+      row(g.listener, {}, "", g.in_flight + (g.limit ? ` / ${Math.round(g.limit)}` : "") + unanswered(g) + (g.waiting ? `, ${count(g.waiting)} waiting` : ""), "", "", "", "", "", "");
     }
     $("#clusters .scroll").replaceChildren(t);
   }
