@@ -80,3 +80,18 @@ func TestProbeThatTellsNothing(t *testing.T) {
 		}
 	}
 }
+
+// While the clock stands still again and again, latencies are too short by no more than that. So the least of them falls from
+// that of a backlog to that of now: a process that never has the processor for a second would see no queue.
+func TestLeastLatencyWhileStopped(t *testing.T) {
+	var l latency
+	for range 4 * round {
+		l.add(0, 0.4, 0.03)
+	}
+	for range 20 * round {
+		l.add(0, 0.02, 0.03)
+	}
+	if least := l.least(); least < 0.02 || least > 0.051 {
+		t.Errorf("least latency %v, want 0.02 and the stall of 0.03", least)
+	}
+}

@@ -25,9 +25,7 @@ func (f *fit) add(flight, took float64) {
 }
 
 // means returns the mean of requests in flight and of latency.
-func (f *fit) means() (flight, took float64) {
-	return f.x0 + f.x/f.n, f.y0 + f.y/f.n
-}
+func (f *fit) means() (flight, took float64) { return f.x0 + f.x/f.n, f.y0 + f.y/f.n }
 
 // slope returns the seconds that one more request in flight adds to the latency, and that
 // slope in standard errors.

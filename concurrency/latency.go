@@ -10,16 +10,15 @@ type latency struct {
 	means  minimum
 }
 
-// add takes in a latency. While the clock stands still now and then, all latencies are too short: they count for the least mean if none is
-// known.
-func (m *latency) add(at time.Duration, took float64, calm bool) {
+// add takes in a latency that may be too short by a stall of this process, in seconds.
+func (m *latency) add(at time.Duration, took, stall float64) {
 	if m.n < 2*round {
 		m.n++
 		m.weight = 1 / float64(m.n)
 	}
 	m.mean += float64((took - m.mean) * m.weight)
-	if m.n >= round/2 && (calm || m.least() == 0) {
-		m.means.add(max(memory, seconds(2*parkTime*m.mean)), at, m.mean)
+	if m.n >= round/2 {
+		m.means.add(max(memory, seconds(2*parkTime*m.mean)), at, m.mean+stall)
 	}
 }
 

@@ -136,6 +136,7 @@ type ending struct {
 	outcome spillway.Outcome
 	began   time.Duration
 	stood   time.Duration // when the clock last stood still
+	stall   float64       // for how many seconds at most, if within the last second
 }
 
 // leave takes in a request that ends, and found so many in flight. Where it was abandoned, what it took says nothing.
@@ -151,7 +152,7 @@ func (l *limit) leave(e *ending, found int) {
 	case e.outcome != spillway.OutcomeServed && took < l.latency.mean:
 		return // a failure that came sooner than usual says nothing: the work was not done
 	}
-	l.latency.add(l.at, took, l.at-e.stood >= lasting)
+	l.latency.add(l.at, took, e.stall)
 	l.cohort.see(e.began, float64(found), took)
 	l.learn(took, float64(found), float64(l.working), e.began >= l.begin)
 }

@@ -223,12 +223,15 @@ func (l *Limiter) learn(k *key, r *record, o spillway.Outcome) {
 	}
 	if !working {
 		if answer && k.latency.n < round/2 { // it was parked because nothing was known
-			k.latency.add(l.at, inSeconds(took), true)
-			l.all.latency.add(l.at, inSeconds(took), true)
+			k.latency.add(l.at, inSeconds(took), 0)
+			l.all.latency.add(l.at, inSeconds(took), 0)
 		}
 		return
 	}
 	e := ending{outcome: o, began: r.began, stood: l.clock.stood}
+	if l.at-e.stood < lasting {
+		e.stall = l.stall()
+	}
 	k.leave(&e, int(r.own))
 	l.all.leave(&e, int(r.all))
 }

@@ -49,9 +49,7 @@ func (l *limit) left(bounds *Config) float64 {
 func (l *limit) found() bool { return l.state == Limiting || l.state != Open && l.before.limiting }
 
 // full reports whether as many are working as are in service at once, where a queue was found.
-func (l *limit) full() bool {
-	return l.found() && float64(l.working) >= l.rate*l.base
-}
+func (l *limit) full() bool { return l.found() && float64(l.working) >= l.rate*l.base }
 
 // work returns how many seconds a request takes once it runs, as far as is known.
 func (l *limit) work() float64 {

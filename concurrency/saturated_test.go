@@ -27,7 +27,7 @@ func TestSaturated(t *testing.T) {
 		l := newLimit(0, true)
 		l.state, l.before.limiting, l.working = row.state, row.again, row.working
 		l.rate, l.base = 400, 0.02
-		l.latency.add(time.Second, 1, true)
+		l.latency.add(time.Second, 1, 0)
 		if l.found() != row.found || l.full() != row.full || l.work() != row.work {
 			t.Errorf("%+v: found %v, saturated %v, %v s", row, l.found(), l.full(), l.work())
 		}
