@@ -22,6 +22,7 @@ import (
 
 	"github.com/seed90641741/spillway/internal/freeport"
 	"github.com/seed90641741/spillway/internal/telemetry"
+	"github.com/seed90641741/spillway/internal/thorough"
 	"github.com/seed90641741/spillway/spillmongo/mongotest"
 )
 
@@ -249,8 +250,8 @@ func (s *stage) during() string {
 // TestPanels: each panel of the board, and what each alert looks at, has data when the proxy is overloaded. The numbers
 // have data when all is well, too.
 func TestPanels(t *testing.T) {
-	if testing.Short() {
-		t.Skip("waits until costs are learnt, for half a minute")
+	if !thorough.Enabled() {
+		t.Skip("waits until costs are learnt, for half a minute: run it with -tags thorough")
 	}
 	if _, err := exec.LookPath("promtool"); err != nil {
 		t.Skip("promtool is not installed: it comes with Prometheus (Debian: the package prometheus)")
