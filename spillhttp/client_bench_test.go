@@ -54,9 +54,27 @@ func roundTrip(t testing.TB, rt http.RoundTripper, req *http.Request) {
 	_ = resp.Body.Close()
 }
 
+// once answers 503 to its first request.
+type once struct {
+	base http.RoundTripper
+	done bool
+}
+
+func (o *once) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := o.base.RoundTrip(req)
+	if !o.done {
+		o.done, resp.StatusCode = true, http.StatusServiceUnavailable
+	}
+	return resp, err
+}
+
 func BenchmarkRoundTrip(b *testing.B) {
 	base := instant{"hello"}
 	protected := mustTransport(b, TransportConfig{Base: base})
+	recovered := mustTransport(b, TransportConfig{Base: &once{base: base}})
+	for range 1000 {
+		roundTrip(b, recovered, request(b, b.Context()))
+	}
 	for _, bench := range []struct {
 		name      string
 		transport http.RoundTripper
@@ -64,6 +82,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 	}{
 		{"bare", base, request(b, b.Context())},
 		{"protected", protected, request(b, b.Context())},
+		{"protected, after a failure", recovered, request(b, b.Context())},
 		{"protected, with criticality and deadline", protected, labelled(b)},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
