@@ -311,7 +311,7 @@ func (s *stage) logged(has string) string {
 // request is lost from the accounts.
 func TestIncidents(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts 16 proxies")
+		t.Skip("starts 17 proxies")
 	}
 	var mu sync.Mutex
 	seen := make(map[string]*record)

@@ -79,6 +79,14 @@ var incidents = []incident{
 			s.send(n, ctx)
 		})
 	}},
+	{"nothing-answered", "The service answers nobody in time", "No request to shop is answered, and the limit is unknown.", "SpillwayRejectsCritical", began("limit_unknown"), func(t *testing.T) *stage {
+		s := newStage(t, shopOf("", serve(t, after(5*time.Second)))).up()
+		return s.every(40, func(n int) {
+			ctx, cancel := context.WithTimeout(context.Background(), 150*time.Millisecond)
+			defer cancel()
+			s.send(n, ctx)
+		})
+	}},
 	{"limit-too-low", "A limit is too low", "The rate limit rejects requests.", "SpillwayRejects", began("limit_rejects"), func(t *testing.T) *stage {
 		return newStage(t, shopOf("rate_limit: {rate: 10}", serve(t, fine))).up().load(50)
 	}},

@@ -54,7 +54,7 @@ func judge(s *State, ever bool) Verdict {
 	}
 	v := Verdict{Text: fmt.Sprintf("%s offered, %s answered in time.", human.PerSecond(f.Offered), human.PerSecond(f.Goodput))}
 	v.Level, v.Kind, v.Headline = headline(s)
-	for _, more := range []string{losses(f), rejectedWords(f), would(s), latencies(f), unreachable(s)} {
+	for _, more := range []string{losses(f), rejectedWords(f), would(s), latencies(f), unreachable(s), unansweredWords(s)} {
 		if more != "" {
 			v.Text += " " + strings.TrimSpace(more)
 		}
@@ -81,7 +81,8 @@ func (f *Figures) matters(rate, share float64) bool {
 
 // headline returns the severity, the kind and the cause: the largest part of the offered requests
 // that was not served in time, or its explanation. A cluster that has just gone down comes first: its
-// requests fail from now on. Rejections because the upstream does not do its part count with what it lost.
+// requests fail from now on. One that answers nothing explains both what is rejected and who gives up.
+// Rejections because the upstream does not do its part count with what it lost.
 func headline(s *State) (level, kind, text string) {
 	f := &s.Mean
 	down := clustersDown(s)
@@ -91,6 +92,8 @@ func headline(s *State) (level, kind, text string) {
 	switch {
 	case len(down) > 0 && f.matters(failed, 0) && failed >= max(f.Late, f.gone()): // also if it was well until now
 		return "bad", runbook.Unreachable, "No endpoint of " + listed(down) + " is up" + commonTrouble(down) + "."
+	case s.unansweredMatters():
+		return "bad", runbook.LimitUnknown, s.unansweredHeadline()
 	case !f.matters(f.lost()+f.gone(), lostShare):
 		return protection(s)
 	case f.Stalled >= starvedShare:
@@ -124,6 +127,49 @@ func (s *State) heldShare() float64 {
 		}
 	}
 	return held / max(all, 1)
+}
+
+// unanswered returns the clusters of which no request is answered, so that their limit is unknown.
+func (s *State) unanswered() (clusters []string) {
+	for i := range s.Gates {
+		if g := &s.Gates[i]; g.Unknown && !slices.Contains(clusters, g.Cluster) {
+			clusters = append(clusters, g.Cluster)
+		}
+	}
+	return clusters
+}
+
+// unansweredMatters reports whether clusters that answer nothing cause most of a notable loss: they are all clusters, or
+// most rejections are of their requests. What a process without a processor does not get answered is not due to them.
+func (s *State) unansweredMatters() bool {
+	f, silent := &s.Mean, s.unanswered()
+	loss := f.lost() + f.gone() + f.Rejected.sum()
+	if len(silent) == 0 || !f.matters(loss, lostShare) || f.Stalled >= starvedShare {
+		return false
+	}
+	here, others := 0.0, 0
+	for i := range s.Clusters {
+		if x := &s.Clusters[i]; slices.Contains(silent, x.Name) {
+			here += x.Rejected
+		} else {
+			others++
+		}
+	}
+	return others == 0 || here > loss/2
+}
+
+func (s *State) unansweredHeadline() string {
+	return "No request to " + human.Listed(s.unanswered()) + " is answered, and the limit is unknown."
+}
+
+// unansweredWords says what is let in while no request to a cluster is answered, and what an operator does.
+func unansweredWords(s *State) string {
+	silent := human.Listed(s.unanswered())
+	if silent == "" {
+		return ""
+	}
+	return "Until a request to " + silent + " is answered, gates that enforce let in one at a time, and gates that observe let in all. " +
+		"Look at the service: it answers nobody in time. Set a timeout of the route, or a bound."
 }
 
 // retriesHeadline is the headline while gates ask clients to stop retrying.
@@ -189,6 +235,8 @@ func protection(s *State) (level, kind, text string) {
 		return "warn", "", s.limitOf(spillway.ModeObserve) + " would reject requests."
 	case f.matters(f.Would.sum(), rejectedShare):
 		return "warn", "", "Overloaded, and not protected."
+	case len(s.unanswered()) > 0:
+		return "warn", runbook.LimitUnknown, s.unansweredHeadline()
 	case len(s.Notices) > 0:
 		return "warn", "", s.Notices[0].Headline
 	case f.overdue():

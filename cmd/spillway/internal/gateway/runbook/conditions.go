@@ -14,6 +14,7 @@ const (
 	UpstreamRejects = "upstream_rejects"
 	UpstreamQuota   = "upstream_over_quota"
 	LimitRejects    = "limit_rejects"
+	LimitUnknown    = "limit_unknown"
 	Overloaded      = "overloaded"
 )
 
@@ -35,7 +36,11 @@ var conditions = map[string]Entry{
 	UpstreamRejects: {Do: "The service itself is overloaded: add capacity there, or send less.", Section: "overloaded"},
 	UpstreamQuota:   {Do: "Send less for that customer, or ask the service for more.", Section: "over_quota"},
 	LimitRejects:    {Do: "Find out in /debug/top who sends more than usual; raise the limit only if the service can do more.", Section: "requests-are-rejected"},
-	Overloaded:      {Do: "Add capacity, or have clients send less; /debug/top says who sends most.", Section: "requests-are-rejected"},
+	LimitUnknown: {
+		Do:      "Find out in the log of the service why it answers no request in time; set routes[].timeout, or a bound in clusters[].shed.max_in_flight.",
+		Section: "no-request-is-answered",
+	},
+	Overloaded: {Do: "Add capacity, or have clients send less; /debug/top says who sends most.", Section: "requests-are-rejected"},
 
 	telemetry.NoticeStarved:   {Section: "the-process-lacks-processor-time"},
 	telemetry.NoticeEndpoints: {Section: "endpoints-are-down"},
