@@ -42,6 +42,7 @@ type Exchange struct {
 	done    atomic.Bool // the body was read to its end
 	closed  atomic.Bool // the body, by a reader that needs no more of it
 	first   bool        // by HTTP/1.1
+	former  bool        // by HTTP/1.0
 	last    bool        // the connection ends after it
 	memory  body.Account
 	status  int   // of the answer; 0: it has none yet
@@ -58,7 +59,7 @@ type Exchange struct {
 func NewExchange(w http.ResponseWriter, r *http.Request, b *Bounds) (*Exchange, *http.Request) {
 	x := &Exchange{ResponseWriter: w, client: clientOf(r), control: http.NewResponseController(w)}
 	x.stream.Store(media.IsGRPC(r))
-	x.first = r.ProtoMajor == 1
+	x.first, x.former = r.ProtoMajor == 1, !r.ProtoAtLeast(1, 1)
 	// RFC 9112, section 6.1: after a chunked request with a Content-Length the connection must end, as the client that
 	// sent it may have taken what follows its length for another request.
 	x.last = x.first && len(r.TransferEncoding) > 0 && x.client != nil && x.client.wire.lengths.Load()

@@ -26,7 +26,7 @@ const maxInformational = 100
 func (s *streaming) WriteHeader(status int) {
 	switch h := s.Header(); {
 	case status < http.StatusOK:
-		if s.informed++; s.informed > maxInformational {
+		if s.informed++; s.informed > maxInformational || s.exchange.former {
 			return
 		}
 		headers.Inform(h)

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"net/http"
+	"net/textproto"
 	"slices"
 	"strings"
 
@@ -44,21 +45,41 @@ func signed(h http.Header, name string) bool {
 	return false
 }
 
-// Inform removes from an answer with a status of 1xx what only the final one may say: of its id, its cost and an overload. A
-// server of Go sends all headers with it that it has set until then.
+// Inform removes from an answer with a status of 1xx all fields but Link, for which such answers exist (RFC 8297). A server of
+// Go sends with it all headers that it has set until then: only the final answer may have them, and by HTTP/2 hop-by-hop fields
+// are an error of the protocol.
 func Inform(h http.Header) {
+	RemoveListed(h, h["Connection"])
 	for name := range h {
-		if strings.HasPrefix(name, "X-Request-") || strings.HasPrefix(name, "X-Overload-") {
+		if name != "Link" {
 			delete(h, name)
 		}
 	}
+}
+
+// RemoveListed removes the fields that the values of Connection list from headers or trailers: they are hop-by-hop, and not for
+// the next recipient (RFC 9110, section 7.6.1).
+func RemoveListed(h http.Header, connection []string) {
+	for _, value := range connection {
+		for name := range strings.SplitSeq(value, ",") {
+			delete(h, http.CanonicalHeaderKey(textproto.TrimString(name)))
+		}
+	}
+}
+
+// Switch leaves of the hop-by-hop fields of an answer that switches protocols the ones that say so.
+func Switch(h http.Header) {
+	upgrade := h["Upgrade"]
+	RemoveListed(h, h["Connection"])
+	delete(h, "Keep-Alive")
+	h["Connection"], h["Upgrade"] = []string{"Upgrade"}, upgrade
 }
 
 // SanitizeTrailer removes trailers that may not be sent as such (RFC 9110, section 6.5.1): servers of HTTP/2 take them for
 // an error of the sender, and others for a header. Names that came by HTTP/1.1 were not checked.
 func SanitizeTrailer(h http.Header) {
 	for name := range h {
-		if !httpguts.ValidTrailerHeader(name) || !httpguts.ValidHeaderFieldName(name) {
+		if name == "Upgrade" || !httpguts.ValidTrailerHeader(name) || !httpguts.ValidHeaderFieldName(name) {
 			delete(h, name)
 		}
 	}

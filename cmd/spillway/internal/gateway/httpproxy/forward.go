@@ -85,6 +85,7 @@ func switches(resp *http.Response) error {
 	if asked := resp.Request.Header.Get("Upgrade"); asked == "" || !strings.EqualFold(resp.Header.Get("Upgrade"), asked) {
 		return errors.New("the upstream has changed the protocol unasked")
 	}
+	headers.Switch(resp.Header)
 	asked := *resp.Request // after a POST net/http would give the answer a length: RFC 9110, section 8.6
 	asked.Method, resp.Request = http.MethodGet, &asked
 	return nil

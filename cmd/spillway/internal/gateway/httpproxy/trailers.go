@@ -33,6 +33,7 @@ func (s *settings) sendTrailer(r *httputil.ProxyRequest) {
 	}
 	clean := func() {
 		headers.SanitizeTrailer(trailer)
+		headers.RemoveListed(trailer, r.In.Header["Connection"])
 		if !s.internal {
 			headers.Sanitize(trailer, s.table.Trusted)
 		}

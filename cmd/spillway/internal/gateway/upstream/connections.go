@@ -28,7 +28,8 @@ type place struct {
 	context.Context //nolint:containedctx // it is one
 
 	came  atomic.Bool
-	got   atomic.Int32 // connections: net/http may send a request again
+	got   atomic.Int32              // connections: net/http may send a request again
+	conn  atomic.Pointer[firstConn] // the last of them; nil: none of HTTP/1.1
 	trace httptrace.ClientTrace
 }
 
@@ -43,8 +44,22 @@ func (x *place) Value(key any) any {
 // await returns the request with its place.
 func await(r *http.Request) (*http.Request, *place) {
 	x := &place{Context: r.Context()}
-	x.trace.GotConn = func(httptrace.GotConnInfo) { x.came.Store(true); x.got.Add(1) }
+	x.trace.GotConn = func(got httptrace.GotConnInfo) {
+		x.came.Store(true)
+		x.got.Add(1)
+		if c, ok := got.Conn.(*firstConn); ok {
+			c.begin()
+			x.conn.Store(c)
+		}
+	}
 	return r.WithContext(httptrace.WithClientTrace(x, &x.trace)), x
+}
+
+// restore gives an answer back what net/http has removed from its head.
+func (x *place) restore(resp *http.Response) {
+	if c := x.conn.Load(); c != nil {
+		c.restore(resp)
+	}
 }
 
 // explain returns the error of an attempt. If it got no connection until its deadline, that says so.

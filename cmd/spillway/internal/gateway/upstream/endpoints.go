@@ -69,10 +69,9 @@ func newEndpoints(x *config.Cluster, secured *tls.Config) *endpoints {
 		}
 	}
 	e.assemble(time.Now())
-	e.plain = newTransport(x, e.each)
-	e.plain.Protocols.SetHTTP1(true)
+	e.plain = newFirstTransport(x, e.each, secured)
 	if secured != nil {
-		e.scheme, e.plain.TLSClientConfig = "https", secured
+		e.scheme = "https"
 	}
 	if x.Protocol != "http1" {
 		e.second = newSecondTransport(x, second, secured, &e.turns)
@@ -113,6 +112,17 @@ func newTransport(x *config.Cluster, connections int) *http.Transport {
 		Protocols:              new(http.Protocols),
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: PingAfter, PingTimeout: PingTimeout},
 	}
+}
+
+// newFirstTransport is newTransport for HTTP/1.1.
+func newFirstTransport(x *config.Cluster, connections int, secured *tls.Config) *http.Transport {
+	t := newTransport(x, connections)
+	t.Protocols.SetHTTP1(true)
+	t.DialContext = firstConns(t.DialContext)
+	if secured != nil {
+		t.DialTLSContext = noting(firstConns(firstOverTLS(&net.Dialer{Timeout: x.ConnectTimeout}, secured)))
+	}
+	return t
 }
 
 // newSecondTransport is newTransport for HTTP/2. It connects in turns.
@@ -166,6 +176,7 @@ func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
+	place.restore(resp)
 	x.answers.Add(1)
 	x.took.Add(int64(now.Sub(start)))
 	e.answered(now, x, &p, class, resp, tried, safe(r))
@@ -281,7 +292,7 @@ func (e *endpoints) inherit(old *endpoints, health bool) {
 
 // dial replaces the function that makes connections.
 func (e *endpoints) dial(how DialFunc) {
-	e.plain.DialContext = noting(how)
+	e.plain.DialContext = noting(firstConns(how))
 	if e.second != nil {
 		e.second.DialContext = noting(e.turns.inTurn(how))
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/orca"
 )
 
@@ -18,7 +19,8 @@ func (e *endpoints) hold(x *endpoint, resp *http.Response) {
 		return
 	}
 	orca.Take(resp.Trailer, false) // the announced ones
-	h := &held{ReadCloser: resp.Body, endpoints: e, endpoint: x, response: resp}
+	h := &held{ReadCloser: resp.Body, endpoints: e, endpoint: x, response: resp, listed: resp.Header["Connection"]}
+	headers.RemoveListed(resp.Trailer, h.listed)
 	resp.Body = h
 	if w, ok := h.ReadCloser.(io.Writer); ok { // a protocol was switched to: both may talk
 		resp.Body = &duplex{h, w}
@@ -31,6 +33,7 @@ type held struct {
 	endpoints *endpoints
 	endpoint  *endpoint
 	response  *http.Response
+	listed    []string // values of Connection
 	ended     atomic.Bool
 }
 
@@ -39,6 +42,7 @@ func (h *held) Read(p []byte) (int, error) {
 	if err != nil {
 		if len(h.response.Trailer) > 0 {
 			h.endpoints.report(time.Now(), h.endpoint, h.response.Trailer)
+			headers.RemoveListed(h.response.Trailer, h.listed)
 		}
 		h.end()
 	}

@@ -1,0 +1,111 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync"
+
+	"github.com/seed90641741/spillway/internal/netconn"
+)
+
+// A firstConn is a connection of HTTP/1.1 to an endpoint. net/http removes the field Connection from an answer
+// if it has the option close, and nobody can then tell which other fields are hop-by-hop. So the connection
+// reads the heads of answers as well, and keeps what their Connection says.
+type firstConn struct {
+	netconn.Conn
+
+	mu      sync.Mutex
+	reads   bool     // a head, of which lines are read
+	first   bool     // the next line is that of the status
+	interim bool     // the head is that of an answer with a status of 1xx
+	listed  bool     // the last line was of Connection
+	line    []byte   // the beginning of a line whose end has not come
+	options []string // values of Connection
+}
+
+// firstConns returns dial with connections that keep what Connection says.
+func firstConns(dial DialFunc) DialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &firstConn{Conn: netconn.Conn{Conn: c}}, nil
+	}
+}
+
+// firstOverTLS returns a dial function for HTTP/1.1 over TLS.
+func firstOverTLS(d *net.Dialer, secured *tls.Config) DialFunc {
+	secured = secured.Clone()
+	secured.NextProtos = nil
+	return (&tls.Dialer{NetDialer: d, Config: secured}).DialContext
+}
+
+// begin says that the next answer begins. It is called before its request is written.
+func (c *firstConn) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reads, c.first, c.interim, c.listed, c.line, c.options = true, true, false, false, nil, nil
+}
+
+// restore gives an answer the field Connection back.
+func (c *firstConn) restore(resp *http.Response) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.options) > 0 && resp.Header["Connection"] == nil {
+		resp.Header["Connection"] = c.options
+	}
+}
+
+// Read implements [net.Conn].
+func (c *firstConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.scan(b[:n])
+	return n, err
+}
+
+// scan reads lines of a head. net/http bounds the length of the head.
+func (c *firstConn) scan(b []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.reads && len(b) > 0 {
+		line, rest, whole := bytes.Cut(b, []byte{'\n'})
+		if !whole {
+			c.line = append(c.line, line...)
+			return
+		}
+		if len(c.line) > 0 {
+			line = append(c.line, line...)
+			c.line = c.line[:0]
+		}
+		c.take(bytes.TrimRight(line, "\r"))
+		b = rest
+	}
+}
+
+// take takes a line without its end.
+func (c *firstConn) take(line []byte) {
+	switch {
+	case c.first:
+		_, status, _ := bytes.Cut(line, []byte{' '})
+		status = bytes.TrimLeft(status, " ")
+		c.first, c.interim = false, len(status) > 0 && status[0] == '1' && !bytes.HasPrefix(status, []byte("101"))
+	case len(line) == 0: // the end of the head: another one follows that of an interim answer
+		c.reads, c.first, c.listed = c.interim, true, false
+		if c.interim {
+			c.options = nil
+		}
+	case line[0] == ' ' || line[0] == '\t': // a line that continues the last one: RFC 9112, section 5.2
+		if c.listed {
+			c.options[len(c.options)-1] += " " + string(bytes.TrimSpace(line))
+		}
+	default:
+		name, value, _ := bytes.Cut(line, []byte{':'})
+		if c.listed = bytes.EqualFold(name, []byte("Connection")); c.listed {
+			c.options = append(c.options, string(bytes.TrimSpace(value)))
+		}
+	}
+}
