@@ -67,8 +67,9 @@
 // # Streams
 //
 // A stream is retried until a part of its answer was received: a message, or the header before
-// it. Until then, the messages that were sent are kept: the one of a server-streaming call,
-// and up to 32 with up to 64 KiB of other calls, which are copied. More messages, and messages
+// it. Until then, copies of the messages that were sent are kept: the one of a server-streaming
+// call, and up to 32 with up to 64 KiB of other calls. The caller may use a message again when
+// Send has returned. More messages, and messages
 // that are not protobuf, commit the stream to its attempt. A stream that is neither read to
 // its end nor cancelled is a leak, as always with grpc.
 //

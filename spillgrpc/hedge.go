@@ -3,12 +3,14 @@ package spillgrpc
 import (
 	"context"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
@@ -19,11 +21,33 @@ import (
 type hedgedCall struct {
 	client  *Client
 	method  string
-	req     any
+	req     proto.Message
 	reply   proto.Message
+	kind    protoreflect.MessageType // of the reply, into which the first attempt may write at any time
 	cc      *grpc.ClientConn
 	invoker grpc.UnaryInvoker
 	options []grpc.CallOption
+
+	mu       sync.Mutex
+	returned bool // the call has: req is the caller's again
+}
+
+// giveBack says that the request is the caller's again, who may change it.
+func (h *hedgedCall) giveBack() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.returned = true
+}
+
+// clone returns a copy of the request for the hedge, which may read it when the call has returned; nil if the call has
+// returned already. The first attempt is always waited for, and needs none.
+func (h *hedgedCall) clone() proto.Message {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.returned {
+		return nil
+	}
+	return proto.Clone(h.req)
 }
 
 // hedged is what an attempt of a call has brought.
@@ -34,7 +58,8 @@ type hedged struct {
 
 // unaryHedged makes a unary call with a hedge where the policies allow it.
 func (c *Client) unaryHedged(ctx context.Context, h *hedgedCall) error {
-	h.client = c
+	h.client, h.kind = c, h.reply.ProtoReflect().Type()
+	defer h.giveBack()
 	ctx = context.WithValue(adopt(ctx), firstPickKey{}, new(firstPick))
 	call := c.call(ctx, h.method)
 	call.Criticality = spillway.CriticalityFrom(ctx)
@@ -51,10 +76,13 @@ func (c *Client) unaryHedged(ctx context.Context, h *hedgedCall) error {
 // send makes one attempt.
 func (h *hedgedCall) send(ctx context.Context, a *egress.Attempt) (r hedged, failure error) {
 	a.Use(h.cc.Target())
-	reply, options := h.reply, h.options
+	req, reply, options := h.req, h.reply, h.options
 	if a.IsHedge() {
+		if req = h.clone(); req == nil {
+			return r, context.Canceled // nobody waits for this answer
+		}
 		ctx = context.WithValue(ctx, hedgeKey{}, true)
-		reply = h.reply.ProtoReflect().New().Interface()
+		reply = h.kind.New().Interface()
 		var accept []func()
 		options, accept = ownResults(options)
 		r.accept = func() {
@@ -67,7 +95,7 @@ func (h *hedgedCall) send(ctx context.Context, a *egress.Attempt) (r hedged, fai
 	}
 	var trailer metadata.MD
 	options = append(slices.Clip(options), grpc.Trailer(&trailer))
-	err := h.invoker(dress(ctx, a.Number, h.client.external), h.method, h.req, reply, h.cc, options...)
+	err := h.invoker(dress(ctx, a.Number, h.client.external), h.method, req, reply, h.cc, options...)
 	listenToAdvice(a, trailer, h.client.external)
 	if err == nil {
 		return r, nil

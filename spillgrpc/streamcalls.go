@@ -130,24 +130,27 @@ const (
 
 // replay is what was sent on a stream so far.
 type replay struct {
-	messages []any
+	messages []proto.Message
 	bytes    int
 	closed   bool // and no more will be
 }
 
-// add keeps m, if it can. Where the caller sends several messages it may use the
-// same one again, so copies are kept. The only message of a call is its own.
+// add keeps a copy of m, if it can: a message is the caller's again when SendMsg has returned, and may be changed or sent
+// once more. The only message of a call is kept whatever its size.
 func (r *replay) add(m any, several bool) bool {
-	if several {
-		p, ok := m.(proto.Message)
-		if !ok || len(r.messages) == maxReplayMessages {
-			return false
-		}
-		if r.bytes += proto.Size(p); r.bytes > maxReplayBytes {
-			return false
-		}
-		m = proto.Clone(p)
+	p, ok := m.(proto.Message)
+	if !ok || several && !r.hasRoom(p) {
+		return false
 	}
-	r.messages = append(r.messages, m)
+	r.messages = append(r.messages, proto.Clone(p))
 	return true
+}
+
+// hasRoom reports whether a further message is kept, and counts its bytes.
+func (r *replay) hasRoom(m proto.Message) bool {
+	if len(r.messages) == maxReplayMessages {
+		return false
+	}
+	r.bytes += proto.Size(m)
+	return r.bytes <= maxReplayBytes
 }

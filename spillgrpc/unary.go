@@ -13,10 +13,14 @@ import (
 // unary implements [grpc.UnaryClientInterceptor].
 func (c *Client) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	opts, finish := withoutFinish(opts)
-	if message, ok := reply.(proto.Message); ok && c.hedging {
-		err := c.unaryHedged(ctx, &hedgedCall{method: method, req: req, reply: message, cc: cc, invoker: invoker, options: opts})
-		finish.tell(err)
-		return err
+	if c.hedging {
+		sent, ok1 := req.(proto.Message)
+		received, ok2 := reply.(proto.Message)
+		if ok1 && ok2 {
+			err := c.unaryHedged(ctx, &hedgedCall{method: method, req: sent, reply: received, cc: cc, invoker: invoker, options: opts})
+			finish.tell(err)
+			return err
+		}
 	}
 	x := c.exchanges.Get().(*exchange)
 	x.client, x.method, x.req, x.reply, x.cc, x.invoker = c, method, req, reply, cc, invoker
