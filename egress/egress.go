@@ -154,16 +154,24 @@ func (c *Client) do(ctx context.Context, call *spillway.Call, by Router, send fu
 
 var flows = sync.Pool{New: func() any { return new(Flow) }}
 
-// drive is the shell of a Flow: it waits, reads the clock, and makes the attempts.
+// drive is the shell of a Flow: it waits, reads the clock, and makes the attempts. If anything panics, such as send or an
+// Observer, it gives back what the call holds.
 func (c *Client) drive(
 	ctx context.Context, p *policies, f *Flow, call *spillway.Call, by Router, send func(context.Context, *Attempt) error,
-) Step {
-	step := f.Begin(&p.Policies, call, by)
+) (step Step) {
+	ended := false
+	defer func() {
+		if !ended {
+			f.Abort()
+		}
+	}()
+	step = f.Begin(&p.Policies, call, by)
 	for {
 		switch {
 		case step.Action == ActionRun:
 			step = c.run(ctx, p, f, send)
 		case step.Action != ActionWait:
+			ended = true
 			return step
 		case step.Wait <= 0 && f.failed.IsZero():
 			step = f.Resume(c.clock.Now(), ctx.Err())
@@ -179,26 +187,18 @@ func (c *Client) drive(
 }
 
 // run makes one attempt.
-func (c *Client) run(ctx context.Context, p *policies, f *Flow, send func(context.Context, *Attempt) error) (step Step) {
-	ended := false
-	defer func() {
-		if !ended {
-			f.Abort()
-		}
-	}()
+func (c *Client) run(ctx context.Context, p *policies, f *Flow, send func(context.Context, *Attempt) error) Step {
 	if p.config.Inflight != nil { // perhaps the transport has the same
 		ctx = place.With(ctx, &f.tickets[inflightGate])
 	}
 	switch err := send(ctx, &f.Attempt); {
 	case err != nil:
-		step = c.fail(ctx, f, err)
+		return c.fail(ctx, f, err)
 	case f.Timed():
-		step = f.Succeed(c.clock.Now())
+		return f.Succeed(c.clock.Now())
 	default:
-		step = f.Succeed(f.Start)
+		return f.Succeed(f.Start)
 	}
-	ended = true
-	return step
 }
 
 // fail ends an attempt that has failed with err.

@@ -212,6 +212,7 @@ func (r *race[T]) fire() {
 	r.mu.Unlock()
 	r.attempt.release(r.attempt.Start, spillway.OutcomeAbandoned) // the throttle is not told, and the limit takes any outcome
 	if late && panics == nil {
+		defer func() { _ = recover() }() // the call has its answer: what discard panics with is of no matter
 		r.discard(v, err)
 	}
 }
@@ -235,9 +236,16 @@ func (r *race[T]) report(e spillway.Event) {
 }
 
 // begin admits the hedge and pays for it. The context is nil if it must not be sent.
-func (r *race[T]) begin() context.Context {
+func (r *race[T]) begin() (ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	defer func() {
+		if panics := recover(); panics != nil { // of a budget; it goes on in the goroutine of the call
+			r.panics = panics
+			r.attempt.tickets[inflightGate].Settle(r.attempt.Start, spillway.OutcomeAbandoned)
+			r.first()
+		}
+	}()
 	p, now := r.policies, time.Now()
 	r.attempt.Start = now
 	if r.over || r.ctx.Err() != nil || forbidden(r.ctx) || !p.routes.Closed(r.call.Criticality, r.attempt.route) {

@@ -153,6 +153,65 @@ func TestPanicAfterTheAnswer(t *testing.T) {
 	}
 }
 
+// panickyBudget panics when it is to pay.
+type panickyBudget struct{ armed atomic.Bool }
+
+func (b *panickyBudget) Withdraw(time.Time, string, float64) (left, capacity float64, ok bool) {
+	if b.armed.Load() {
+		panic("budget")
+	}
+	return 1, 1, true
+}
+
+func (b *panickyBudget) Deposit(string, float64) {}
+
+// A hedge is paid for, and its late answer discarded, in a goroutine of the race. A budget that panics there does so in the
+// goroutine of the call. A func that discards ends no process.
+func TestHedgeCallbacksPanic(t *testing.T) {
+	t.Run("budget", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := new(panickyBudget)
+			c, _ := hedging(t, egress.Config{Retry: mustStrategy(retry.BudgetedConfig{Budget: b})}, retry.HedgeConfig{Delay: 50 * time.Millisecond})
+			warm(t, c, 1)
+			b.armed.Store(true)
+			func() {
+				defer func() {
+					if got := recover(); got != "budget" {
+						t.Errorf("recovered %v", got)
+					}
+				}()
+				_, _ = egress.Hedged(t.Context(), c, read, nil, func(ctx context.Context, _ *egress.Attempt) (int, error) {
+					return 0, sleep(ctx, time.Second)
+				}, nil)
+			}()
+			checkIdle(t, c)
+		})
+	})
+	t.Run("discard", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c, _ := hedging(t, egress.Config{}, retry.HedgeConfig{Delay: 50 * time.Millisecond})
+			warm(t, c, 1)
+			discarded := false
+			v, err := egress.Hedged(t.Context(), c, read, nil, func(ctx context.Context, a *egress.Attempt) (int, error) {
+				if a.IsHedge() {
+					<-ctx.Done()
+				}
+				return 7, sleep(context.WithoutCancel(ctx), 100*time.Millisecond)
+			}, func(int, error) {
+				discarded = true
+				panic("discard")
+			})
+			if v != 7 || err != nil {
+				t.Errorf("%d, %v", v, err)
+			}
+			time.Sleep(time.Second)
+			if checkIdle(t, c); !discarded {
+				t.Error("there was no hedge")
+			}
+		})
+	})
+}
+
 // A hedged write is on request only.
 func TestHedgedWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -39,6 +39,28 @@ func TestCallbacksThatPanic(t *testing.T) {
 	}
 }
 
+// An Observer that panics about a rejection, when the throttle has admitted the attempt, leaves no attempt that the throttle waits
+// for, and the strategy hears that the call has ended.
+func TestObserverOfARejectionPanics(t *testing.T) {
+	calls := &openCalls{Strategy: mustStrategy(retry.BudgetedConfig{})}
+	c := must(t, egress.Config{Retry: calls, MaxRequests: 1, Observer: spillway.ObserverFunc(func(e spillway.Event) {
+		if e.Rejected {
+			panic("observer")
+		}
+	})})
+	_ = c.Do(t.Context(), spillway.Call{Key: "k"}, func(ctx context.Context, _ *egress.Attempt) error {
+		defer func() {
+			if got := recover(); got != "observer" {
+				t.Errorf("recovered %v", got)
+			}
+		}()
+		return c.Do(ctx, spillway.Call{Key: "k"}, func(context.Context, *egress.Attempt) error { return nil })
+	})
+	if s := c.Stats(time.Now()); s.Inflight.InFlight != 0 || calls.open != 0 {
+		t.Errorf("%d in flight, %d calls have not ended for the strategy", s.Inflight.InFlight, calls.open)
+	}
+}
+
 // openCalls counts the calls that have begun and not ended.
 type openCalls struct {
 	retry.Strategy

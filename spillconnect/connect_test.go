@@ -330,6 +330,54 @@ func TestStreams(t *testing.T) {
 	await(t, func() bool { return inFlight() == 0 })
 }
 
+// An Observer that panics about a stream does so in the goroutine of the caller, who can recover: when the stream begins, as it is
+// rejected, and when it ends.
+func TestStreamPanics(t *testing.T) {
+	s := start(t, map[string]http.Handler{procedure: connect.NewServerStreamHandler(procedure,
+		func(context.Context, *connect.Request[message], *connect.ServerStream[message]) error { return nil })})
+	for _, rejects := range []bool{false, true} {
+		config := ClientConfig{Egress: egress.Config{Observer: spillway.ObserverFunc(func(e spillway.Event) {
+			if e.Rejected == rejects {
+				panic("mine")
+			}
+		})}}
+		config.Egress.MaxRequests = 1
+		client := newClient(t, config)
+		c := connect.NewClient[message, message](s.Client(), s.URL+procedure, connect.WithInterceptors(client))
+		if rejects {
+			open, err := c.CallServerStream(t.Context(), connect.NewRequest(wrapperspb.String("x")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer open.Close()
+		}
+		func() {
+			defer func() {
+				if got := recover(); got != "mine" {
+					t.Errorf("rejects %v: recovered %v", rejects, got)
+				}
+			}()
+			stream, err := c.CallServerStream(t.Context(), connect.NewRequest(wrapperspb.String("x")))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer stream.Close()
+			for stream.Receive() {
+				t.Error("received a message")
+			}
+		}()
+		if rejects {
+			continue // one is open
+		}
+		for _, stats := range client.Stats() {
+			if n := stats.Inflight.InFlight; n != 0 {
+				t.Errorf("%d in flight", n)
+			}
+		}
+	}
+}
+
 // await waits until a goroutine has done something.
 func await(t *testing.T, done func() bool) {
 	t.Helper()

@@ -23,9 +23,12 @@ func (c *Client) WrapStreamingClient(next connect.StreamingClientFunc) connect.S
 	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
 		ctx, call := c.call(ctx, spec, nil)
 		conn := next(ctx, spec)
-		s := &clientStream{StreamingClientConn: conn, begun: make(chan struct{}), ended: make(chan error, 1)}
+		s := &clientStream{StreamingClientConn: conn, begun: make(chan struct{}), ended: make(chan error, 1), done: make(chan struct{})}
 		admitted := make(chan error, 1)
 		go func() {
+			defer close(s.done)
+			defer close(admitted)
+			defer func() { s.panics = recover() }() // it goes on in the goroutine of the caller
 			admitted <- c.pool.For(conn.Peer().Addr).Do(ctx, call, func(ctx context.Context, a *egress.Attempt) error {
 				_, labelled := spillway.LookupCriticality(ctx)
 				label(conn.RequestHeader(), spillway.CriticalityFrom(ctx), labelled, a.Number, c.external)
@@ -33,7 +36,11 @@ func (c *Client) WrapStreamingClient(next connect.StreamingClientFunc) connect.S
 				return s.wait(ctx, a)
 			})
 		}()
-		s.rejected = errorOf(<-admitted)
+		err, decided := <-admitted
+		if !decided {
+			s.panicsOn()
+		}
+		s.rejected = errorOf(err)
 		return s
 	}
 }
@@ -46,7 +53,18 @@ type clientStream struct {
 	answered atomic.Bool
 	begun    chan struct{} // closed when a message was received
 	once     sync.Once
-	ended    chan error // receives the end
+	ended    chan error    // receives the end
+	done     chan struct{} // closed when the policies know of the end
+	panics   any           // of code of the user that they have called, such as an Observer; done guards it
+}
+
+// panicsOn waits until the policies know of the end, and continues what panicked, once.
+func (s *clientStream) panicsOn() {
+	<-s.done
+	if panics := s.panics; panics != nil {
+		s.panics = nil
+		panic(panics) //nolint:forbidigo // it goes on where the caller expects it
+	}
 }
 
 // wait waits for the end of the stream, and returns what it means. A backend that has begun to
@@ -83,7 +101,10 @@ func (s *clientStream) watch(ctx context.Context, a *egress.Attempt) (err error)
 }
 
 func (s *clientStream) end(err error) {
-	s.once.Do(func() { s.ended <- err })
+	s.once.Do(func() {
+		s.ended <- err
+		s.panicsOn()
+	})
 }
 
 // Send implements [connect.StreamingClientConn].

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -55,6 +56,7 @@ type clientStream struct {
 	committed bool // there will be no other attempt
 	ended     bool
 	err       error // of the call, once it has ended
+	panics    any   // what ended the call; it goes on in the goroutine of the caller
 }
 
 // attemptStream is the stream of one attempt.
@@ -65,6 +67,30 @@ type attemptStream struct {
 	answered atomic.Bool   // that is so
 	done     chan error    // receives its end
 	finished atomic.Bool   // grpc has ended it
+}
+
+// SendMsg implements [grpc.ClientStream]. If the codec panics the stream ends, as the caller does not go on with it.
+func (a *attemptStream) SendMsg(m any) error {
+	returned := false
+	defer func() { a.endUnless(returned) }()
+	err := a.ClientStream.SendMsg(m)
+	returned = true
+	return err
+}
+
+// RecvMsg implements [grpc.ClientStream], likewise.
+func (a *attemptStream) RecvMsg(m any) error {
+	returned := false
+	defer func() { a.endUnless(returned) }()
+	err := a.ClientStream.RecvMsg(m)
+	returned = true
+	return err
+}
+
+func (a *attemptStream) endUnless(returned bool) {
+	if !returned {
+		a.tell(status.Error(codes.Canceled, "spillgrpc: a codec or an interceptor has panicked"))
+	}
 }
 
 // finish is called by grpc when the stream has ended.
@@ -106,8 +132,16 @@ func (a *attemptStream) began() bool {
 	return header != nil
 }
 
-// run makes the call.
+// run makes the call. What panics in it is code of the user, such as an interceptor, a codec or an Observer. The caller
+// can recover only in its own goroutine.
 func (s *clientStream) run() {
+	err := status.Error(codes.Internal, "spillgrpc: the call has panicked") // or its goroutine was ended
+	defer func() { s.end(err, recover()) }()
+	err = s.attempts()
+}
+
+// attempts makes the attempts, and returns the error of the call.
+func (s *clientStream) attempts() error {
 	var answer error // of the backend, that was no failure
 	err := s.client.pool.For(s.cc.Target()).Do(s.ctx, s.client.call(s.ctx, s.method), func(ctx context.Context, a *egress.Attempt) (err error) {
 		answer, err = s.attempt(ctx, a)
@@ -119,7 +153,7 @@ func (s *clientStream) run() {
 		err = errorOf(err)
 	}
 	s.finish.tell(err)
-	s.end(err)
+	return err
 }
 
 // attempt makes one attempt, which lasts until its stream has ended.
@@ -214,10 +248,10 @@ func (s *clientStream) shut() {
 	}
 }
 
-func (s *clientStream) end(err error) {
+func (s *clientStream) end(err error, panics any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ended, s.err = true, err
+	s.ended, s.err, s.panics = true, err, panics
 	s.commit()
 	s.change()
 }
@@ -249,7 +283,7 @@ func (s *clientStream) final() bool {
 }
 
 // next waits for a stream other than old, and returns it, or nil if the call has
-// ended instead.
+// ended instead. If a panic has ended the call, it goes on here, once.
 func (s *clientStream) next(old *attemptStream) *attemptStream {
 	for {
 		s.mu.Lock()
@@ -259,9 +293,21 @@ func (s *clientStream) next(old *attemptStream) *attemptStream {
 		case as != nil && as != old:
 			return as
 		case ended:
+			s.panicsOn()
 			return nil
 		}
 		<-changed
+	}
+}
+
+// panicsOn continues the panic that has ended the call, if the caller has not received it yet.
+func (s *clientStream) panicsOn() {
+	s.mu.Lock()
+	panics := s.panics
+	s.panics = nil
+	s.mu.Unlock()
+	if panics != nil {
+		panic(panics) //nolint:forbidigo // it goes on where the caller expects it
 	}
 }
 
