@@ -4,6 +4,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/human"
+	"github.com/seed90641741/spillway/internal/thorough"
 )
 
 //go:embed testdata/probe.js
@@ -45,6 +47,7 @@ type probed struct {
 	Tuned    string
 	RawRows  int      // of the table behind the charts
 	Overflow int      // how far the page reaches beyond the window
+	Cut      []string // texts of which a part is not seen
 	Beside   int      // how far the reasons reach beyond their part of the window
 	Paper    []string // the background before and after the theme button
 }
@@ -71,7 +74,7 @@ func findBrowser(t *testing.T) string {
 }
 
 // narrow is a page in which that of a scene is as wide as on a telephone: windows of a
-// browser are wider.
+// browser are wider. With a number after it, it is that wide.
 const narrow = "narrow"
 
 // probing serves the page of a scene with the probe in front of its script, which
@@ -82,7 +85,7 @@ func probing(h http.Handler, change func(script string) string, found chan<- []b
 		h.ServeHTTP(rec, r)
 		maps.Copy(w.Header(), rec.Header())
 		w.Header().Del("Content-Length")
-		if r.URL.RawQuery == narrow { // which is in a frame
+		if strings.Contains(r.URL.RawQuery, narrow) { // which is in a frame
 			h := w.Header()
 			h.Set("Content-Security-Policy", strings.Replace(h.Get("Content-Security-Policy"), "frame-ancestors 'none'", "frame-ancestors 'self'", 1))
 		}
@@ -96,7 +99,10 @@ func probing(h http.Handler, change func(script string) string, found chan<- []b
 		})
 	})
 	mux.HandleFunc("GET /dashboard.js", func(w http.ResponseWriter, r *http.Request) { edit(w, r, change) })
-	mux.HandleFunc("GET /"+narrow, asset("text/html", `<!doctype html><iframe src="/?`+narrow+`" width="390" height="800" style="border: 0"></iframe>`))
+	mux.HandleFunc("GET /"+narrow, func(w http.ResponseWriter, r *http.Request) {
+		width := cmp.Or(r.URL.Query().Get("width"), "390")
+		asset("text/html", `<!doctype html><iframe src="/?`+narrow+`" width="`+width+`" height="800" style="border: 0"></iframe>`)(w, r)
+	})
 	mux.HandleFunc("GET /probe.js", asset("text/javascript", probeJS))
 	mux.HandleFunc("POST /probed", func(_ http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
@@ -281,6 +287,34 @@ func TestBrowserNarrow(t *testing.T) {
 	}
 	if p.Verdict[0] != "bad" || !strings.Contains(p.Override, "mode is observe") || !strings.Contains(p.Tuned, "latency has risen") || !strings.Contains(p.Clusters[4], "unhealthy") || !strings.Contains(p.Clusters[2], "from inside") {
 		t.Errorf("%q, %q, %q, %q", p.Verdict, p.Override, p.Tuned, p.Clusters)
+	}
+}
+
+// A number of which a part is not seen is a false number. Names as long as strangers like push none off the screen.
+func TestBrowserCutsNothing(t *testing.T) {
+	s := overloaded(spillway.ModeEnforce)
+	s.proxy.levels.Clusters[0].MaxInFlight, s.proxy.levels.Clusters[0].InFlight = 1e6, 123456
+	s.proxy.levels.Clusters[0].Name = "recommendations-for-returning-customers"
+	s.proxy.levels.Gates[0].Cluster = s.proxy.levels.Clusters[0].Name
+	s.proxy.levels.Clusters[0].Endpoints[1].Down = "unhealthy: a long reason that nobody has thought of before"
+	s.proxy.levels.Tuned = []Tuned{{Name: "recommendations-for-returning-customers", Value: 64, Moves: []Move{{Time: noon, From: 128, To: 64, Why: "latency has risen"}}}}
+	s.proxy.levels.Mongo = []Count{{Listener: "mongo-of-the-recommendations", Name: "connections.current", Value: 1234567}}
+	e := rejected("shed", s.mode, outranked)
+	e.Time, e.Call = s.now, spillway.Call{Key: "web /recommendations/for/returning/customers/by/their/last/purchase", Customer: strings.Repeat("customer-of-a-very-long-name-", 4)}
+	for range 12345 {
+		s.say(e)
+	}
+	s.second()
+	for _, width := range []string{"390", "768", "1440"} {
+		for name, scheme := range map[string]string{"dark": "0", "light": "1"} {
+			if !thorough.Enabled() && width+name != "390dark" {
+				continue // each starts a browser
+			}
+			p := browse(t, s, narrow+"?width="+width, asIs, "--window-size=1600,1000", "--blink-settings=preferredColorScheme="+scheme)
+			if strconv.Itoa(p.Width) != width || len(p.Cut) > 0 {
+				t.Errorf("%s, %s pixels: the page is %d wide, and cuts %q", name, width, p.Width, p.Cut)
+			}
+		}
 	}
 }
 

@@ -41,6 +41,20 @@
     return counts;
   }
 
+  // cut returns the texts of which a part is not seen, because they are wider than what they stand in, or beside the screen.
+  // The charts as a table may go on to the side.
+  function cut() {
+    const hidden = (e) => {
+      const { left, right } = e.getBoundingClientRect();
+      if (e.scrollWidth > e.clientWidth + 1 || left < -1 || right > innerWidth + 1) return true;
+      for (let p = e.parentElement; p !== document.documentElement; p = p.parentElement) {
+        if (getComputedStyle(p).overflowX !== "visible" && right > p.getBoundingClientRect().right + 1) return true;
+      }
+      return false;
+    };
+    return visible("th, td, h1, h2, .tile data, .tile small, .readout b, #verdict p").filter((e) => !e.closest("#raw") && hidden(e)).map(text);
+  }
+
   // explore fills in what it finds.
   async function explore(found) {
     for (let i = 0; i < 200 && !$(".tile data"); i++) await wait(50);
@@ -56,6 +70,7 @@
     found.Tuned = $("#tuned").hidden ? "" : text($("#tuned"));
     found.Readouts = Object.fromEntries(all("figure[data-chart]").map((f) => [f.dataset.chart, text(f.querySelector(".readout"))]));
     found.Overflow = Math.max(0, document.documentElement.scrollWidth - innerWidth);
+    found.Cut = cut();
     found.Beside = Math.max(0, $("#reasons .scroll").scrollWidth - $("#reasons .scroll").clientWidth);
     $("#raw").open = true;
     await wait(200);

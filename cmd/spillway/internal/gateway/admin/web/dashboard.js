@@ -290,14 +290,23 @@
 
   // --- the data as a table ---------------------------------------------------------
 
+  // grid makes a table. Each cell has the name of its column with it, which shows where a row becomes a block.
   function grid(head, lines) {
-    const t = make("table"), h = t.createTHead().insertRow(), body = t.createTBody();
+    const t = make("table"), h = t.createTHead().insertRow();
+    t.createTBody();
     for (const cell of head) h.append(cell instanceof Node ? cell : make("th", cell, { scope: "col" }));
-    for (const cells of lines) {
-      const row = body.insertRow();
-      cells.forEach((cell, i) => row.append(cell instanceof Node ? cell : make(i ? "td" : "th", cell, i ? {} : { scope: "row" })));
-    }
+    for (const cells of lines) addRow(t, cells);
     return t;
+  }
+
+  function addRow(t, cells) {
+    const row = t.tBodies[0].insertRow(), head = t.tHead.rows[0].cells;
+    cells.forEach((cell, i) => {
+      const c = cell instanceof Node ? cell : make(i ? "td" : "th", cell, i ? {} : { scope: "row" });
+      if (i) c.dataset.of = head[i].textContent;
+      row.append(c);
+    });
+    return row;
   }
 
   function tabulate() {
@@ -370,9 +379,9 @@
         if (r.link) todo.append(make("a", "runbook", { href: r.link, rel: "noreferrer" }));
         words.append(todo);
       }
-      const part = (v, name) => make("td", count(v), { class: v ? "part" : "part none", "data-of": name });
+      const part = (v) => make("td", count(v), { class: v ? "part" : "part none" });
       return [named(r), what, make("td", count(sum(r.minute)), { class: "all" }), words,
-        ...order.map((i) => part(r.minute[i], short[i])), part(sum(r.total), "since start")];
+        ...order.map((i) => part(r.minute[i])), part(sum(r.total))];
     });
     box.replaceChildren(grid(["reason", "outcome", "requests", make("th", "why, and what to do", { class: "words" }), ...order.map((i) => short[i]), "since start"], lines));
   }
@@ -403,9 +412,8 @@
   function showClusters() {
     const t = grid(["cluster", "state", "in flight", "sent", "latency", "errors", "rejected", "throttle", "retry budget"], []);
     const row = (name, attributes, ...cells) => {
-      const r = t.tBodies[0].insertRow();
+      const r = addRow(t, [name, ...cells]);
       for (const [k, v] of Object.entries(attributes)) r.setAttribute(k, v);
-      r.append(make("th", name, { scope: "row" }), ...cells.map((c) => (c instanceof Node ? c : make("td", c))));
     };
     const unanswered = (...gates) => (gates.some((g) => g.unknown) ? ", nothing is answered, limit unknown" : "");
     for (const x of state.clusters) {
