@@ -43,6 +43,7 @@ type probed struct {
 	Painted  map[string]map[string]int // pixels of the stacked charts, by chart and class
 	Readouts map[string]string         // above the charts
 	Reasons  []string
+	Notes    []string // below the reasons
 	Clusters []string
 	Tuned    string
 	RawRows  int      // of the table behind the charts
@@ -315,6 +316,17 @@ func TestBrowserCutsNothing(t *testing.T) {
 				t.Errorf("%s, %s pixels: the page is %d wide, and cuts %q", name, width, p.Width, p.Cut)
 			}
 		}
+	}
+}
+
+// What was a minute ago takes no rows: one line has it.
+func TestBrowserAfterwards(t *testing.T) {
+	s := overloaded(spillway.ModeEnforce)
+	s.offered, s.admits = [...]int{1, 1, 1, 1}, [...]float64{1, 1, 1, 1}
+	s.seconds(70)
+	p := browse(t, s, "", asIs)
+	if len(p.Reasons) != 0 || len(p.Notes) != 2 || p.Notes[0] != "Nothing in the last minute." || !strings.HasPrefix(p.Notes[1], "Earlier, since the start: higher class (shed) rejected ") {
+		t.Errorf("%q, %q", p.Reasons, p.Notes)
 	}
 }
 

@@ -66,6 +66,7 @@
     found.Labels = visible(".plot[role=img]").filter((p) => p.ariaLabel?.length > 20).length;
     found.Painted = { rejected: painted("rejected"), would: painted("would") };
     found.Reasons = all("#reasons tbody tr").map(text);
+    found.Notes = all("#reasons .note").map(text);
     found.Clusters = all("#clusters tbody tr").map(text);
     found.Tuned = $("#tuned").hidden ? "" : text($("#tuned"));
     found.Readouts = Object.fromEntries(all("figure[data-chart]").map((f) => [f.dataset.chart, text(f.querySelector(".readout"))]));

@@ -365,9 +365,9 @@
       box.replaceChildren(make("p", "Nothing was rejected or lost since the start.", { class: "note" }));
       return;
     }
-    const order = [3, 2, 1, 0];
-    const lines = state.reasons.map((r) => {
-      const what = r.outcome === "rejected" ? (r.mode === "observe" ? "would be rejected" : "rejected") : r.outcome;
+    const order = [3, 2, 1, 0], recent = state.reasons.filter((r) => sum(r.minute)), earlier = state.reasons.filter((r) => !sum(r.minute));
+    const outcome = (r) => (r.outcome === "rejected" ? (r.mode === "observe" ? "would be rejected" : "rejected") : r.outcome);
+    const lines = recent.map((r) => {
       const words = make("td", r.words, { class: "words" });
       if (r.measured) { // some reasons have no limit
         const limit = r.measured.limit ? ` of ${plain(r.measured.limit)}` : "";
@@ -380,10 +380,12 @@
         words.append(todo);
       }
       const part = (v) => make("td", count(v), { class: v ? "part" : "part none" });
-      return [named(r), what, make("td", count(sum(r.minute)), { class: "all" }), words,
+      return [named(r), outcome(r), make("td", count(sum(r.minute)), { class: "all" }), words,
         ...order.map((i) => part(r.minute[i])), part(sum(r.total))];
     });
-    box.replaceChildren(grid(["reason", "outcome", "requests", make("th", "why, and what to do", { class: "words" }), ...order.map((i) => short[i]), "since start"], lines));
+    const head = ["reason", "outcome", "requests", make("th", "why, and what to do", { class: "words" }), ...order.map((i) => short[i]), "since start"];
+    box.replaceChildren(lines.length ? grid(head, lines) : make("p", "Nothing in the last minute.", { class: "note" }));
+    if (earlier.length) box.append(make("p", `Earlier, since the start: ${earlier.map((r) => `${named(r)} ${outcome(r)} ${count(sum(r.total))}`).join("; ")}.`, { class: "note" }));
   }
 
   // named is a reason as people say it: "quota", "queue full (shed)".
