@@ -2,10 +2,12 @@ package spillhttp
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/internal/charging"
@@ -19,10 +21,11 @@ type response struct {
 	http.ResponseWriter
 	pausing
 
-	late   charging.State // of what other goroutines of the handler do to the passage
-	final  final.Mark     // set when a call for the request must not be repeated above
-	code   int16          // 0 as long as none was set
-	unsent int16          // bytes that were written since all was sent, at most one more than unblocked
+	request *inherited     // the context of the request
+	late    charging.State // of what other goroutines of the handler do to the passage
+	final   final.Mark     // set when a call for the request must not be repeated above
+	code    int16          // 0 as long as none was set
+	unsent  int16          // bytes that were written since all was sent, at most one more than unblocked
 }
 
 func (r *response) WriteHeader(code int) {
@@ -88,28 +91,77 @@ func (r *response) FlushError() error {
 	r.answer()
 	r.suspend()
 	defer r.resume()
-	return http.NewResponseController(r.ResponseWriter).Flush()
+	return r.control().Flush()
 }
 
 // Flush implements [http.Flusher].
 func (r *response) Flush() { _ = r.FlushError() } // who wants to know calls that
 
+// SetReadDeadline, SetWriteDeadline and EnableFullDuplex are those of the writer underneath. Handlers that know no
+// [http.ResponseController] look for them in the writer itself.
+func (r *response) SetReadDeadline(t time.Time) error  { return r.control().SetReadDeadline(t) }
+func (r *response) SetWriteDeadline(t time.Time) error { return r.control().SetWriteDeadline(t) }
+func (r *response) EnableFullDuplex() error            { return r.control().EnableFullDuplex() }
+
+func (r *response) control() *http.ResponseController {
+	return http.NewResponseController(r.ResponseWriter)
+}
+
+// CloseNotify implements http.CloseNotifier, which is deprecated and which web frameworks still need. Where the
+// writer underneath has no such method, the end of the context of the request is the news.
+func (r *response) CloseNotify() <-chan bool {
+	if n, ok := underneath[interface{ CloseNotify() <-chan bool }](r.ResponseWriter); ok {
+		return n.CloseNotify()
+	}
+	gone := make(chan bool, 1)
+	context.AfterFunc(r.request.Context, func() { gone <- true })
+	return gone
+}
+
+// underneath returns what w, or a writer that it leads to, is besides.
+func underneath[T any](w http.ResponseWriter) (is T, ok bool) {
+	for {
+		if is, ok = w.(T); ok {
+			return is, true
+		}
+		wrapper, wraps := w.(interface{ Unwrap() http.ResponseWriter })
+		if !wraps {
+			return is, false
+		}
+		w = wrapper.Unwrap()
+	}
+}
+
 // response1 is a response of HTTP/1, whose connection can be taken over.
 type response1 struct{ response }
 
-// writer returns what the answer to r is written to. Only where that is HTTP/1 a
-// connection can be taken over.
+// response2 is a response of HTTP/2, which can push.
+type response2 struct{ *response }
+
+// writer returns what the answer to r is written to. It has the methods that the writer of net/http has for the protocol.
 func (r *response1) writer(request *http.Request) http.ResponseWriter {
-	if request.ProtoMajor == 1 {
+	switch request.ProtoMajor {
+	case 1:
 		return r
+	case 2:
+		return response2{&r.response}
+	default:
+		return &r.response
 	}
-	return &r.response
+}
+
+// Push implements [http.Pusher].
+func (r response2) Push(target string, opts *http.PushOptions) error {
+	if p, ok := underneath[http.Pusher](r.ResponseWriter); ok {
+		return p.Push(target, opts)
+	}
+	return http.ErrNotSupported
 }
 
 // Hijack implements [http.Hijacker]. From then on work is unknown, so that
 // nothing is.
 func (r *response1) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	c, buffered, err := http.NewResponseController(r.ResponseWriter).Hijack()
+	c, buffered, err := r.control().Hijack()
 	if err == nil {
 		r.answer()
 		r.suspend()

@@ -90,6 +90,8 @@ func responseOf(w http.ResponseWriter) *response {
 		switch x := w.(type) {
 		case *response1:
 			return &x.response
+		case response2:
+			return x.response
 		case *response:
 			return x
 		case interface{ Unwrap() http.ResponseWriter }:
