@@ -39,6 +39,7 @@ type Exchange struct {
 	writes  flow
 	taken   atomic.Bool // the connection, by an upgrade
 	resting atomic.Bool // the answer is a stream that has nothing to say
+	untimed atomic.Bool // the answer is a stream that has ended the deadline of its request
 	done    atomic.Bool // the body was read to its end
 	closed  atomic.Bool // the body, by a reader that needs no more of it
 	first   bool        // by HTTP/1.1
@@ -108,6 +109,9 @@ func (x *Exchange) Network() string {
 	}
 	return "\x00" + x.client.prefix.String()
 }
+
+// Untimed says that the answer is a stream that may last for longer than the deadline of its request. Its idle timeout bounds it.
+func (x *Exchange) Untimed() { x.untimed.Store(true) }
 
 // A requestBody is the body of an exchange.
 type requestBody Exchange
@@ -209,7 +213,7 @@ func (x *Exchange) overdue(now int64) bool {
 	case !x.waits():
 		return false
 	case x.stream.Load() || x.resting.Load():
-		return (x.taken.Load() || !x.done.Load() || x.writes.waits()) && exceeded(time.Duration(now-x.moved.Load()), b.idle)
+		return (x.taken.Load() || x.untimed.Load() || !x.done.Load() || x.writes.waits()) && exceeded(time.Duration(now-x.moved.Load()), b.idle)
 	default:
 		return x.reads.waits() && (exceeded(x.reads.overdrawn(now), b.body) || exceeded(x.reads.waited(now), b.total)) ||
 			x.writes.waits() && exceeded(x.writes.overdrawn(now), b.answer)

@@ -97,7 +97,7 @@ type Listener struct {
 	WriteTimeout   time.Duration `yaml:"write_timeout" zero:"30s" jsonschema_description:"How long the proxy waits for a client to receive its answer, in total, beyond the time that min_rate allows for what has gone; 0 is 30s, negative is no limit."`
 	MinRate        int64         `yaml:"min_rate" zero:"240" jsonschema_description:"Bytes per second that a client must send of a body and receive of an answer, while the proxy waits for it; 0 is 240, negative is none."`
 	MaxBodyTime    time.Duration `yaml:"max_body_time" zero:"1h" jsonschema_description:"How long the proxy waits for the body of a request in total, however fast it comes; 0 is 1h, negative is no limit. Calls of gRPC have none."`
-	StreamIdle     time.Duration `yaml:"stream_idle_timeout" zero:"5m" jsonschema_description:"How long a call of gRPC whose client has not ended it or does not read its answer, or an upgraded connection, may transfer nothing in either direction; 0 is 5m, negative is no limit."`
+	StreamIdle     time.Duration `yaml:"stream_idle_timeout" zero:"5m" jsonschema_description:"How long a call of gRPC whose client has not ended it or does not read its answer, an upgraded connection, or a stream of events of a request with a deadline may transfer nothing in either direction; 0 is 5m, negative is no limit."`
 	IdleTimeout    time.Duration `yaml:"idle_timeout" zero:"2m" allowed:"not negative" jsonschema_description:"How long a connection may stay open between requests; 0 is 2m."`
 	HandshakeCost  float64       `yaml:"handshake_cost" allowed:"0 to 1000000" jsonschema_description:"What a new connection costs the quota of the customer that makes its first request, in requests. 0 is nothing."`
 	IdleCost       float64       `yaml:"idle_cost" allowed:"0 to 1000000" jsonschema_description:"What each second without a request on an open connection costs the quota of the customer that made its latest request, in requests. 0 is nothing."`
@@ -196,7 +196,7 @@ type Route struct {
 	Criticality   Class             `yaml:"criticality" jsonschema_description:"How much the requests matter; the default is CRITICAL, and SHEDDABLE_PLUS where the cluster has batch."`
 	Customer      Customer          `yaml:"customer" jsonschema_description:"On whose behalf a request is made, for quotas and turns."`
 	Cost          float64           `yaml:"cost" allowed:"at most 1e+06" jsonschema_description:"What a request costs the quota of its customer, in place of quota.cost of the cluster; it must be at most 1e6. 0 is that one, negative is nothing."`
-	Timeout       time.Duration     `yaml:"timeout" allowed:"not negative" jsonschema_description:"How long a request may take; 0 is no limit but what the client says."`
+	Timeout       time.Duration     `yaml:"timeout" allowed:"not negative" jsonschema_description:"How long a request may take; 0 is no limit but what the client says. An upgrade and the beginning of a stream of events (text/event-stream) end this time: from then on stream_idle_timeout applies. A call of gRPC that takes longer ends with DEADLINE_EXCEEDED."`
 	BodyTimeout   time.Duration     `yaml:"body_timeout" jsonschema_description:"Instead of that of the listener; 0 is that one."`
 	MinRate       int64             `yaml:"min_rate" jsonschema_description:"Instead of that of the listener; 0 is that one."`
 	MaxBodyTime   time.Duration     `yaml:"max_body_time" jsonschema_description:"Instead of that of the listener; 0 is that one."`

@@ -86,6 +86,9 @@ func (k *checker) warnRoute(at string, i int) {
 	if r.Exempt && r.Prefix {
 		k.failf(at+".prefix", "exempts all paths below %s: no rate limit, quota or shedding applies to them", r.Path)
 	}
+	if r.Timeout > 0 && k.idlesForever(r) {
+		k.failf(at+".timeout", "ends neither upgraded connections nor streams of events, and stream_idle_timeout is no limit: they may be idle for ever")
+	}
 	for j, method := range r.Methods {
 		if upper := strings.ToUpper(method); upper != method && slices.Contains(usualMethods, upper) {
 			k.failf(fmt.Sprintf("%s.methods[%d]", at, j), "is %.64q, which is not %s: methods are case-sensitive", method, upper)
@@ -97,6 +100,13 @@ func (k *checker) warnRoute(at string, i int) {
 			return
 		}
 	}
+}
+
+// idlesForever reports whether a stream of a route may be idle without a limit on one of its listeners.
+func (k *checker) idlesForever(r *Route) bool {
+	return r.StreamIdle < 0 || r.StreamIdle == 0 && slices.ContainsFunc(k.config.Listeners, func(l Listener) bool {
+		return l.StreamIdle < 0 && (len(r.Listeners) == 0 || slices.Contains(r.Listeners, l.Name))
+	})
 }
 
 // usualMethods are the methods of RFC 9110 and RFC 5789.

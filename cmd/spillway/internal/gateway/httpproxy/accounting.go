@@ -44,6 +44,9 @@ type accounting struct {
 
 	cost float64 // charged to the customer so far; only the goroutine of the request uses it
 
+	before context.Context //nolint:containedctx // of the request that its gate gets
+	timer  *timer          // nil: the request has no deadline, or was not admitted
+
 	listener *listener
 	id       []string      // of the request, as the values of its header
 	request  *http.Request // as it came

@@ -14,6 +14,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/loglimit"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 	"github.com/seed90641741/spillway/spillhttp"
 )
@@ -142,6 +143,9 @@ func (g *gate) received(resp *http.Response) error {
 	delete(resp.Header, costHeader)
 	a.upstreamAnswered()
 	resp.Header[headers.RequestID] = a.id
+	if a.timer != nil && (resp.StatusCode == http.StatusSwitchingProtocols || media.IsEvents(resp.Header)) && a.timer.stop() {
+		a.exchange.Untimed()
+	}
 	if len(values) == 1 && g.cluster.Current().Config.ReportsCost {
 		if cost, err := strconv.ParseFloat(values[0], 64); err == nil && cost >= 0 && cost <= maxCost {
 			spillhttp.Charge(resp.Request.Context(), cost-a.cost)

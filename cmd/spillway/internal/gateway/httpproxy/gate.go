@@ -96,8 +96,13 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 	g.charge(r)
 	a := accountingOf(r.Context())
 	x := a.exchange
-	if _, ok := r.Context().Deadline(); ok && !x.Whole() {
-		defer x.Until(r.Context())()
+	if deadline, ok := r.Context().Deadline(); ok {
+		a.timer = newTimer(r.Context(), a.before, deadline)
+		defer a.timer.end()
+		r = r.WithContext(a.timer)
+		if !x.Whole() {
+			defer x.Until(a.timer)()
+		}
 	}
 	if q := g.cluster.Current().Queue; q != nil {
 		if err := x.Body().ReadAhead(r, batchBody); err != nil {

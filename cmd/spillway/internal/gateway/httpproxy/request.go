@@ -150,6 +150,7 @@ func (l *listener) pass(x *clients.Exchange, r *http.Request) {
 	if (x.Whole() || r.ContentLength == 0) && !to.Config.LatencyVaries {
 		a.arrived = time.Now()
 	}
+	a.before = r.Context()
 	g.requests.Add(1)
 	if r.Header["X-Request-Criticality"] == nil {
 		g.unlabelled.Add(1)

@@ -16,7 +16,10 @@ func IsGRPC(r *http.Request) bool {
 }
 
 // IsStream reports whether an answer is a stream: of gRPC, or of events.
-func IsStream(h http.Header) bool { return is(h, "text/event-stream") || is(h, GRPC) }
+func IsStream(h http.Header) bool { return IsEvents(h) || is(h, GRPC) }
+
+// IsEvents reports whether an answer is a stream of events.
+func IsEvents(h http.Header) bool { return is(h, "text/event-stream") }
 
 // is reports whether the content of h is of a type, or of one of its variants.
 func is(h http.Header, kind string) bool {
