@@ -48,6 +48,10 @@ type Config struct {
 	// Concurrency limits, for each key, the requests that wait for something other than a
 	// processor.
 	Concurrency concurrency.Config
+	// LimitKey returns the name of what requests with a Call.Key wait for. Keys with the same name share a limit of Concurrency,
+	// where their classes are served in order, and Concurrency.MaxByKey has these names. It must be quick and safe for
+	// concurrent use. Nil means that the name is the key.
+	LimitKey func(key string) string
 	// ProxyOnly says that this process only forwards requests to another one, which does the
 	// work: the number of runnable goroutines here then says nothing about the load of that
 	// process. Shed then depends on requests in flight only.
@@ -155,7 +159,7 @@ func build(c Config) (*settings, error) {
 	}
 	s.observes = slices.Contains(s.modes[:], spillway.ModeObserve)
 	s.queues = s.modes[flightGate] != spillway.ModeOff || s.modes[shedGate] != spillway.ModeOff
-	if s.shedders[shedGate], err = newShedder(c.Shed, c.Concurrency); err != nil {
+	if s.shedders[shedGate], err = newShedder(c.Shed, c.Concurrency, c.LimitKey); err != nil {
 		return nil, err
 	}
 	if s.shedders[flightGate], err = newShedder(s.config.flight()); err != nil {
@@ -178,9 +182,9 @@ func (c *Config) meter() load.Config {
 }
 
 // flight returns the configuration of the shedder of MaxInFlight: no load counts there.
-func (c *Config) flight() (shed.Config, concurrency.Config) {
+func (c *Config) flight() (shed.Config, concurrency.Config, func(string) string) {
 	return shed.Config{MaxWait: c.Shed.MaxWait, Rand: c.Shed.Rand, Policy: gateNames[flightGate], Advice: "raise MaxInFlight if the server can bear more"},
-		concurrency.Config{Max: c.MaxInFlight, Fixed: true, Keys: 1}
+		concurrency.Config{Max: c.MaxInFlight, Fixed: true, Keys: 1}, nil
 }
 
 // adopt gives the policies of old, which live on, the configuration of s, and
@@ -203,7 +207,7 @@ func (s *settings) adopt(old *settings) error {
 		return err // it has learned of requests that nobody held back
 	}
 	s.shedders[shedGate] = old.shedders[shedGate]
-	return errors.Join(err, s.shedders[shedGate].update(s.config.Shed, s.config.Concurrency))
+	return errors.Join(err, s.shedders[shedGate].update(s.config.Shed, s.config.Concurrency, s.config.LimitKey))
 }
 
 // observe counts the attempt number of a request where it is believed: inside

@@ -20,7 +20,8 @@ func (s *Server) text(write func(io.Writer, *State)) http.HandlerFunc {
 	}
 }
 
-const limitsExplained = "KEY: routes that share one have one limit. SHARED: one limit of all keys, in the row all.\n" +
+const limitsExplained = "KEY: what requests wait for: the cluster, or what the key of a route (routes[].key) names in it. " +
+	"SHARED: one limit of all keys, in the row all.\n" +
 	"UNKNOWN: requests end and none is answered, so that one at a time is let in until one is.\n" +
 	"MOST: in the last minute. BOUND: a queue was found, or is being looked for.\n" +
 	"BASELINE: latency without a queue, the least mean of the last 10 s, or as last measured while the limit holds requests back.\n" +

@@ -192,7 +192,7 @@ type Route struct {
 	Methods       []string          `yaml:"methods" jsonschema_description:"Without any, all."`
 	Headers       map[string]string `yaml:"headers" secret:"true" jsonschema_description:"Their values; * is any."`
 	Cluster       string            `yaml:"cluster" jsonschema_description:"Where the requests go; may be left out if there is only one."`
-	Key           string            `yaml:"key" jsonschema_description:"Name of the limit on requests in flight: routes of a cluster with the same key share one, such as those that wait for one pool of the service. By default each route has its own."`
+	Key           string            `yaml:"key" jsonschema_description:"What requests of the route wait for, where that is not all of the cluster: a pool, a shard, a cache. Routes of a cluster with the same key share one limit on requests in flight, and all routes without one the limit of the cluster. In metrics, logs and pages the key is the name of the route."`
 	Criticality   Class             `yaml:"criticality" jsonschema_description:"How much the requests matter; the default is CRITICAL, and SHEDDABLE_PLUS where the cluster has batch."`
 	Customer      Customer          `yaml:"customer" jsonschema_description:"On whose behalf a request is made, for quotas and turns."`
 	Cost          float64           `yaml:"cost" allowed:"at most 1e+06" jsonschema_description:"What a request costs the quota of its customer, in place of quota.cost of the cluster; it must be at most 1e6. 0 is that one, negative is nothing."`

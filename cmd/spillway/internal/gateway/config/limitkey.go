@@ -7,26 +7,51 @@ import (
 	"strings"
 )
 
-// KeySeparator separates the cluster from the rest of a limit key.
+// KeySeparator separates the cluster from the rest of the name of a route, and of a limit key.
 const KeySeparator = ": "
 
-// LimitKey returns the key of the route's concurrency limit: the cluster, and the key of the
-// route, by default its host, path and methods. Clients cannot make up keys: there is at most one for each route.
-func (r *Route) LimitKey() string {
+// Name returns the name of the route in metrics, logs and pages: the cluster, and the key of the route, by default its
+// host, path and methods. Clients cannot make up names: there is at most one for each route.
+func (r *Route) Name() string {
 	if r.Key != "" {
-		return r.Cluster + KeySeparator + r.Key
+		return r.LimitKey()
 	}
-	key := r.Cluster + KeySeparator + r.Host + r.Path
+	name := r.Cluster + KeySeparator + r.Host + r.Path
 	if len(r.Methods) > 0 {
-		key += " " + strings.Join(r.Methods, ",")
+		name += " " + strings.Join(r.Methods, ",")
 	}
-	return strings.TrimSuffix(key, KeySeparator)
+	return strings.TrimSuffix(name, KeySeparator)
+}
+
+// LimitKey returns the name of what requests of the route wait for, and so of the limit on their number in flight: the
+// cluster, or a part of it that the route names.
+func (r *Route) LimitKey() string {
+	if r.Key == "" {
+		return r.Cluster
+	}
+	return r.Cluster + KeySeparator + r.Key
+}
+
+// limitKey returns what makes the limit key of the name of a route to a cluster.
+func (c *Config) limitKey(cluster string) func(name string) string {
+	own := make(map[string]bool)
+	for i := range c.Routes {
+		if r := &c.Routes[i]; r.Cluster == cluster && r.Key != "" {
+			own[r.LimitKey()] = true
+		}
+	}
+	return func(name string) string {
+		if own[name] {
+			return name
+		}
+		return cluster
+	}
 }
 
 // limitKeys returns the limit keys of the routes to a cluster.
 func (k *checker) limitKeys(cluster string) (keys []string) {
 	for i := range k.routes {
-		if r := &k.routes[i]; r.Cluster == cluster {
+		if r := &k.routes[i]; r.Cluster == cluster && !slices.Contains(keys, r.LimitKey()) {
 			keys = append(keys, r.LimitKey())
 		}
 	}
@@ -37,7 +62,7 @@ func (k *checker) limitKeys(cluster string) (keys []string) {
 func (k *checker) maxByKey(at, cluster string, x *Shed, known ...string) {
 	for _, name := range slices.Sorted(maps.Keys(x.MaxByKey)) {
 		if !slices.Contains(known, name) {
-			k.failf(fmt.Sprintf("%s[%q]", at, name), "is the limit key of no route to %s, must be one of %q", cluster, known)
+			k.failf(fmt.Sprintf("%s[%q]", at, name), "is not a key of the routes to %s, must be one of %q: give a route its own key to cap it apart", cluster, known)
 		}
 	}
 }

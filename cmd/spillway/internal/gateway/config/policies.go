@@ -41,6 +41,7 @@ func (c *Config) Ingress(l *Listener, x *Cluster) ingress.Config {
 		Attempts:      policyconf.Fill[attempts.Config](x.Attempts),
 		Trust:         l.trust(),
 		RetryAfter:    x.RetryAfter,
+		LimitKey:      c.limitKey(x.Name),
 	}
 	c.shed(&all, &x.Shed)
 	c.quota(&all, x.Quota)

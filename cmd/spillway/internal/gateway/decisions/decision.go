@@ -56,9 +56,9 @@ type Source interface {
 	Describe(d *Decision)
 	// Caller returns the name in the certificate of the client, or its address.
 	Caller() string
-	// Place returns the limit key and the customer of the request, empty where they are not known. The
+	// Place returns the name of the route and the customer of the request, empty where they are not known. The
 	// calls of policies that are asked after the gate name the cluster only.
-	Place() (limitKey, customer string)
+	Place() (route, customer string)
 }
 
 // SourceKey is the key of the [Source] in a context.
@@ -109,9 +109,9 @@ func (d *Decision) MeasuredByProxy(level, limit float64, unit string) {
 // ByProxy is the policy of rejections that no policy made.
 const ByProxy = "proxy"
 
-// Split returns the cluster and the pattern of the route that a limit key names.
-func Split(limitKey string) (cluster, route string) {
-	cluster, route, _ = strings.Cut(limitKey, config.KeySeparator)
+// Split returns the cluster and the pattern of the route of a name.
+func Split(name string) (cluster, route string) {
+	cluster, route, _ = strings.Cut(name, config.KeySeparator)
 	if route == "" {
 		route = "/"
 	}

@@ -93,8 +93,8 @@ func (l *Log) Observe(e spillway.Event) {
 		s, _ = e.Context.Value(SourceKey{}).(Source)
 	}
 	if s != nil {
-		limitKey, customer := s.Place()
-		e.Call.Key, e.Call.Customer = cmp.Or(limitKey, e.Call.Key), cmp.Or(e.Call.Customer, customer)
+		route, customer := s.Place()
+		e.Call.Key, e.Call.Customer = cmp.Or(route, e.Call.Key), cmp.Or(e.Call.Customer, customer)
 	}
 	l.reject(&e, s, "")
 }

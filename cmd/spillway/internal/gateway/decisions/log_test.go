@@ -30,13 +30,13 @@ type described struct {
 }
 
 // Place implements [Source].
-func (described) Place() (limitKey, customer string) { return "", "" }
+func (described) Place() (route, customer string) { return "", "" }
 
 // a placed request is a Source that knows the route and the customer.
 type placed struct{ described }
 
 // Place implements [Source].
-func (placed) Place() (limitKey, customer string) { return "web: /report", "of the request" }
+func (placed) Place() (route, customer string) { return "web: /report", "of the request" }
 
 func (s described) Describe(d *Decision) {
 	d.Listener, d.Path, d.RequestID, d.TraceID, d.Caller = "main", PathPrefix(s.path), Clean(s.id), s.trace, s.caller

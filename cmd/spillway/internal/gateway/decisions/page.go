@@ -141,9 +141,9 @@ func exactness(missing uint64) string {
 	return fmt.Sprintf("There are too many names to count them all: a count may be %d too low, and is never too high.", missing)
 }
 
-// routeText returns the route of a limit key as the samples have it, and its cluster.
-func routeText(limitKey string) string {
-	cluster, route := Split(limitKey)
+// routeText returns the route of a name as the samples have it, and its cluster.
+func routeText(name string) string {
+	cluster, route := Split(name)
 	return fmt.Sprintf("%s (%s)", Clean(route), Clean(cluster))
 }
 

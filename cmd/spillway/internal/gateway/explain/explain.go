@@ -77,7 +77,8 @@ type CallFacts struct {
 	Attempt           int    `json:"attempt"` // from 0
 	Deadline          string `json:"deadline,omitempty"`
 	Exempt            bool   `json:"exempt"`
-	// LimitKey names the limit on requests in flight, which routes with the same key share.
+	// LimitKey names what the request waits for, and so its limit on requests in flight: the cluster, or what the key of the
+	// route names in it.
 	LimitKey string `json:"limit_key"`
 }
 

@@ -77,7 +77,11 @@ func writeCall(line func(...string), c *CallFacts) {
 	line("  customer", customer)
 	line("  attempt", fmt.Sprint(c.Attempt+1))
 	line("  deadline", cmp.Or(c.Deadline, "none"))
-	line("  limit", c.LimitKey+" (shared by routes with the same key)")
+	sharers := "for the routes with this key"
+	if c.LimitKey == c.Cluster {
+		sharers = "for all routes to the cluster without a key"
+	}
+	line("  waits for", c.LimitKey+" (one limit on requests in flight, "+sharers+")")
 	if c.Exempt {
 		line("  exempt", "skips the rate limit, the quota and the shedder")
 	}

@@ -168,13 +168,13 @@ func (b *bookkeeper) early(e *spillway.Event) {
 	}
 }
 
-// placeOf returns the place of the requests of a listener with a limit key; no route matches
+// placeOf returns the place of the requests of a listener by the name of their route; no route matches
 // those without one.
-func placeOf(listener, limitKey string) accounts.Place {
-	if limitKey == "" {
+func placeOf(listener, name string) accounts.Place {
+	if name == "" {
 		return accounts.Place{Listener: listener}
 	}
-	cluster, route := decisions.Split(limitKey)
+	cluster, route := decisions.Split(name)
 	return accounts.Place{Listener: listener, Cluster: cluster, Route: route}
 }
 
@@ -220,7 +220,7 @@ var _ decisions.Source = (*accounting)(nil)
 func (n *accounting) Describe(d *decisions.Decision) {
 	d.OfRequest(n.request, n.listener.settings.Load().config.Name)
 	if n.to != nil {
-		d.Cluster, d.Route = decisions.Split(n.to.LimitKey)
+		d.Cluster, d.Route = decisions.Split(n.to.Name)
 		d.Customer = decisions.Clean(n.to.Customer(n.request))
 	}
 }
@@ -246,11 +246,11 @@ func (l *listener) measured(reason accounts.Reason) (level, limit float64, unit 
 }
 
 // Place implements [decisions.Source].
-func (n *accounting) Place() (limitKey, customer string) {
+func (n *accounting) Place() (route, customer string) {
 	if n.to == nil {
 		return "", ""
 	}
-	return n.to.LimitKey, n.to.Customer(n.request)
+	return n.to.Name, n.to.Customer(n.request)
 }
 
 // A head is the source of a request that was rejected when only its head had come.
@@ -294,4 +294,4 @@ func (h head) Describe(d *decisions.Decision) {
 func (h head) Caller() string { return decisions.CallerOf(h.Request) }
 
 // Place implements [decisions.Source]: the call of the gate has it.
-func (h head) Place() (limitKey, customer string) { return "", "" }
+func (h head) Place() (route, customer string) { return "", "" }

@@ -63,7 +63,7 @@ func (p *Proxy) newGate(key gateKey, x *cluster, c ingress.Config) (*gate, error
 // classify returns the call of a request: class, customer, key and deadline by its route.
 func (g *gate) classify(r *http.Request) (call spillway.Call) {
 	if route := g.settings.Load().table.Match(r); route != nil {
-		call.Criticality, call.Customer, call.Key = route.Class, route.Customer(r), route.LimitKey
+		call.Criticality, call.Customer, call.Key = route.Class, route.Customer(r), route.Name
 		clients.Charge(r, g.ingress, call.Customer)
 		if t := route.Config.Timeout; t > 0 {
 			call.Deadline = time.Now().Add(t)

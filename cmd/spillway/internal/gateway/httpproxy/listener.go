@@ -54,7 +54,7 @@ type target struct {
 func (s *settings) count(book *accounts.Book) {
 	s.counts = book.At(placeOf(s.config.Name, ""))
 	for i := range s.targets {
-		s.targets[i].counts = book.At(placeOf(s.config.Name, s.targets[i].LimitKey))
+		s.targets[i].counts = book.At(placeOf(s.config.Name, s.targets[i].Name))
 	}
 }
 

@@ -52,4 +52,4 @@ func (s *source) Caller() string {
 }
 
 // Place implements [decisions.Source]: the calls of all policies have it.
-func (s *source) Place() (limitKey, customer string) { return "", "" }
+func (s *source) Place() (route, customer string) { return "", "" }

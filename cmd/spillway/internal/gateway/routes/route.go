@@ -16,7 +16,8 @@ import (
 type Route struct {
 	Config   *config.Route
 	Index    int    // in its [Table]
-	LimitKey string // of the limit on its requests at work
+	Name     string // of it, in calls, metrics, logs and pages
+	LimitKey string // what its requests wait for
 	Class    spillway.Criticality
 	Header   string // of the customer, in canonical form; empty: none names it
 	Named    bool   // the header of the customer is believed
@@ -29,7 +30,7 @@ type Route struct {
 type header struct{ name, value, field string }
 
 func newRoute(l *config.Listener, c *config.Route) *Route {
-	r := &Route{Config: c, LimitKey: c.LimitKey(), Header: http.CanonicalHeaderKey(c.Customer.Header)}
+	r := &Route{Config: c, Name: c.Name(), LimitKey: c.LimitKey(), Header: http.CanonicalHeaderKey(c.Customer.Header)}
 	r.exact = c.Exact || c.Exempt && !c.Prefix
 	r.Named = !c.Customer.Identity && r.Header != "" && (c.Customer.Trusted || l.Boundary == "internal")
 	r.Class, _ = c.Criticality.Criticality() // Check has seen that it is one, or empty

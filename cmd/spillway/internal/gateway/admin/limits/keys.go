@@ -12,7 +12,7 @@ import (
 
 // A Key is the limit on requests in flight of one key of a gate.
 type Key struct {
-	Name     string        `json:"name"` // without the cluster, as a route has it
+	Name     string        `json:"name"` // what requests wait for: the cluster, or what the key of a route names in it
 	InFlight int           `json:"in_flight"`
 	Limit    float64       `json:"limit"`   // 0: it holds nothing back
 	Shared   bool          `json:"shared"`  // the limit is that of all keys
@@ -37,7 +37,7 @@ func Keys(cluster string, s *concurrency.Stats) (all []Key) {
 		if s.Shared.Limiting() {
 			counts = &s.Shared
 		}
-		name := cmp.Or(strings.TrimPrefix(strings.TrimPrefix(k.Key, cluster), ": "), "/")
+		name := strings.TrimPrefix(k.Key, cluster+": ")
 		x := Key{
 			Name: name, InFlight: k.InFlight, Shared: counts != k, Bound: counts.Limiting(), Unknown: counts.Unknown,
 			Baseline: k.BaseLatency, Latency: k.Latency,

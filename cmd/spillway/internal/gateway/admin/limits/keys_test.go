@@ -9,7 +9,7 @@ import (
 	"github.com/seed90641741/spillway/concurrency"
 )
 
-// TestKeys: the keys of a gate that have had requests, as routes have them; the busiest first. While the limit of all keys is at work, it
+// TestKeys: the keys of a gate that have had requests, the cluster and the keys of its routes; the busiest first. While the limit of all keys is at work, it
 // is theirs.
 func TestKeys(t *testing.T) {
 	s := concurrency.Stats{Keys: []concurrency.KeyStats{
@@ -19,7 +19,7 @@ func TestKeys(t *testing.T) {
 		{Key: "web: workers", Throughput: 3, Limit: 7},
 	}}
 	want := []Key{
-		{Name: "/", InFlight: 5, Latency: time.Millisecond},
+		{Name: "web", InFlight: 5, Latency: time.Millisecond},
 		{Name: "/report", InFlight: 2, Limit: 8, Bound: true, Baseline: time.Millisecond, Latency: time.Second},
 		{Name: "workers", Limit: 7},
 	}
@@ -29,7 +29,7 @@ func TestKeys(t *testing.T) {
 	}
 	s.Shared = concurrency.KeyStats{Limit: 20, State: concurrency.Limiting}
 	want = []Key{
-		{Name: "/", InFlight: 5, Limit: 20, Shared: true, Bound: true, Latency: time.Millisecond},
+		{Name: "web", InFlight: 5, Limit: 20, Shared: true, Bound: true, Latency: time.Millisecond},
 		{Name: "/report", InFlight: 2, Limit: 20, Shared: true, Bound: true, Baseline: time.Millisecond, Latency: time.Second},
 		{Name: "workers", Limit: 20, Shared: true, Bound: true},
 	}
