@@ -106,6 +106,7 @@ func OpenDB(base driver.Connector, c Config) (*sql.DB, error) {
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxIdleConns(connector.pool.limit)
+	connector.lifetime = lifetimeOf(db)
 	return db, nil
 }
 

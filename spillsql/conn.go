@@ -24,7 +24,7 @@ type conn struct {
 	pool      *pool
 	prepares  map[*stmt]struct{} // what is prepared on it
 	tx        *tx                // under way, or nil
-	leaving   bool               // the connection goes to a caller that waits, when this conn is closed
+	hollow    bool               // database/sql keeps this conn, but the connection has changed hands
 	unclean   bool               // a transaction may be open on it still
 }
 

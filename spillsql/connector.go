@@ -3,6 +3,7 @@ package spillsql
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -17,9 +18,10 @@ import (
 // A Connector is a [driver.Connector] in front of another one, for [sql.OpenDB]. It is safe
 // for concurrent use; make one with [NewConnector]. Use it for one [sql.DB].
 type Connector struct {
-	base driver.Connector
-	gate *gate
-	pool *pool
+	base     driver.Connector
+	gate     *gate
+	pool     *pool
+	lifetime func() time.Duration // what SetConnMaxLifetime has set; nil: unknown
 }
 
 var (
@@ -61,8 +63,10 @@ func NewConnector(base driver.Connector, c Config) (*Connector, error) {
 // Driver returns the driver of the Connector below.
 func (c *Connector) Driver() driver.Driver { return c.base.Driver() }
 
-// Close closes the Connector below if that can be closed. [sql.DB.Close] calls it.
+// Close closes the connections that no caller uses, and the Connector below if that can be
+// closed. [sql.DB.Close] calls it.
 func (c *Connector) Close() error {
+	c.pool.close()
 	if closer, ok := c.base.(io.Closer); ok {
 		return closer.Close()
 	}
@@ -72,6 +76,9 @@ func (c *Connector) Close() error {
 // Connect waits until there may be one more connection, and returns it. database/sql calls
 // it when no connection is idle.
 func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
+	if c.lifetime != nil {
+		c.pool.lifetime.Store(int64(c.lifetime()))
+	}
 	p, err := c.acquire(ctx)
 	if err == nil && p == nil {
 		p, err = c.open(ctx)
@@ -90,11 +97,10 @@ func (c *Connector) acquire(ctx context.Context) (*physical, error) {
 		if err != nil {
 			return nil, c.gate.rejected(ctx, err)
 		}
-		if p == nil || p.reset(ctx) {
+		if p == nil || !c.pool.expired(p) && p.reset(ctx) {
 			return p, nil
 		}
-		_ = p.Close() // the driver says that it is of no use
-		c.pool.free()
+		c.pool.drop(p) // the driver says that it has broken, or it is too old
 	}
 }
 
@@ -116,10 +122,7 @@ func (c *Connector) open(ctx context.Context) (p *physical, err error) {
 				held, dialed = true, true
 			}
 			held = false
-			opened, err := c.connect(ctx)
-			if err == nil {
-				p = &physical{Conn: opened}
-			}
+			p, err = c.connect(ctx)
 			return err
 		},
 		describe: func(err error, f fault.Failure) fault.Failure {
@@ -139,32 +142,49 @@ const openFor = 2 * time.Second
 // connect uses a right to open a connection. If the caller leaves, the opening goes on, and the next
 // caller in the queue gets the connection. Otherwise callers with less time than it takes to open one
 // would be served by none. database/sql does the same where it has a limit.
-func (c *Connector) connect(ctx context.Context) (driver.Conn, error) {
-	type result struct {
-		conn driver.Conn
-		err  error
-	}
-	done := make(chan result) // received by the caller only
+//
+// A panic of the driver goes to the caller, which can recover as without this package. If the caller
+// has left, the panic only ends the attempt.
+func (c *Connector) connect(ctx context.Context) (*physical, error) {
+	done := make(chan dialed) // received by the caller only
 	go func() {
 		until, cancel := openUntil(ctx)
 		defer cancel()
-		conn, err := c.base.Connect(until)
-		c.pool.opened(openedWith(until, err))
-		select {
-		case done <- result{conn, err}:
-		case <-ctx.Done():
-			if err == nil {
-				c.pool.pass(&physical{Conn: conn})
+		d := dialed{err: errNotDialed}
+		defer func() {
+			d.panics = recover()
+			c.pool.opened(openedWith(until, d.err))
+			select {
+			case done <- d:
+			case <-ctx.Done():
+				if d.err == nil {
+					c.pool.pass(d.physical)
+				}
 			}
-		}
+		}()
+		opened, err := c.base.Connect(until)
+		d = dialed{physical: &physical{Conn: opened, since: time.Now()}, err: err}
 	}()
 	select {
-	case r := <-done:
-		return r.conn, r.err
+	case d := <-done:
+		if d.panics != nil {
+			panic(d.panics) //nolint:forbidigo // it goes on where the caller expects it
+		}
+		return d.physical, d.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
+
+// A dialed is how opening a connection has ended. With a panic there is an error, too.
+type dialed struct {
+	physical *physical
+	err      error
+	panics   any
+}
+
+// errNotDialed is the error of a driver that does not return. It says nothing of the server.
+var errNotDialed = errors.New("spillsql: the driver has ended its goroutine")
 
 // openUntil returns a context that ends with ctx, but not before openFor has passed.
 func openUntil(ctx context.Context) (context.Context, context.CancelFunc) {

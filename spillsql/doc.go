@@ -19,7 +19,8 @@
 //
 // Do not call SetMaxOpenConns: the queue of database/sql would come first. A connection that
 // a caller waits for changes hands inside this package, with the statements that are prepared
-// on it. For database/sql it is then a new one: SetConnMaxLifetime counts from there.
+// on it. It stays open. For database/sql it is then a new one, but SetConnMaxLifetime counts
+// from when it was opened. (Without [OpenDB] or [Open] it counts from the last change of hands.)
 //
 // # Whose load
 //
@@ -77,7 +78,7 @@
 // # What drivers and database/sql see
 //
 // A driver is called as database/sql calls it: with the same optional methods, arguments and
-// errors. A rejection closes no connection and is not repeated by database/sql. What
+// errors, and its panics reach the caller. A rejection closes no connection and is not repeated by database/sql. What
 // [database/sql.Conn.Raw] passes on is a connection of this package; [Unwrap] returns that
 // of the driver.
 package spillsql

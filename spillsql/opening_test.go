@@ -267,7 +267,7 @@ func TestSlowOpening(t *testing.T) {
 	})
 }
 
-// Connections whose callers have left are closed if none waits, and their places are free again.
+// If the caller has left, a connection is kept for the next caller, and closed with the database.
 func TestOpenedForNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &door{answers: 300 * time.Millisecond}
@@ -284,11 +284,29 @@ func TestOpenedForNone(t *testing.T) {
 			cancel()
 		}
 		time.Sleep(time.Second)
-		synctest.Wait()
-		if s := c.Stats(); s.Open != 0 || s.Waiting != 0 {
-			t.Errorf("%+v", s)
+		begun := time.Now()
+		conn, err := c.Connect(t.Context())
+		if err != nil || time.Since(begun) > 0 || d.opened != 5 {
+			t.Fatalf("after %v: %v; %d connections opened", time.Since(begun), err, d.opened)
 		}
-		d.answers = time.Hour // it hangs
+		if err := errors.Join(conn.Close(), c.Close()); err != nil {
+			t.Error(err)
+		}
+		if s := c.Stats(); s.Open != 0 || s.Waiting != 0 || d.closed != 5 {
+			t.Errorf("%d of 5 closed: %+v", d.closed, s)
+		}
+	})
+}
+
+// The place of a connection is free again when the server has not answered for a time.
+func TestOpenedForNoneByAServerThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &door{answers: time.Hour}
+		d.sent = make(map[string]int)
+		c, err := NewConnector(d, Config{MaxConns: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
 		if _, err := c.Connect(ctx); !errors.Is(err, context.DeadlineExceeded) {

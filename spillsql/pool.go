@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -13,22 +14,28 @@ import (
 // A pool bounds the open connections of a Connector. database/sql keeps the idle ones and
 // asks for another only if none is idle. Here the caller waits, in the queue, until a
 // connection is returned, which then changes hands: for database/sql the returned
-// one is invalid, and gets it again, as a new one, for the caller that waits.
+// one is invalid, and gets it again, as a new one, for the caller that waits. No connection is
+// closed for that.
 type pool struct {
 	limit    int
 	rejected *spillway.RejectedError // as all connections are in use
 	refused  *spillway.RejectedError // as the server refuses connections
+	lifetime atomic.Int64            // of a connection; 0: without end
 
 	mu      sync.Mutex
 	queue   queue
-	open    int     // connections, and rights to open one
-	opening opening // those rights
-	idle    []*conn // kept by database/sql
+	open    int         // connections, and rights to open one
+	opening opening     // those rights
+	idle    []*conn     // kept by database/sql
+	hollow  int         // conns that database/sql keeps, whose connections have changed hands
+	spare   []*physical // connections that neither database/sql nor a caller has
+	closed  bool
 }
 
 // A physical is a connection of the driver. Not more than one conn has it.
 type physical struct {
 	driver.Conn
+	since time.Time              // when it was opened
 	stmts map[string]driver.Stmt // prepared, and in use by nobody
 	left  []*stmt                // prepared by a former user, who had not closed them when it changed hands
 }
@@ -37,10 +44,7 @@ type physical struct {
 // The caller passes the result of that to opened.
 func (p *pool) acquire(ctx context.Context, class spillway.Criticality) (*physical, error) {
 	p.mu.Lock()
-	if n := len(p.idle); n > 0 { // returned since database/sql looked
-		c := p.idle[n-1]
-		p.idle = p.idle[:n-1]
-		taken := c.part()
+	if taken := p.kept(); taken != nil {
 		p.mu.Unlock()
 		return taken, nil
 	}
@@ -60,6 +64,34 @@ func (p *pool) acquire(ctx context.Context, class spillway.Criticality) (*physic
 	case <-ctx.Done():
 		return nil, p.leave(ctx, w)
 	}
+}
+
+// kept takes a connection that is not in use, or returns nil. The lock is held.
+func (p *pool) kept() (taken *physical) {
+	if n := len(p.spare); n > 0 {
+		taken, p.spare = p.spare[n-1], p.spare[:n-1]
+	} else if n := len(p.idle); n > 0 { // returned since database/sql looked
+		taken = p.empty(p.idle[n-1])
+		p.idle = p.idle[:n-1]
+	}
+	return taken
+}
+
+// empty takes the connection from a conn that database/sql keeps. The lock is held.
+func (p *pool) empty(c *conn) *physical {
+	c.hollow = true
+	p.hollow++
+	return c.part()
+}
+
+// filled takes in that c is no longer kept without a connection, and reports whether it was. The lock is held.
+func (p *pool) filled(c *conn) bool {
+	was := c.hollow
+	if was {
+		p.hollow--
+	}
+	c.hollow = false
+	return was
 }
 
 func (g grant) result(p *pool) (*physical, error) {
@@ -98,17 +130,44 @@ func (p *pool) leave(ctx context.Context, w *waiter) error {
 	return ctx.Err()
 }
 
-// pass gives a connection to the next caller, or closes it if no caller waits.
+// pass gives a connection to the next caller, or keeps it for one if no caller waits.
 func (p *pool) pass(c *physical) {
 	p.mu.Lock()
-	w := p.queue.next(time.Now())
-	p.mu.Unlock()
-	if w != nil {
+	if w := p.queue.next(time.Now()); w != nil {
 		w.ready <- grant{physical: c}
+		p.mu.Unlock()
 		return
 	}
-	_ = c.Close() // its caller has left
-	p.free()
+	if !p.closed {
+		p.spare = append(p.spare, c)
+		p.mu.Unlock()
+		return
+	}
+	p.mu.Unlock()
+	p.drop(c)
+}
+
+// drop closes a connection of a caller that has left, or that is too old.
+func (p *pool) drop(c *physical) {
+	defer p.free()
+	_ = c.Close() // it is not needed any more, whatever the driver says
+}
+
+// close closes the spare connections. database/sql has closed those that it keeps.
+func (p *pool) close() {
+	p.mu.Lock()
+	spare := p.spare
+	p.spare, p.closed = nil, true
+	p.mu.Unlock()
+	for _, c := range spare {
+		p.drop(c)
+	}
+}
+
+// expired reports whether c has been open for longer than SetConnMaxLifetime says.
+func (p *pool) expired(c *physical) bool {
+	lifetime := time.Duration(p.lifetime.Load())
+	return lifetime > 0 && time.Since(c.since) > lifetime
 }
 
 // free takes in that a connection was closed.
@@ -147,12 +206,15 @@ func (p *pool) wake() {
 }
 
 // put takes in that database/sql gets c back, and reports whether it may keep it. If not,
-// it closes c next.
+// another caller has the connection, or it is too old, and database/sql closes c next.
 func (p *pool) put(c *conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.expired(c.physical) {
+		return false
+	}
 	if p.queue.length > 0 {
-		c.leaving = true
+		p.queue.next(time.Now()).ready <- grant{physical: c.part()}
 		return false
 	}
 	p.idle = append(p.idle, c)
@@ -187,7 +249,7 @@ func (p *pool) rest(c *conn) {
 		p.mu.Unlock()
 		return
 	}
-	taken := c.part()
+	taken := p.empty(c)
 	p.mu.Unlock()
 	p.pass(taken)
 }
@@ -197,7 +259,8 @@ func (p *pool) take(c *conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.forget(c)
-	return c.physical != nil
+	p.filled(c)
+	return c.physical != nil && !p.expired(c.physical)
 }
 
 // forget removes c from the idle ones, and reports whether it was one. The lock is held.
@@ -209,18 +272,21 @@ func (p *pool) forget(c *conn) bool {
 	return i >= 0
 }
 
-// discard takes in that database/sql closes c.
+// discard takes in that database/sql closes c. If database/sql keeps hollow conns, too, c closes in
+// the place of one of them: its connection becomes a spare one. When the hollow one is closed, a spare
+// connection is closed. So connections stay open while database/sql keeps a conn for each.
 func (p *pool) discard(c *conn) error {
 	p.mu.Lock()
-	p.forget(c)
-	connection := c.physical
+	idle, connection := p.forget(c), c.physical
 	c.physical = nil
+	switch {
+	case p.filled(c) && len(p.spare) > p.hollow:
+		connection, p.spare = p.spare[0], p.spare[1:]
+	case idle && len(p.spare) < p.hollow && !p.expired(connection):
+		connection, p.spare = nil, append(p.spare, connection)
+	}
 	p.mu.Unlock()
 	if connection == nil { // it has changed hands, or was closed
-		return nil
-	}
-	if c.leaving {
-		p.pass(connection)
 		return nil
 	}
 	defer p.free()

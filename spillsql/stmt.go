@@ -88,7 +88,7 @@ func (s *stmt) Close() error {
 	if idle {
 		defer c.pool.rest(c)
 	}
-	if !has || c.leaving && c.keep(s) {
+	if !has {
 		return nil
 	}
 	return s.Stmt.Close()
