@@ -23,6 +23,7 @@ type load struct {
 	offered int
 	served  int
 	took    time.Duration // by those that were served
+	each    []time.Duration
 }
 
 // run offers the load. A late timer makes up for what it missed.
@@ -51,7 +52,9 @@ func (l *load) call(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.served++
-	l.took += time.Since(begun)
+	took := time.Since(begun)
+	l.took += took
+	l.each = append(l.each, took)
 }
 
 // measure enables a comparison that needs an idle machine: goodput with the policies and without.
