@@ -216,7 +216,7 @@ func callers(f func(name string) bool) {
 // result, and of a command that the driver does not look into.
 func callersKind() (kind spillway.Kind, ends bool) {
 	callers(func(name string) bool {
-		if strings.HasPrefix(name, "x/mongo/driver.(*BatchCursor).") || strings.HasPrefix(name, "mongo.(*ChangeStream).") {
+		if strings.HasPrefix(name, batchCursor) || strings.HasPrefix(name, "mongo.(*ChangeStream).") {
 			kind = spillway.KindRead
 			return true
 		}

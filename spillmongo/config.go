@@ -1,6 +1,7 @@
 package spillmongo
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -79,7 +80,8 @@ type Retrier struct {
 
 // New returns the policy for a client with the options o, which it does not change
 // and does not keep; nil means the driver's defaults. It returns an error that
-// names what is wrong with o or c. The client is made with
+// names what is wrong with o or c, or if this version of the driver is not one that the package can
+// work with. The client is made with
 //
 //	retrier, err := spillmongo.New(o, spillmongo.Config{})
 //	…
@@ -93,7 +95,7 @@ func New(o *options.ClientOptions, c Config) (*Retrier, error) {
 	if o == nil {
 		o = options.Client()
 	}
-	if err := supported(o); err != nil {
+	if err := errors.Join(supported(o), selfTest()); err != nil {
 		return nil, err
 	}
 	r := &Retrier{observer: c.Observer, labels: c.LabelCommands}

@@ -105,7 +105,8 @@
 // # Limits
 //
 // The driver does not say what a connection is for. The kind of most commands is taken
-// from the call stack; an aggregation and a runCommand whose connection fails are
+// from the call stack. The names there are not part of the driver's API, so [New] has the driver
+// make one operation of each kind without a server, and returns an error if they differ. An aggregation and a runCommand whose connection fails are
 // retried only if both retryReads and retryWrites are on.
 //
 // Further options that are given to mongo.Connect do not reach the Retrier's

@@ -2,7 +2,7 @@
 
 package spillmongo
 
-// The files seam.go, deployment.go, conn.go, judge.go and compress.go are the only ones
+// The files seam.go, deployment.go, conn.go, judge.go, compress.go and selftest.go are the only ones
 // that import the driver's packages below x/, which may change in any release. They put
 // a Deployment around the driver's own, and translate. All other files use what these
 // declare, and the driver's stable packages. TestDriverVersion says which versions are
@@ -25,7 +25,7 @@ package spillmongo
 //   - With a server selection timeout of zero, SelectServer and Connection receive the
 //     context of the operation, with its deadline.
 //   - Each operation runs in a method execute of a type that has the name of its
-//     command, with "Op" after it.
+//     command, with "Op" after it. [New] tests that, and refuses another driver.
 
 import (
 	"context"
