@@ -224,31 +224,25 @@ func (a *Admission) Done(now time.Time, o spillway.Outcome) (wake bool) {
 	if a.settings == nil {
 		return false
 	}
-	wake = a.end(now, o, nil)
+	wake = a.settle(now, o)
+	a.reportEnd(now, o, nil)
 	a.settings = nil
 	return wake
 }
 
-// end settles each gate that admitted the request with the outcome, and reports it. err is
-// why the request was not started, if it was not.
-func (a *Admission) end(now time.Time, o spillway.Outcome, err error) (wake bool) {
-	wake = a.settle(now, o)
-	a.reportEnd(now, o, err)
-	return wake
-}
-
-// settle settles each gate that admitted the request, before the observer, which may panic, hears of any.
+// settle settles each gate that admitted the request, before the observer, which may panic, hears of any. The quota comes last, as
+// its Allocator may panic, too.
 func (a *Admission) settle(now time.Time, o spillway.Outcome) (wake bool) {
-	if a.settings.config.Costs != nil {
-		a.endCost(now, o)
-	}
 	wake = a.tickets[flightGate].By != nil || a.tickets[shedGate].By != nil
-	for gate := range a.tickets {
-		a.tickets[gate].Settle(now, o)
-	}
+	a.tickets[flightGate].Settle(now, o)
+	a.tickets[shedGate].Settle(now, o)
 	if a.observed != nil && a.observed.last.Verdict == shed.Run {
 		wake = a.observed.settle(now, o) || wake
 	}
+	if a.settings.config.Costs != nil {
+		a.endCost(now, o)
+	}
+	a.tickets[quotaGate].Settle(now, o)
 	return wake
 }
 

@@ -49,8 +49,14 @@ func (s *Server) dispatch() {
 const takeOver = 5 * time.Microsecond
 
 // letIn admits all waiters that may run now. It reports whether more could run if a
-// processor were free.
+// processor were free. A Signal that panics here must not end the process: it does so for requests as well, which can
+// recover, and the waiters are looked for again.
 func (s *Server) letIn() (busy bool) {
+	defer func() {
+		if recover() != nil {
+			busy = true
+		}
+	}()
 	for {
 		now := time.Now()
 		s.load.Refresh(now) // idle at first; busy, once a waiter was let in

@@ -66,6 +66,12 @@ func (p *Passage) AdmitAt(ctx context.Context, s *Server, now time.Time, call *s
 func (p *Passage) enter(ctx context.Context, s *Server, from *ratelimit.Caller, r *Rejection) (admitted bool) {
 	a := &p.admission
 	p.server, p.mu, p.waited, a.ctx = s, unlocked, false, ctx
+	returned := false
+	defer func() {
+		if !returned {
+			p.abort()
+		}
+	}()
 	var step Step
 	runs := a.enter(from, &step)
 	if a.settings.queues {
@@ -75,16 +81,37 @@ func (p *Passage) enter(ctx context.Context, s *Server, from *ratelimit.Caller, 
 	if admitted && s.heart.silent.Load() {
 		p.watch(ctx)
 	}
+	returned = true
 	return admitted
 }
 
-// watch tells the limit when the client leaves. While requests are answered, that is known soon enough when they end.
+// abort gives back what a request holds that has not begun, after code of the user has panicked: an Observer, a Signal, an Allocator.
+func (p *Passage) abort() {
+	s, a := p.server, &p.admission
+	defer s.wakeWaiters()
+	if p.shadow != nil {
+		p.shadow.end(a.start, spillway.OutcomeNotStarted, nil)
+	}
+	if o := a.observed; o != nil {
+		a.observed = nil
+		s.abandon(&o.Admission, o.last)
+	}
+	s.abandon(a, Step{})
+	*p = Passage{}
+}
+
+// watch reports to the limit, and to the one that observes, when the client leaves. While requests are answered, that is known soon
+// enough when they end.
 func (p *Passage) watch(ctx context.Context) {
-	ticket := p.admission.tickets[shedGate]
-	if o := p.admission.observed; o != nil {
+	ticket, shadow := p.admission.tickets[shedGate], p.shadow
+	if o := p.admission.observed; o != nil && ticket.By == nil {
 		ticket = o.tickets[shedGate]
 	}
-	p.unwatch = context.AfterFunc(ctx, func() { ticket.Leave(time.Now()) })
+	p.unwatch = context.AfterFunc(ctx, func() {
+		now := time.Now()
+		ticket.Leave(now)
+		shadow.left(now)
+	})
 }
 
 // follow does what the gates say until they admit or reject the request.
@@ -180,11 +207,17 @@ func (p *Passage) DoneAt(now time.Time, o spillway.Outcome) {
 		p.unwatch()
 		p.unwatch = nil
 	}
-	if p.admission.Done(now, o) {
+	a := &p.admission
+	if a.settings == nil {
+		return
+	}
+	if a.settle(now, o) {
 		p.server.wakeWaiters()
 	}
 	if p.shadow != nil {
 		p.shadow.end(now, o, nil)
 		p.shadow = nil
 	}
+	a.reportEnd(now, o, nil) // last: an Observer may panic
+	a.settings = nil
 }

@@ -19,6 +19,7 @@ type shadow struct {
 	leave     context.CancelFunc
 	mu        sync.Mutex
 	admission *Admission // nil while it waits
+	gone      bool       // the client has left
 	suspended int        // how often the request was suspended, less how often resumed, unless the shadow was
 	charged   float64    // likewise what the request was charged
 }
@@ -43,6 +44,15 @@ func (s *Server) cast(a *Admission, step Step, from *ratelimit.Caller) *shadow {
 func (x *shadow) follow(ctx context.Context, a *Admission, step Step, from *ratelimit.Caller) {
 	defer x.leave()
 	s := x.server
+	defer func() {
+		// No caller could recover what an Observer panics with here, about a request that goes on or has ended.
+		if recover() != nil {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			s.abandon(a, Step{})
+			s.wakeWaiters()
+		}
+	}()
 	for step.Verdict == shed.Wait {
 		step = s.await(ctx, a, step, from)
 	}
@@ -53,17 +63,42 @@ func (x *shadow) follow(ctx context.Context, a *Admission, step Step, from *rate
 		return
 	}
 	begin := time.Now()
-	x.mu.Lock()
-	x.admission = a
-	x.mu.Unlock()
-	x.change(begin, 0, 0)
+	x.begin(begin, a)
 	e := <-x.ended
 	_ = pause(ctx, time.Until(begin.Add(e.took))) // it ends either way
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if a.end(time.Now(), e.o, e.err) {
+	now := time.Now()
+	if a.settle(now, e.o) {
 		s.wakeWaiters()
 	}
+	a.reportEnd(now, e.o, e.err)
+}
+
+// begin takes in that the gates have admitted the shadow, and makes up for what has happened to the request meanwhile.
+func (x *shadow) begin(now time.Time, a *Admission) {
+	x.mu.Lock()
+	x.admission = a
+	if x.gone {
+		a.tickets[shedGate].Leave(now)
+	}
+	x.mu.Unlock()
+	x.change(now, 0, 0)
+}
+
+// left reports to the limit that the client has left. A shadow that waits leaves its queue, as the request would have. A nil shadow
+// has nothing to report.
+func (x *shadow) left(now time.Time) {
+	if x == nil {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.gone = true; x.admission == nil {
+		x.leave()
+		return
+	}
+	x.admission.tickets[shedGate].Leave(now)
 }
 
 // change is that of the Admission. While the shadow waits, it only notes what to change. A nil shadow has nothing

@@ -26,6 +26,30 @@ func newWaiter() any {
 // release informs a waiter that it has left the queue.
 func release(w *shed.Waiter) { w.Owner.(*waiter).done <- struct{}{} }
 
+// abandon gives back what an Admission holds when its request has panicked. step is its last Step.
+func (s *Server) abandon(a *Admission, step Step) {
+	if a.settings == nil {
+		return
+	}
+	if step.Evicted != nil {
+		release(step.Evicted)
+	}
+	now := time.Now()
+	if a.reservation != nil {
+		a.reservation.End(now)
+		a.reservation = nil
+	}
+	if w := a.waiter; w != nil {
+		a.waiter = nil
+		if !a.settings.shedders[a.last()].Withdraw(w) {
+			<-w.Owner.(*waiter).done
+			w.Ticket.Settle(now, spillway.OutcomeNotStarted)
+		}
+		a.settings.core.waiters.Put(w)
+	}
+	a.settle(now, spillway.OutcomeNotStarted)
+}
+
 // await waits as step says, and returns what to do next.
 func (s *Server) await(ctx context.Context, a *Admission, step Step, from *ratelimit.Caller) (next Step) {
 	if step.Wake {
