@@ -97,19 +97,21 @@ func (c *Connector) acquire(ctx context.Context) (*physical, error) {
 		if err != nil {
 			return nil, c.gate.rejected(ctx, err)
 		}
-		if p == nil || !c.pool.expired(p) && p.reset(ctx) {
+		if p == nil || c.pool.good(ctx, p) {
 			return p, nil
 		}
-		c.pool.drop(p) // the driver says that it has broken, or it is too old
 	}
 }
 
 // open uses a right to open a connection. Between two attempts it gives the right back.
 func (c *Connector) open(ctx context.Context) (p *physical, err error) {
-	held, dialed := true, false
+	held, dialed, returned := true, false, false
 	defer func() {
 		if held { // a policy rejects, or the driver panics
 			c.pool.opened(notOpened)
+		}
+		if !returned && p != nil { // the Observer panics
+			c.pool.pass(p)
 		}
 	}()
 	err = c.gate.do(ctx, &operation{
@@ -132,6 +134,7 @@ func (c *Connector) open(ctx context.Context) (p *physical, err error) {
 			return unconnected(ctx, err, f)
 		},
 	})
+	returned = true
 	return p, err
 }
 
@@ -162,8 +165,11 @@ func (c *Connector) connect(ctx context.Context) (*physical, error) {
 				}
 			}
 		}()
-		opened, err := c.base.Connect(until)
-		d = dialed{physical: &physical{Conn: opened, since: time.Now()}, err: err}
+		if opened, err := c.base.Connect(until); err != nil {
+			d.err = err
+		} else {
+			d = dialed{physical: &physical{Conn: opened, since: time.Now()}}
+		}
 	}()
 	select {
 	case d := <-done:
@@ -211,6 +217,17 @@ func openUntil(ctx context.Context) (context.Context, context.CancelFunc) {
 		return timed, func() { endTimed(); cancel() }
 	}
 	return until, cancel
+}
+
+// good prepares a connection for its next user, and reports whether it is good. If not, as the driver says so or
+// panics, or as the connection is too old, it is closed.
+func (p *pool) good(ctx context.Context, c *physical) (ok bool) {
+	defer func() {
+		if !ok {
+			p.drop(c)
+		}
+	}()
+	return !p.expired(c) && c.reset(ctx)
 }
 
 // reset prepares a connection for its next user, as database/sql does with idle

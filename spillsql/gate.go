@@ -50,13 +50,39 @@ func (g *gate) do(ctx context.Context, op *operation) error {
 	f := &op.flow
 	err := g.drive(ctx, f, op)
 	if err == nil {
-		f.Succeed(g.now(f))
+		g.succeed(f)
 	}
 	return err
 }
 
-// drive makes the attempts of a call until one succeeds. The caller then ends f.
-func (g *gate) drive(ctx context.Context, f *egress.Flow, op *operation) error {
+// succeed ends a call whose last attempt has succeeded.
+func (g *gate) succeed(f *egress.Flow) {
+	returned := false
+	defer func() {
+		if !returned { // the Observer panics
+			f.Abort()
+		}
+	}()
+	f.Succeed(g.now(f))
+	returned = true
+}
+
+// drive makes the attempts of a call until one succeeds. The caller then ends f. If the driver,
+// Classify or the Observer panics, what the call holds is given back.
+func (g *gate) drive(ctx context.Context, f *egress.Flow, op *operation) (err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			f.Abort()
+		}
+	}()
+	err = g.attempts(ctx, f, op)
+	returned = true
+	return err
+}
+
+// attempts is drive, but for panics.
+func (g *gate) attempts(ctx context.Context, f *egress.Flow, op *operation) error {
 	call := callOf(ctx, op.key)
 	step := f.Begin(&g.policies, &call, op.route())
 	failed := time.Time{}
@@ -65,7 +91,7 @@ func (g *gate) drive(ctx context.Context, f *egress.Flow, op *operation) error {
 		case egress.ActionWait:
 			step = g.wait(ctx, f, step, failed, call.Deadline)
 		case egress.ActionRun:
-			err := g.run(ctx, f, op)
+			err := op.attempt(ctx)
 			if err == nil {
 				return nil
 			}
@@ -90,19 +116,6 @@ func (g *gate) wait(ctx context.Context, f *egress.Flow, step egress.Step, faile
 		return f.Stop(err)
 	}
 	return f.Resume(g.clock.Now(), ctx.Err())
-}
-
-// run makes one attempt. If the driver panics, what the attempt holds is given back.
-func (g *gate) run(ctx context.Context, f *egress.Flow, op *operation) error {
-	returned := false
-	defer func() {
-		if !returned {
-			f.Abort()
-		}
-	}()
-	err := op.attempt(ctx)
-	returned = true
-	return err
 }
 
 // fail takes in that an attempt has failed.
@@ -130,11 +143,11 @@ func (g *gate) hold(ctx context.Context, op *operation, place *inflight.Hold) er
 	f.Hold(ctx, place)
 	returned := false
 	defer func() {
-		if !returned { // an Observer panics
+		if !returned { // the Observer panics
 			place.End()
 		}
 	}()
-	f.Succeed(g.now(f))
+	g.succeed(f)
 	returned = true
 	return nil
 }

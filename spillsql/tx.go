@@ -76,27 +76,27 @@ func (t *tx) note(ctx context.Context, err error) error {
 
 // Commit implements [driver.Tx].
 func (t *tx) Commit() error {
-	defer t.abandon() // if the driver panics
+	defer t.abandon() // if the driver, Classify or the Observer panics
 	return t.end(t.note(t.ctx, t.Tx.Commit()))
 }
 
 // Rollback implements [driver.Tx]. database/sql calls it when the context has ended, whatever the
 // connection does at that moment.
 func (t *tx) Rollback() error {
-	defer t.abandon() // if the driver panics
+	defer t.abandon() // if the driver, Classify or the Observer panics
 	t.conn.unclean = t.ctx.Err() != nil && !cleans(t.conn.Conn)
 	return t.end(t.Tx.Rollback())
 }
 
-// end ends the call and returns err.
+// end ends the call and returns err. If the Observer panics, abandon does the rest.
 func (t *tx) end(err error) error {
 	g := t.conn.gate
-	t.conn.tx = nil
 	if t.worst == nil {
 		t.flow.Succeed(g.now(&t.flow))
-		return err
+	} else {
+		g.end(t.ctx, &t.flow, t.worst, t.means)
 	}
-	g.end(t.ctx, &t.flow, t.worst, t.means)
+	t.conn.tx = nil
 	return err
 }
 
