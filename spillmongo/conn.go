@@ -29,11 +29,14 @@ type conn struct {
 	loose  bool     // the driver takes it for pinned, but the pinned one is broken
 
 	settled bool // what the driver is told of next is of an attempt before the last
+
+	place *place // in the queue for connections, until this one is back in its pool
 }
 
 // enter puts inner behind c. What the driver asks often it asks inner itself.
 func (c *conn) enter(inner *mnet.Connection) {
 	c.inner, c.pinner = inner.ReadWriteCloser, inner.Pinner
+	c.place, c.server.place = c.server.place, nil
 	f := c.face
 	f.Describer, f.Streamer, f.Compressor = inner.Describer, inner.Streamer, inner.Compressor
 	f.ReadWriteCloser, f.Pinner = c, nil
@@ -63,7 +66,16 @@ func (c *conn) leave(broken bool) {
 		c.loose = true
 	}
 	c.freeze()
+	defer c.pass()
 	_ = c.inner.Close() // of a pooled connection, which does not fail
+}
+
+// pass gives the place of c to the next caller, unless the connection stays pinned.
+func (c *conn) pass() {
+	if c.place != nil && c.pins == 0 {
+		c.place.Release()
+		c.place = nil
+	}
 }
 
 // freeze keeps the description of c for when it is back in its pool, and cannot
@@ -109,6 +121,7 @@ func (c *conn) Close() error {
 	}
 	c.early, c.wm = false, nil
 	c.abandon()
+	defer c.pass()
 	return c.inner.Close()
 }
 

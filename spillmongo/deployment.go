@@ -22,6 +22,7 @@ type deployment struct {
 
 	retrier   *Retrier
 	over      over
+	queues    queues
 	connected atomic.Bool
 }
 
@@ -148,6 +149,7 @@ type server struct {
 
 	selector description.ServerSelector
 	limit    limited // of the selection, and of getting the first connection
+	place    *place  // in the queue for the connection that was got last, until a conn has it
 	home     bool    // of a cursor, if there is more to come after the first connection
 	first    conn    // most often the only one
 }
@@ -158,7 +160,7 @@ func (s *server) Connection(ctx context.Context) (*mnet.Connection, error) {
 	r := s.deployment.retrier
 	start := r.clock()
 	s.limit = limited{Context: ctx, by: s.limit.by}
-	inner, err := s.Server.Connection(&s.limit)
+	inner, err := s.checkOut(&s.limit)
 	s.limit.end()
 	s.limit.by = time.Time{}
 	if err == nil {
@@ -198,7 +200,7 @@ func (s *server) wrap(inner *mnet.Connection, begun *call) *mnet.Connection {
 // again, if possible none of those to avoid.
 func (s *server) reconnect(ctx context.Context, stay bool, avoid []string) (*mnet.Connection, error) {
 	if stay {
-		return s.Server.Connection(ctx)
+		return s.checkOut(ctx)
 	}
 	limit := &limited{Context: ctx, by: s.deployment.by()}
 	defer limit.end()
@@ -207,7 +209,7 @@ func (s *server) reconnect(ctx context.Context, stay bool, avoid []string) (*mne
 		return nil, err
 	}
 	s.Server = next
-	return next.Connection(limit)
+	return s.checkOut(limit)
 }
 
 // ProcessError passes on what the driver says of an attempt. After the last one

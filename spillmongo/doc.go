@@ -41,6 +41,13 @@
 // without limit with a Timeout of zero. So one cap holds for mixed errors, with and
 // without a timeout, and after a failed checkout as well.
 //
+// # The queue for connections
+//
+// The driver lets operations wait for a connection in the order of their arrival. Here at most twice as many
+// operations as MaxPoolSize wait for a connection of a server or have one. The others wait in front of that by
+// the criticality of their context, without a bound, until their deadline. MaxPoolSize is all that this needs:
+// nothing is measured, and nothing is rejected. With a MaxPoolSize of zero there is no queue.
+//
 // # Adaptive retries
 //
 // Five retries can mean six times the load. With [Config.AdaptiveRetries], or

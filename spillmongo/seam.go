@@ -2,7 +2,7 @@
 
 package spillmongo
 
-// The files seam.go, deployment.go, conn.go, judge.go, compress.go and selftest.go are the only ones
+// The files seam.go, deployment.go, conn.go, judge.go, compress.go, queue.go and selftest.go are the only ones
 // that import the driver's packages below x/, which may change in any release. They put
 // a Deployment around the driver's own, and translate. All other files use what these
 // declare, and the driver's stable packages. TestDriverVersion says which versions are
@@ -79,7 +79,11 @@ func deploy(o *options.ClientOptions, r *Retrier) error {
 		return err
 	}
 	r.sharded = func() bool { return t.Kind() == description.TopologyKindSharded }
-	o.Deployment = &deployment{Topology: t, retrier: r} //nolint:staticcheck // as above
+	d := &deployment{Topology: t, retrier: r}
+	if o.MaxPoolSize != nil {
+		d.queues.connections = *o.MaxPoolSize
+	}
+	o.Deployment = d //nolint:staticcheck // as above
 	return nil
 }
 
