@@ -176,14 +176,23 @@ func spread(c *Client, n int, slot func(i int) uint16, send func(to *egress.Clie
 	}
 	results := make([]rueidis.RedisResult, n)
 	var all sync.WaitGroup
+	var panics atomic.Pointer[any]
 	for to, of := range by {
 		all.Go(func() {
+			defer func() {
+				if p := recover(); p != nil {
+					panics.Store(&p)
+				}
+			}()
 			for i, r := range send(to, of) {
 				results[of[i]] = r
 			}
 		})
 	}
 	all.Wait()
+	if p := panics.Load(); p != nil { // of an Observer: here the caller can recover
+		panic(*p) //nolint:forbidigo // it goes on where the caller expects it
+	}
 	return results
 }
 
