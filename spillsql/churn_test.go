@@ -46,6 +46,23 @@ func TestConnectionsAreKept(t *testing.T) {
 	}
 }
 
+// SetConnMaxIdleTime closes all connections when no caller comes, also those that have changed hands.
+func TestIdleTimeAfterAQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &worker{takes: time.Microsecond}
+		db, c := open(t, w, Config{MaxConns: 8})
+		db.SetConnMaxIdleTime(time.Second)
+		bursts(t, db, 12, 20, 50)
+		if s := c.Stats(); s.Open != 8 || w.opened != 8 {
+			t.Errorf("%d connections are open, %d were opened", s.Open, w.opened)
+		}
+		time.Sleep(5 * time.Second)
+		if s := c.Stats(); s.Open != 0 {
+			t.Errorf("%d connections are open after 5 s without a caller", s.Open)
+		}
+	})
+}
+
 // Two connections are returned while one caller waits. The second connection is kept.
 func TestTwoConnectionsForOneCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
