@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,19 +17,26 @@ import (
 )
 
 // A service works on for clients that have left: 2 × 20 ms, 100 requests per second. Its clients hang up after half a second, and send
-// twice as many. A proxy that starts into that, is switched from observe to enforce in it, or is started again in it, serves 80 % of what
-// the service can do once what waits there is done.
+// more, half of it SHEDDABLE. A proxy that starts into that, is switched from observe to enforce in it, or is started again in it, serves
+// 80 % of what the service can do once what waits there is done, and the CRITICAL requests first.
 func TestColdStart(t *testing.T) {
 	if race.Enabled {
 		t.Skip("it measures throughput, and the race detector takes most of the processor")
 	}
 	for name, row := range map[string]struct {
-		observed, again, second, long bool
+		observed, again, second, grpc, long bool
+		times                               int
+		timeout                             string // that clients of gRPC send
 	}{
-		"started":          {long: true},
-		"switched":         {observed: true},
-		"switched, HTTP/2": {observed: true, second: true, long: true},
-		"started again":    {again: true, long: true},
+		"started":                 {times: 2, long: true},
+		"switched":                {times: 2, observed: true},
+		"switched, HTTP/2":        {times: 2, observed: true, second: true, long: true},
+		"started again":           {times: 2, again: true, long: true},
+		"started, gRPC":           {times: 2, second: true, grpc: true, long: true},
+		"started, gRPC, 10 times": {times: 10, second: true, grpc: true, long: true},
+		"switched, gRPC":          {times: 2, observed: true, second: true, grpc: true, long: true},
+		"switched, gRPC, timeout": {times: 2, observed: true, second: true, grpc: true, timeout: "500m", long: true},
+		"started again, gRPC":     {times: 2, again: true, second: true, grpc: true, long: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if row.long && !thorough.Enabled() {
@@ -38,12 +46,16 @@ func TestColdStart(t *testing.T) {
 			const capacity = 100
 			slots := make(chan struct{}, 2)
 			var queued atomic.Int64
-			address, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			address, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				queued.Add(1)
 				slots <- struct{}{} // the work is done although its client has left
 				<-time.After(20 * time.Millisecond)
 				<-slots
 				queued.Add(-1)
+				if row.grpc {
+					echoing(w, r)
+					return
+				}
 				fmt.Fprint(w, "ok")
 			}))
 			in := func(mode config.Mode) *config.Config {
@@ -62,18 +74,23 @@ func TestColdStart(t *testing.T) {
 			var url atomic.Value
 			at := func() { url.Store("http://" + p.Addr("main").String()) }
 			at()
-			served, stop := &atomic.Int64{}, make(chan struct{})
+			var served [2]atomic.Int64 // SHEDDABLE and CRITICAL
+			stop := make(chan struct{})
 			var clients sync.WaitGroup
 			x := client(t, row.second)
 			clients.Go(func() {
-				tick := time.NewTicker(time.Second / (2 * capacity))
+				tick := time.NewTicker(time.Second / time.Duration(row.times*capacity))
 				defer tick.Stop()
-				for {
+				for i := 0; ; i++ {
 					select {
 					case <-stop:
 						return
 					case <-tick.C:
-						clients.Go(func() { served.Add(impatient(x, url.Load().(string))) })
+						clients.Go(func() {
+							if impatient(x, url.Load().(string), []string{"SHEDDABLE", "CRITICAL"}[i%2], row.grpc, row.timeout) {
+								served[i%2].Add(1)
+							}
+						})
 					}
 				}
 			})
@@ -94,11 +111,13 @@ func TestColdStart(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			<-time.After(time.Duration(queued.Load())*time.Second/capacity + 5*time.Second)
-			served.Store(0)
+			<-time.After(2 * time.Second) // clients leave after half a second: until then a proxy that has just begun knows nothing
+			<-time.After(time.Duration(queued.Load())*time.Second/capacity + 4*time.Second)
+			before := [2]int64{served[0].Load(), served[1].Load()}
 			<-time.After(3 * time.Second)
-			if n := served.Load(); n < 3*capacity*8/10 {
-				t.Errorf("%d served in 3 s, the service can do %d", n, 3*capacity)
+			sheddable, critical := served[0].Load()-before[0], served[1].Load()-before[1]
+			if n := sheddable + critical; n < 3*capacity*8/10 || sheddable > critical/2 {
+				t.Errorf("%d SHEDDABLE and %d CRITICAL served in 3 s, the service can do %d", sheddable, critical, 3*capacity)
 			}
 			close(stop)
 			clients.Wait()
@@ -109,21 +128,29 @@ func TestColdStart(t *testing.T) {
 	}
 }
 
-// impatient sends a request whose client has little patience, and returns 1 if it was answered in time.
-func impatient(c *http.Client, url string) int64 {
+// impatient sends a request whose client has little patience, and reports whether it was answered in time.
+func impatient(c *http.Client, url, class string, grpc bool, timeout string) bool {
 	ctx, leave := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer leave()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	var body io.Reader
+	if grpc {
+		body = strings.NewReader(frame("work"))
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/a.B/C", body)
 	if err != nil {
-		return 0
+		return false
+	}
+	r.Header.Set("X-Request-Criticality", class)
+	if grpc {
+		r.Header.Set("Content-Type", "application/grpc")
+		r.Header.Set("Te", "trailers")
+		r.Header["Grpc-Timeout"] = strings.Fields(timeout)
 	}
 	answer, err := c.Do(r)
 	if err != nil {
-		return 0
+		return false
 	}
 	defer func() { _ = answer.Body.Close() }()
-	if _, err := io.Copy(io.Discard, answer.Body); err != nil || answer.StatusCode != http.StatusOK {
-		return 0
-	}
-	return 1
+	_, err = io.Copy(io.Discard, answer.Body)
+	return err == nil && answer.StatusCode == http.StatusOK && (!grpc || answer.Trailer.Get("Grpc-Status") == "0")
 }
