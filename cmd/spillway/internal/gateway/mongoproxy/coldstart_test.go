@@ -1,0 +1,148 @@
+package mongoproxy
+
+import (
+	"bufio"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/internal/mongowire"
+	"github.com/seed90641741/spillway/internal/race"
+	"github.com/seed90641741/spillway/internal/thorough"
+)
+
+// A server works on for clients that have left: 2 × 20 ms, 100 commands per second. Its clients hang up after half a second, and send more,
+// half of it SHEDDABLE. A proxy that starts into that, is switched from observe to enforce in it, or is started again in it, serves 80 % of
+// what the server can do once what waits there is done, and the CRITICAL commands first.
+func TestColdStart(t *testing.T) {
+	if race.Enabled || !thorough.Enabled() {
+		t.Skip("it takes more than ten seconds of real time, without the race detector: run it with -tags thorough")
+	}
+	for name, row := range map[string]coldStart{
+		"started":             {times: 2},
+		"started, 10 times":   {times: 10},
+		"switched":            {times: 2, observed: true},
+		"switched, maxTimeMS": {times: 2, observed: true, maxTime: true},
+		"started again":       {times: 2, again: true},
+	} {
+		t.Run(name, func(t *testing.T) { row.run(t) })
+	}
+}
+
+type coldStart struct {
+	times                    int
+	observed, again, maxTime bool
+}
+
+func (row coldStart) run(t *testing.T) {
+	t.Helper()
+	const capacity = 100
+	slots := make(chan struct{}, 2)
+	var queued atomic.Int64
+	s := newServer(t, func(h mongowire.Header, rest []byte) [][]byte {
+		queued.Add(1)
+		slots <- struct{}{} // the work is done although its client has left
+		<-time.After(20 * time.Millisecond)
+		<-slots
+		queued.Add(-1)
+		return fine(h, rest)
+	})
+	in := func(mode config.Mode) *front { return newFront(t, func(m *config.Mongo) { m.Shed.Mode = mode }, s) }
+	var f atomic.Pointer[front]
+	if row.observed {
+		f.Store(in("observe"))
+	} else {
+		f.Store(in("enforce"))
+	}
+	var served [2]atomic.Int64 // SHEDDABLE and CRITICAL
+	var clients sync.WaitGroup
+	stop := make(chan struct{})
+	idle := make(chan *peer, 1000)
+	clients.Go(func() {
+		tick := time.NewTicker(time.Second / time.Duration(row.times*capacity))
+		defer tick.Stop()
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+				clients.Go(func() {
+					if impatient(idle, f.Load().addr, i%2, row.maxTime) {
+						served[i%2].Add(1)
+					}
+				})
+			}
+		}
+	})
+	<-time.After(3 * time.Second)
+	switch {
+	case row.observed:
+		x := f.Load()
+		x.config.Mongo[0].Shed.Mode = "enforce"
+		x.put()
+	case row.again:
+		old := f.Swap(in("enforce"))
+		_ = old.drain() // it cuts what is in progress
+	}
+	<-time.After(2 * time.Second) // clients leave after half a second: until then a proxy that has just begun knows nothing
+	<-time.After(time.Duration(queued.Load())*time.Second/capacity + 4*time.Second)
+	before := [2]int64{served[0].Load(), served[1].Load()}
+	<-time.After(3 * time.Second)
+	sheddable, critical := served[0].Load()-before[0], served[1].Load()-before[1]
+	if n := sheddable + critical; n < 3*capacity*8/10 || sheddable > critical/2 {
+		t.Errorf("%d SHEDDABLE and %d CRITICAL served in 3 s, the server can do %d: %+v", sheddable, critical, 3*capacity, f.Load().stats().Gate.Concurrency)
+	}
+	close(stop)
+	clients.Wait()
+	close(idle)
+	for p := range idle {
+		_ = p.Close()
+	}
+}
+
+// impatient sends a command on an idle connection, or a new one, and reports whether it was answered in time. The client hangs up after
+// half a second.
+func impatient(idle chan *peer, addr string, class int, maxTime bool) bool {
+	var p *peer
+	select {
+	case p = <-idle:
+	default:
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			return false
+		}
+		p = &peer{Conn: c, src: bufio.NewReader(c)}
+	}
+	if p.RemoteAddr().String() != addr || p.SetDeadline(time.Now().Add(500*time.Millisecond)) != nil {
+		_ = p.Close()
+		return false
+	}
+	_, err := p.Write(msg(1, 0, doc(func(b *mongowire.Builder) {
+		b.Text("find", "things")
+		b.Value("comment", mongowire.Value{Kind: mongowire.KindDocument, Data: doc(func(b *mongowire.Builder) {
+			b.Text("criticality", []string{"SHEDDABLE", "CRITICAL"}[class])
+		})})
+		if maxTime {
+			b.Int("maxTimeMS", 500)
+		}
+		b.Text("$db", "test")
+	})))
+	if err != nil {
+		_ = p.Close()
+		return false
+	}
+	_, answer, err := p.try()
+	if err != nil {
+		_ = p.Close()
+		return false
+	}
+	select {
+	case idle <- p:
+	default:
+		_ = p.Close()
+	}
+	return isOK(answer)
+}
