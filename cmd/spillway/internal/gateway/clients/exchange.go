@@ -243,10 +243,25 @@ func (x *Exchange) waiting(now int64) time.Duration {
 // is sent on does not end before the read of its body does.
 func (x *Exchange) Until(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) && x.reads.waits() {
+		switch {
+		case !errors.Is(ctx.Err(), context.DeadlineExceeded) || !x.reads.waits():
+		case x.stream.Load():
+			x.endBody()
+		default:
 			x.abort(errSlow)
 		}
 	})
+}
+
+// endBody ends the body of a call of gRPC. Its answer may go on, to say with a status that the deadline has passed.
+func (x *Exchange) endBody() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ended || x.hijacked != nil || x.cancel == nil {
+		return
+	}
+	x.cancel(&BodyError{errSlow})
+	_ = x.control.SetReadDeadline(past)
 }
 
 // abort ends the exchange: reads and writes that wait for the client fail. While the body is

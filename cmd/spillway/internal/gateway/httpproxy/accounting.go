@@ -104,6 +104,8 @@ func (n *accounting) close(gone, cut bool) accounts.End {
 		end.Account = left
 	case n.outcome == spillway.OutcomeServed && cut:
 		end.Account = accounts.Failed
+	case n.outcome == spillway.OutcomeServed && n.answered == errLate:
+		end.Account = accounts.Late // the answer had begun
 	case ended && n.answered == errNotReached:
 		end.Account = accounts.Failed // the retry policy takes an endpoint that is down for one that is overloaded
 	case ended && n.answered == errSlow:

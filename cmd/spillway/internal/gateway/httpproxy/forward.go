@@ -80,9 +80,6 @@ func (g *gate) rewrite(r *httputil.ProxyRequest) {
 // switches returns an error if an upstream switches protocols without a request to do so, or
 // to another protocol than the requested one. The connection is then closed.
 func switches(resp *http.Response) error {
-	if resp.StatusCode != http.StatusSwitchingProtocols {
-		return nil
-	}
 	if asked := resp.Request.Header.Get("Upgrade"); asked == "" || !strings.EqualFold(resp.Header.Get("Upgrade"), asked) {
 		return errors.New("the upstream has changed the protocol unasked")
 	}
@@ -152,5 +149,8 @@ func (g *gate) received(resp *http.Response) error {
 			a.cost = cost
 		}
 	}
-	return switches(resp)
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		return switches(resp)
+	}
+	return completed(resp)
 }

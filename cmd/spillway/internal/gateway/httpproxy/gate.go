@@ -125,7 +125,9 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 	g.cluster.pool.Enter(x)
 	defer g.cluster.pool.Leave(x)
 	delete(w.Header(), headers.RequestID) // the answer of the upstream gets it
-	g.forward.ServeHTTP(x.Streaming(w), r)
+	out := x.Streaming(w)
+	defer a.broken(r.Context(), out)
+	g.forward.ServeHTTP(out, r)
 }
 
 // comeBack returns the Retry-After for a request that a policy outside of the gate rejected

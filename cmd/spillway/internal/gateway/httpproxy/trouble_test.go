@@ -57,6 +57,16 @@ func lineOfOne(t *testing.T, c *config.Config, spare bool, headers ...string) (x
 	return x
 }
 
+// halfOf is an upstream whose answer breaks off long before its length.
+func halfOf(length string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", length)
+		_, _ = io.WriteString(w, "half")
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
+}
+
 // TestWhatFailed: the line of a request that was not served says who has answered, what failed, how
 // often it was sent, and where to last. A 502 or 504 of the upstream is told from one of the proxy.
 func TestWhatFailed(t *testing.T) {
@@ -81,12 +91,8 @@ func TestWhatFailed(t *testing.T) {
 		"hangs up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nil, "", accesslog.Record{
 			Account: "failed", Status: 502, AnsweredBy: "proxy", Attempts: 1,
 		}, "EOF"},
-		"breaks off": {func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Length", "9")
-			_, _ = io.WriteString(w, "half")
-			_ = http.NewResponseController(w).Flush()
-			panic(http.ErrAbortHandler)
-		}, nil, "", accesslog.Record{Account: "failed", Status: 200, AnsweredBy: "upstream", Attempts: 1}, "the answer broke off"},
+		"breaks off":               {halfOf("9"), nil, "", accesslog.Record{Account: "failed", Status: 502, AnsweredBy: "proxy", Attempts: 1}, "the answer broke off: unexpected EOF"},
+		"breaks off late":          {halfOf("9000"), nil, "", accesslog.Record{Account: "failed", Status: 200, AnsweredBy: "upstream", Attempts: 1}, "the answer broke off"},
 		"rejected by the upstream": {status(429), nil, "", accesslog.Record{Account: "rejected_upstream", Status: 429, AnsweredBy: "upstream", Attempts: 1}, ""},
 		"call of gRPC": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/grpc")

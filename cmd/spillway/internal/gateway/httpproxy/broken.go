@@ -1,0 +1,52 @@
+package httpproxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
+)
+
+// Answers of an upstream that break off. A client must see that: one that gets no bytes may take the connection for one that was
+// closed before its request came, and send the request again.
+
+// smallAnswer is the length of an answer of which net/http sends nothing before it is complete: the smallest of its buffers, that
+// of chunks.
+const smallAnswer = 2048
+
+// completed reads the body of a small answer, so that an answer that breaks off is replaced by one of the proxy.
+func completed(resp *http.Response) error {
+	length := resp.ContentLength
+	if length <= 0 || length > smallAnswer || resp.Request.Method == http.MethodHead || media.IsStream(resp.Header) {
+		return nil
+	}
+	text := make([]byte, length)
+	if _, err := io.ReadFull(resp.Body, text); err != nil {
+		return fmt.Errorf("the answer broke off: %w", err)
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(text), resp.Body), resp.Body} // whose end has the trailers
+	return nil
+}
+
+// broken is deferred: ReverseProxy panics if an answer breaks off. It sends the part of the answer that has come, and a call of
+// gRPC whose deadline has passed gets the status for that. Else the client learns of it as the connection or the stream is reset.
+func (n *accounting) broken(ctx context.Context, w http.ResponseWriter) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	_ = n.exchange.FlushError() // who has left does not read it
+	if p != http.ErrAbortHandler || !media.IsGRPC(n.request) || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		panic(p)
+	}
+	n.note(errLate, ctx.Err())
+	w.Header()[http.TrailerPrefix+"Grpc-Status"] = []string{errLate.code}
+	w.Header()[http.TrailerPrefix+"Grpc-Message"] = []string{"the deadline passed before the end of the answer"}
+}
