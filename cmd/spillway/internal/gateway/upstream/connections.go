@@ -27,6 +27,8 @@ type placeKey struct{}
 type place struct {
 	context.Context //nolint:containedctx // it is one
 
+	keeping *keeping // of the endpoint
+
 	came  atomic.Bool
 	got   atomic.Int32              // connections: net/http may send a request again
 	conn  atomic.Pointer[firstConn] // the last of them; nil: none of HTTP/1.1
@@ -41,16 +43,26 @@ func (x *place) Value(key any) any {
 	return x.Context.Value(key)
 }
 
-// await returns the request with its place.
-func await(r *http.Request) (*http.Request, *place) {
-	x := &place{Context: r.Context()}
+// await returns the request with its place. first says that it is sent by HTTP/1.1.
+func await(r *http.Request, k *keeping, first bool) (*http.Request, *place) {
+	x := &place{Context: r.Context(), keeping: k}
+	once := !repeats(r)
+	settle := func() {}
+	if once && first {
+		r, settle = replayable(r)
+	}
 	x.trace.GotConn = func(got httptrace.GotConnInfo) {
 		x.came.Store(true)
-		x.got.Add(1)
 		if c, ok := got.Conn.(*firstConn); ok {
+			if once && got.Reused && !k.open(sinceEpoch(), got.IdleTime) {
+				c.refuses.Store(true)
+				return
+			}
 			c.begin()
 			x.conn.Store(c)
 		}
+		settle()
+		x.got.Add(1)
 	}
 	return r.WithContext(httptrace.WithClientTrace(x, &x.trace)), x
 }

@@ -38,6 +38,7 @@ type endpoint struct {
 	*balance.Endpoint
 	address string
 	health  health
+	keeping keeping
 
 	total   atomic.Uint64
 	asked   atomic.Int64 // when the last attempt was sent, since the start of the set
@@ -158,10 +159,13 @@ func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
 	x.total.Add(1)
 	x.asked.Store(int64(start.Sub(e.set.Start())))
 	x.health.rouse()
-	sent, place := await(e.aim(r, x))
+	sent, place := await(e.aim(r, x), &x.keeping, t == e.plain)
 	resp, err := t.RoundTrip(sent)
 	now := time.Now()
 	if err != nil {
+		if r.Body != nil && sent.Body != r.Body {
+			_ = r.Body.Close() // as a RoundTripper must
+		}
 		x.End()
 		if refused := refusedHead(sent, err); refused != nil {
 			e.set.Answered(now, &p, balance.Answer{Outcome: spillway.OutcomeAbandoned, Class: class})

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
+	"io"
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/seed90641741/spillway/internal/netconn"
 )
@@ -16,6 +20,10 @@ import (
 // reads the heads of answers as well, and keeps what their Connection says.
 type firstConn struct {
 	netconn.Conn
+
+	of      *keeping     // of its endpoint
+	moved   atomic.Int64 // when the last byte came or went, since epoch
+	refuses atomic.Bool  // it carries no more requests
 
 	mu      sync.Mutex
 	reads   bool     // a head, of which lines are read
@@ -33,7 +41,11 @@ func firstConns(dial DialFunc) DialFunc {
 		if err != nil {
 			return nil, err
 		}
-		return &firstConn{Conn: netconn.Conn{Conn: c}}, nil
+		first := &firstConn{Conn: netconn.Conn{Conn: c}, of: new(keeping)}
+		if x, ok := ctx.Value(placeKey{}).(*place); ok {
+			first.of = x.keeping
+		}
+		return first, nil
 	}
 }
 
@@ -63,8 +75,34 @@ func (c *firstConn) restore(resp *http.Response) {
 // Read implements [net.Conn].
 func (c *firstConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	c.scan(b[:n])
+	now := sinceEpoch()
+	last := c.moved.Load()
+	if n > 0 {
+		c.moved.Store(now)
+		c.scan(b[:n])
+	}
+	if err != nil && n == 0 && last > 0 && !errors.Is(err, net.ErrClosed) {
+		c.of.closed(now, time.Duration(now-last))
+	}
 	return n, err
+}
+
+// Write implements [net.Conn]. net/http sends a request of which nothing could be written by another connection.
+func (c *firstConn) Write(b []byte) (int, error) {
+	if c.refuses.Load() {
+		return 0, errLongIdle
+	}
+	c.moved.Store(sinceEpoch())
+	return c.Conn.Write(b)
+}
+
+// ReadFrom implements [io.ReaderFrom].
+func (c *firstConn) ReadFrom(r io.Reader) (int64, error) {
+	if c.refuses.Load() {
+		return 0, errLongIdle
+	}
+	c.moved.Store(sinceEpoch())
+	return c.Conn.ReadFrom(r)
 }
 
 // scan reads lines of a head. net/http bounds the length of the head.

@@ -30,7 +30,7 @@ func TestConnectionIsRestored(t *testing.T) {
 		for seed := range uint64(20) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			in := &pieces{all: strings.NewReader(row.text), size: func() int { return 1 + random.IntN(2*int(seed)+1) }}
-			c := &firstConn{Conn: netconn.Conn{Conn: net.Conn(in)}}
+			c := &firstConn{Conn: netconn.Conn{Conn: net.Conn(in)}, of: new(keeping)}
 			for range 2 { // a connection is used again
 				in.all = strings.NewReader(row.text)
 				c.begin()
