@@ -72,6 +72,12 @@ type conn struct {
 
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
+	if n > 0 && c.heard.Load() == 0 && c.greeted == 0 && string(b[:min(n, 2)]) == "\r\n" {
+		// One empty line before the first request: RFC 9112, section 2.2. Later it could be a part of a body.
+		if c.greeted, n = -1, copy(b, b[2:n]); n == 0 {
+			n, err = c.Conn.Read(b)
+		}
+	}
 	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && c.lastLook() {
 		n, err = c.Conn.Read(b)
 	}

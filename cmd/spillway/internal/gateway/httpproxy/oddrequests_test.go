@@ -61,3 +61,34 @@ func TestOddRequestsAreNoFailuresOfTheUpstream(t *testing.T) {
 		}
 	}
 }
+
+// TestBeginningsOfRequests: one empty line before the first request is ignored (RFC 9112, section 2.2), and a request has to name a
+// host, as the endpoint would else get its own address as the host.
+func TestBeginningsOfRequests(t *testing.T) {
+	quiet(t)
+	url, p := front(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Header().Set("X-Host", r.Host) }), nil)
+	for text, want := range map[string]string{
+		"\r\nGET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n":     "HTTP/1.1 200 ",
+		"\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n": "HTTP/1.1 400 ",
+		"\nGET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n":       "HTTP/1.1 400 ",
+		"GET / HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n":           "HTTP/1.1 400 ",
+		"GET / HTTP/1.1\r\nHost: \t\r\nConnection: close\r\n\r\n":        "HTTP/1.1 400 ",
+		"GET http://a/ HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n":   "HTTP/1.1 200 ",
+		"GET / HTTP/1.0\r\n\r\n":                                         "HTTP/1.0 200 ",
+	} {
+		if answer := exchange(t, p.Addr("").String(), text); !strings.HasPrefix(answer, want) {
+			t.Errorf("%q: %.60q, want %q", text, answer, want)
+		}
+	}
+	c := dial(t, p) // the line comes alone
+	for _, text := range []string{"\r\n", "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"} {
+		_, _ = io.WriteString(c, text)
+		<-time.After(20 * time.Millisecond)
+	}
+	if answer, _ := io.ReadAll(c); !strings.HasPrefix(string(answer), "HTTP/1.1 200 ") {
+		t.Errorf("an empty line, and then a request: %.60q, want 200", answer)
+	}
+	if resp, _ := do(t, client(t, false), http.MethodPost, url, "\r\nabc"); resp.StatusCode != http.StatusOK {
+		t.Errorf("a body that begins with an empty line: %s", resp.Status)
+	}
+}

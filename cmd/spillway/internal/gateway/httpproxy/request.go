@@ -121,6 +121,9 @@ func wellFormed(r *http.Request) bool {
 		}
 	}
 	host, err := httpguts.PunycodeHostPort(r.Host)
+	if r.Host == "" && r.ProtoAtLeast(1, 1) {
+		return false // net/http would fill in the address of the endpoint
+	}
 	return err == nil && httpguts.ValidHostHeader(host) && httpguts.ValidHeaderFieldName(r.Method)
 }
 

@@ -3,7 +3,9 @@ package httpproxy
 import (
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,5 +33,25 @@ func TestHeadersThatAnEndpointDoesNotAccept(t *testing.T) {
 	}
 	if e := p.Stats(time.Now()).Clusters["upstream"].Endpoints[0]; e.Errors != 0 || e.Total != 3 {
 		t.Errorf("%d attempts, of which %d failed, want 3 and none", e.Total, e.Errors)
+	}
+}
+
+// TestAnswersWithTooLongAHead: an answer whose head is longer than the proxy reads is asked for once. The endpoint has processed the
+// request, and would send the same again.
+func TestAnswersWithTooLongAHead(t *testing.T) {
+	quiet(t)
+	var asked atomic.Int64
+	url, _ := front(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/long" {
+			asked.Add(1)
+			for i := range 1200 {
+				w.Header().Set("X-"+strconv.Itoa(i), strings.Repeat("a", 1<<10))
+			}
+		}
+	}), func(c *config.Config) { c.Mode = "enforce" })
+	x := client(t, false)
+	do(t, x, http.MethodGet, url, "")
+	if resp, _ := do(t, x, http.MethodGet, url+"/long", ""); resp.StatusCode != http.StatusBadGateway || asked.Load() != 1 {
+		t.Errorf("%s after %d requests, want 502 after one", resp.Status, asked.Load())
 	}
 }

@@ -3,6 +3,8 @@ package upstream
 import (
 	"net/http"
 	"strings"
+
+	"github.com/seed90641741/spillway/fault"
 )
 
 // headTooLong is the text of the error of net/http for a request whose headers are longer than an endpoint accepts by
@@ -20,4 +22,27 @@ func refusedHead(r *http.Request, err error) *http.Response {
 		Status: "431 " + http.StatusText(status), StatusCode: status, Proto: "HTTP/2.0", ProtoMajor: 2,
 		Header: make(http.Header), Body: http.NoBody, Request: r,
 	}
+}
+
+// answerTooLong is a part of the text of the error of net/http for an answer of HTTP/1.1 whose head is longer than maxAnswerHead. By
+// HTTP/2 it is an error of the connection, of which all its requests learn, and others than this one may be repeated.
+const answerTooLong = "net/http: server response headers exceeded "
+
+// A tooLongError says that the head of an answer is too long. The endpoint has processed the request, and would answer the same again.
+type tooLongError struct{ error }
+
+// Unwrap returns the error of net/http.
+func (e tooLongError) Unwrap() error { return e.error }
+
+// Failure implements [fault.Failurer].
+func (tooLongError) Failure() fault.Failure {
+	return fault.Failure{Safety: fault.RetryUnsafe, Party: fault.Server}
+}
+
+// final returns err, as one that is not repeated if the head of the answer is too long.
+func final(err error) error {
+	if strings.Contains(err.Error(), answerTooLong) {
+		return tooLongError{err}
+	}
+	return err
 }
