@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/claims"
 )
 
@@ -98,6 +99,24 @@ func internal(name string) bool {
 	return slices.ContainsFunc(prefixes, func(begin string) bool {
 		return strings.HasPrefix(name, begin) && (begin[len(begin)-1] == '-' || name == begin)
 	})
+}
+
+// Degradation is the header with the level of degradation at which a service should answer a request: low, medium or high. Without it
+// the service answers in full.
+const Degradation = "X-Request-Degradation"
+
+// Degrade gives a request the level of the proxy, or that of the proxy before it if that one is trusted and its level is higher.
+func Degrade(h http.Header, own spillway.DegradationLevel, trusted bool) {
+	came := h.Get(Degradation)
+	delete(h, Degradation)
+	for level := range spillway.DegradationLevel(spillway.DegradationLevels) {
+		if trusted && level.String() == came {
+			own = max(own, level)
+		}
+	}
+	if own > spillway.DegradationNone {
+		h[Degradation] = []string{own.String()}
+	}
 }
 
 // RequestID is the header with the id of a request.

@@ -59,6 +59,7 @@ func (g *gate) rewrite(r *httputil.ProxyRequest) {
 	} else {
 		headers.Sanitize(h, s.table.Trusted)
 	}
+	headers.Degrade(h, spillway.DegradationFrom(r.In.Context()), internal)
 	h[headers.RequestID] = a.id
 	a.visit.inject(h)
 	r.SetXForwarded()
