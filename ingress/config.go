@@ -162,7 +162,8 @@ func build(c Config) (*settings, error) {
 	if s.shedders[shedGate], err = newShedder(c.Shed, c.Concurrency, c.LimitKey); err != nil {
 		return nil, err
 	}
-	if s.shedders[flightGate], err = newShedder(s.config.flight()); err != nil {
+	flightShed, flightLimit := s.config.flight()
+	if s.shedders[flightGate], err = newShedder(flightShed, flightLimit, nil); err != nil {
 		return nil, invalid.At("ingress", "MaxInFlight", err)
 	}
 	if s.histogram, err = attempts.New(c.Attempts); err != nil {
@@ -182,18 +183,19 @@ func (c *Config) meter() load.Config {
 }
 
 // flight returns the configuration of the shedder of MaxInFlight: no load counts there.
-func (c *Config) flight() (shed.Config, concurrency.Config, func(string) string) {
+func (c *Config) flight() (shed.Config, concurrency.Config) {
 	return shed.Config{MaxWait: c.Shed.MaxWait, Rand: c.Shed.Rand, Policy: gateNames[flightGate], Advice: "raise MaxInFlight if the server can bear more"},
-		concurrency.Config{Max: c.MaxInFlight, Fixed: true, Keys: 1}, nil
+		concurrency.Config{Max: c.MaxInFlight, Fixed: true, Keys: 1}
 }
 
 // adopt gives the policies of old, which live on, the configuration of s, and
 // puts them in place of the new ones. As each was made with that configuration
 // once, none returns an error.
 func (s *settings) adopt(old *settings) error {
+	flightShed, flightLimit := s.config.flight()
 	err := errors.Join(
 		old.limiter.Update(s.config.RateLimit),
-		old.shedders[flightGate].update(s.config.flight()),
+		old.shedders[flightGate].update(flightShed, flightLimit, nil),
 		old.histogram.Update(s.config.Attempts),
 		old.customers.Update(s.config.Attempts),
 	)
