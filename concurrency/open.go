@@ -12,7 +12,7 @@ func (l *limit) whileOpen(stall float64, busy bool) bool {
 	case busy:
 		l.restart()
 		return false
-	case !l.whole(), l.ended < round/2, l.ended < 2*round && l.working < round/2:
+	case !l.whole(), l.latency.least() == 0, l.ended < round/2, l.ended < 2*round && l.working < round/2:
 		return false // too early for a round to end, and for evidence
 	}
 	switch flight, rate := l.measured(); {

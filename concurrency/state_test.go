@@ -231,3 +231,18 @@ func TestBaseLatencyAfterAStep(t *testing.T) {
 		}
 	}
 }
+
+// Streams whose clients leave after a while have no latency. While that of a few is known, nothing can have become slower.
+func TestNoLatencyIsKnown(t *testing.T) {
+	l := newLimit(0, false)
+	l.working = 20
+	l.leave(&ending{outcome: spillway.OutcomeServed, began: -30 * time.Second, stood: -memory}, 20)
+	for range 4 * round {
+		l.advance(l.at + time.Second)
+		l.hear(true, 1) // the first part of a stream
+		l.leave(&ending{outcome: spillway.OutcomeAbandoned, began: l.at - 20*time.Second, stood: -memory}, 20)
+		if l.decide(0, false) {
+			t.Fatalf("%d streams that ended are evidence of a queue", l.ended)
+		}
+	}
+}
