@@ -11,8 +11,8 @@ import (
 
 // A Passage is the right to be served. It is a plain value: [Server.Enter] hands
 // it out, and neither allocates. It must not be copied once Done may be called,
-// and is not safe for concurrent use. The zero Passage, as exempt requests have,
-// ends as a no-op.
+// and is not safe for concurrent use. The zero Passage ends as a no-op, and so
+// does that of an exempt request.
 type Passage struct {
 	server    *Server
 	mu        spinlock // guards all once the request runs
@@ -31,6 +31,9 @@ const standing = 5 * time.Millisecond
 // another task may have less: the answer should tell callers that can choose. Call it before Done.
 func (p *Passage) Waited() bool { return p.waited || p.admission.behind }
 
+// Context returns the context that the request has entered with. Call it before Done.
+func (p *Passage) Context() context.Context { return p.admission.ctx }
+
 // Call returns the call as it was admitted.
 func (p *Passage) Call() spillway.Call { return p.admission.call }
 
@@ -40,7 +43,7 @@ func (p *Passage) Call() spillway.Call { return p.admission.call }
 func (p *Passage) EnterAt(ctx context.Context, s *Server, now time.Time, call *spillway.Call, from *ratelimit.Caller) (r Rejection) {
 	a := &p.admission
 	if !s.core.begin(a, now, call) {
-		*p = Passage{} // without what the request before has left
+		*p = Passage{admission: Admission{ctx: ctx}} // without what the request before has left
 		return r
 	}
 	if d, ok := ctx.Deadline(); ok && (a.call.Deadline.IsZero() || d.Before(a.call.Deadline)) {
@@ -56,7 +59,7 @@ func (p *Passage) EnterAt(ctx context.Context, s *Server, now time.Time, call *s
 // as it is.
 func (p *Passage) AdmitAt(ctx context.Context, s *Server, now time.Time, call *spillway.Call, from *ratelimit.Caller, r *Rejection) (admitted bool) {
 	if !s.core.begin(&p.admission, now, call) {
-		*p = Passage{} // as in EnterAt
+		*p = Passage{admission: Admission{ctx: ctx}} // as in EnterAt
 		return true
 	}
 	return p.enter(ctx, s, from, r)

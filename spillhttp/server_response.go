@@ -21,11 +21,10 @@ type response struct {
 	http.ResponseWriter
 	pausing
 
-	request *inherited     // the context of the request
-	late    charging.State // of what other goroutines of the handler do to the passage
-	final   final.Mark     // set when a call for the request must not be repeated above
-	code    int16          // 0 as long as none was set
-	unsent  int16          // bytes that were written since all was sent, at most one more than unblocked
+	late   charging.State // of what other goroutines of the handler do to the passage
+	final  final.Mark     // set when a call for the request must not be repeated above
+	code   int16          // 0 as long as none was set
+	unsent int16          // bytes that were written since all was sent, at most one more than unblocked
 }
 
 func (r *response) WriteHeader(code int) {
@@ -97,7 +96,7 @@ func (r *response) FlushError() error {
 // Flush implements [http.Flusher].
 func (r *response) Flush() { _ = r.FlushError() } // who wants to know calls that
 
-// SetReadDeadline, SetWriteDeadline and EnableFullDuplex are those of the writer underneath. Handlers that know no
+// SetReadDeadline, SetWriteDeadline and EnableFullDuplex call the writer underneath. Handlers that know no
 // [http.ResponseController] look for them in the writer itself.
 func (r *response) SetReadDeadline(t time.Time) error  { return r.control().SetReadDeadline(t) }
 func (r *response) SetWriteDeadline(t time.Time) error { return r.control().SetWriteDeadline(t) }
@@ -108,17 +107,19 @@ func (r *response) control() *http.ResponseController {
 }
 
 // CloseNotify implements http.CloseNotifier, which is deprecated and which web frameworks still need. Where the
-// writer underneath has no such method, the end of the context of the request is the news.
+// writer underneath has no such method, the end of the context of the request says so.
 func (r *response) CloseNotify() <-chan bool {
 	if n, ok := underneath[interface{ CloseNotify() <-chan bool }](r.ResponseWriter); ok {
 		return n.CloseNotify()
 	}
 	gone := make(chan bool, 1)
-	context.AfterFunc(r.request.Context, func() { gone <- true })
+	if r.passage != nil {
+		context.AfterFunc(r.passage.Context(), func() { gone <- true })
+	}
 	return gone
 }
 
-// underneath returns what w, or a writer that it leads to, is besides.
+// underneath returns w, or a writer that it leads to, if it also implements T.
 func underneath[T any](w http.ResponseWriter) (is T, ok bool) {
 	for {
 		if is, ok = w.(T); ok {

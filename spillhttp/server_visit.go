@@ -76,7 +76,7 @@ func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p 
 	c := &x.inherited
 	c.Context, c.deadline, c.claimed = r.Context(), a.call.Deadline, a.claimed
 	c.class, c.labelled, c.level = a.call.Criticality, a.labelled, a.level
-	x.response.ResponseWriter, x.response.request, x.response.pausing = w, c, pausing{passage: p, clock: &h.clock}
+	x.response.ResponseWriter, x.response.pausing = w, pausing{passage: p, clock: &h.clock}
 	x.response.final.Repeated = a.call.Attempt > 0
 	return x
 }
