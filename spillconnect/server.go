@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect"
@@ -12,6 +13,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/claims"
+	"github.com/seed90641741/spillway/internal/idle"
 	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/ratelimit"
 )
@@ -32,7 +34,7 @@ type ServerConfig struct {
 	Identity func(ctx context.Context) string
 	// HealthProcedures are procedures, such as "/grpc.health.v1.Health/Check", whose calls
 	// are neither counted nor rejected. Every client can call them at any rate, so they must
-	// be cheap.
+	// be cheap. Where Check of the health service is one, Watch is, too.
 	HealthProcedures []string
 }
 
@@ -51,7 +53,7 @@ var _ connect.Interceptor = (*Server)(nil)
 
 // NewServer returns a Server, or an error that says what is wrong.
 func NewServer(c ServerConfig) (*Server, error) {
-	s := &Server{ingress: c.Ingress, classify: c.Classify, identity: c.Identity, health: slices.Clone(c.HealthProcedures)}
+	s := &Server{ingress: c.Ingress, classify: c.Classify, identity: c.Identity, health: claims.Health(c.HealthProcedures)}
 	if s.ingress == nil {
 		var err error
 		if s.ingress, err = ingress.New(ingress.Config{}); err != nil {
@@ -101,6 +103,7 @@ func (s *Server) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect
 			return next(ctx, conn)
 		}
 		stream := &serverStream{StreamingHandlerConn: conn}
+		defer stream.idle.End()
 		return s.serve(ctx, conn.Spec(), conn.Peer(), conn.RequestHeader(), &stream.passage, func(ctx context.Context) error {
 			return next(ctx, stream)
 		})
@@ -163,24 +166,31 @@ type serverStream struct {
 	connect.StreamingHandlerConn
 
 	passage ingress.Passage
-	answers bool // a message was sent
+	answers atomic.Bool // a message was sent
+	idle    idle.Stream
 }
 
 // Receive implements [connect.StreamingHandlerConn].
 func (s *serverStream) Receive(m any) error {
 	s.passage.Suspend(time.Now())
-	defer func() { s.passage.Resume(time.Now()) }()
+	defer func() {
+		s.idle.Wake()
+		s.passage.Resume(time.Now())
+	}()
 	return s.StreamingHandlerConn.Receive(m)
 }
 
 // Send implements [connect.StreamingHandlerConn].
 func (s *serverStream) Send(m any) error {
-	if !s.answers {
-		s.answers = true
+	s.idle.Wake()
+	if !s.answers.Swap(true) {
 		s.passage.Answer(time.Now())
 	}
 	s.passage.Suspend(time.Now())
-	defer func() { s.passage.Resume(time.Now()) }()
+	defer func() {
+		s.passage.Resume(time.Now())
+		s.idle.Rest(&s.passage)
+	}()
 	return s.StreamingHandlerConn.Send(m)
 }
 

@@ -14,7 +14,9 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/clock"
+	"github.com/seed90641741/spillway/internal/idle"
 	"github.com/seed90641741/spillway/internal/invalid"
 )
 
@@ -36,7 +38,7 @@ type ServerConfig struct {
 	Identity func(ctx context.Context) string
 	// HealthMethods are full names of methods, such as "/grpc.health.v1.Health/Check". Calls
 	// to them bypass the Server: a busy server must not look dead. Any client can call them
-	// without limit, so they must be cheap to serve.
+	// without limit, so they must be cheap to serve. Where Check of the health service is one, Watch is, too.
 	HealthMethods []string
 	// Exempt reports whether calls to a method pass unseen, in addition to HealthMethods. It
 	// is called as Classify is. Nil means [DefaultExempt] at an internal boundary, and
@@ -72,7 +74,7 @@ type Server struct {
 
 // NewServer returns a Server, or an error that says what is wrong.
 func NewServer(c ServerConfig) (*Server, error) {
-	s := &Server{ingress: c.Ingress, classify: c.Classify, identity: c.Identity, unseen: c.Exempt, health: slices.Clone(c.HealthMethods)}
+	s := &Server{ingress: c.Ingress, classify: c.Classify, identity: c.Identity, unseen: c.Exempt, health: claims.Health(c.HealthMethods)}
 	if s.ingress == nil {
 		var err error
 		if s.ingress, err = ingress.New(ingress.Config{}); err != nil {
@@ -188,6 +190,7 @@ func (s *Server) StreamInterceptor(srv any, ss grpc.ServerStream, info *grpc.Str
 	stream.ctx = inner
 	outcome := spillway.OutcomeFailed // unless the handler returns
 	defer func() {
+		stream.idle.End()
 		stream.passage.Done(outcome)
 		if cancel != nil {
 			cancel()
@@ -204,32 +207,51 @@ func (s *Server) StreamInterceptor(srv any, ss grpc.ServerStream, info *grpc.Str
 }
 
 // serverStream is a stream with another context. While its handler waits for the client,
-// for a message or for the window to send one, it does no work.
+// for a message or for the window to send one, or for an event after it has sent something, it does no work.
 type serverStream struct {
 	grpc.ServerStream
 
 	ctx     context.Context //nolint:containedctx // as in the streams of grpc
 	clock   *clock.Clock
 	passage ingress.Passage
-	answers bool // a message was sent
+	answers atomic.Bool // something was sent
+	idle    idle.Stream
 }
 
 // RecvMsg implements [grpc.ServerStream].
 func (s *serverStream) RecvMsg(m any) error {
 	s.passage.Suspend(s.clock.Now())
-	defer func() { s.passage.Resume(s.clock.Now()) }()
+	defer func() {
+		s.idle.Wake()
+		s.passage.Resume(s.clock.Now())
+	}()
 	return s.ServerStream.RecvMsg(m)
 }
 
 // SendMsg implements [grpc.ServerStream].
 func (s *serverStream) SendMsg(m any) error {
-	if !s.answers {
-		s.answers = true
+	s.begin()
+	s.passage.Suspend(s.clock.Now())
+	defer func() {
+		s.passage.Resume(s.clock.Now())
+		s.idle.Rest(&s.passage)
+	}()
+	return s.ServerStream.SendMsg(m)
+}
+
+// SendHeader implements [grpc.ServerStream]. A handler that waits for its first event sends the header before.
+func (s *serverStream) SendHeader(md metadata.MD) error {
+	s.begin()
+	defer s.idle.Rest(&s.passage)
+	return s.ServerStream.SendHeader(md)
+}
+
+// begin reports that something will be sent.
+func (s *serverStream) begin() {
+	s.idle.Wake()
+	if !s.answers.Swap(true) {
 		s.passage.Answer(s.clock.Now())
 	}
-	s.passage.Suspend(s.clock.Now())
-	defer func() { s.passage.Resume(s.clock.Now()) }()
-	return s.ServerStream.SendMsg(m)
 }
 
 func (s *serverStream) Context() context.Context { return s.ctx }

@@ -14,6 +14,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/clock"
 	"github.com/seed90641741/spillway/internal/invalid"
 )
@@ -49,7 +50,7 @@ type HandlerConfig struct {
 	// HealthPaths are paths of health checks, such as "/healthz", which bypass the Handler: a
 	// busy server must not look dead. A request matches only with the whole path, written
 	// without escapes. Any client can request them without limit, so they must be cheap to
-	// serve.
+	// serve. Where Check of the health service of gRPC is one, Watch is, too.
 	HealthPaths []string
 	// Exempt reports whether a request bypasses the Handler, in addition to requests to
 	// HealthPaths. It is called as Classify is. Nil means [DefaultExempt] at an internal
@@ -99,7 +100,7 @@ func NewHandler(next http.Handler, c HandlerConfig) (*Handler, error) {
 			return nil, invalid.Field("spillhttp", fmt.Sprintf("HealthPaths[%d]", i), path, "a path such as /healthz, without escapes or a query")
 		}
 	}
-	c.HealthPaths = slices.Clone(c.HealthPaths)
+	c.HealthPaths = claims.Health(c.HealthPaths)
 	h := &Handler{config: c, ingress: c.Ingress, owned: c.Ingress == nil, closer: new(closer)}
 	h.closer.paced()
 	h.bodyLength = h.lengthOf
@@ -219,6 +220,7 @@ func (h *Handler) serve(now time.Time, w http.ResponseWriter, r *http.Request, a
 		if returned || err != nil { // who forwards requests panics when the client has left
 			outcome = outcomeOf(err, int(x.response.code))
 		}
+		x.response.returned()
 		p.DoneAt(end, outcome)
 		unshared := x.response.late.End()
 		if unshared {

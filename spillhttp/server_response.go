@@ -12,6 +12,7 @@ import (
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/internal/charging"
 	"github.com/seed90641741/spillway/internal/final"
+	"github.com/seed90641741/spillway/internal/idle"
 )
 
 // response takes note of the status, and says "don't retry" where a call that was made for
@@ -21,6 +22,7 @@ type response struct {
 	http.ResponseWriter
 	pausing
 
+	events *idle.Stream   // nil: nothing was flushed
 	late   charging.State // of what other goroutines of the handler do to the passage
 	final  final.Mark     // set when a call for the request must not be repeated above
 	code   int16          // 0 as long as none was set
@@ -58,6 +60,7 @@ func dontRetry(h http.Header, status int) {
 }
 
 func (r *response) Write(p []byte) (int, error) {
+	r.wake()
 	if r.blocks(len(p)) {
 		r.suspend()
 		defer r.resume()
@@ -66,6 +69,7 @@ func (r *response) Write(p []byte) (int, error) {
 }
 
 func (r *response) WriteString(s string) (int, error) {
+	r.wake()
 	if r.blocks(len(s)) {
 		r.suspend()
 		defer r.resume()
@@ -88,9 +92,45 @@ func (r *response) FlushError() error {
 	r.begin()
 	r.unsent = 0
 	r.answer()
+	r.wake()
 	r.suspend()
-	defer r.resume()
+	defer func() {
+		r.resume()
+		r.rest()
+	}()
 	return r.control().Flush()
+}
+
+// answer reports that the answer begins before the handler has returned.
+func (r *response) answer() {
+	if r.passage != nil && r.events == nil { // else it has begun
+		r.passage.Answer(r.clock.Now())
+	}
+}
+
+// rest reports that the answer so far was sent. A handler that writes nothing for a while then waits for an event.
+func (r *response) rest() {
+	if r.passage == nil {
+		return
+	}
+	if r.events == nil {
+		r.events = new(idle.Stream)
+	}
+	r.events.Rest(r.passage)
+}
+
+// wake reports that the handler writes.
+func (r *response) wake() {
+	if r.events != nil {
+		r.events.Wake()
+	}
+}
+
+// returned reports that the handler has returned.
+func (r *response) returned() {
+	if r.events != nil {
+		r.events.End()
+	}
 }
 
 // Flush implements [http.Flusher].
@@ -174,6 +214,7 @@ func (r *response1) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // itself.
 func (r *response1) ReadFrom(src io.Reader) (int64, error) {
 	r.begin()
+	r.wake()
 	from := src
 	if limited, ok := src.(*io.LimitedReader); ok {
 		from = limited.R

@@ -13,15 +13,6 @@ import (
 type pausing struct {
 	passage *ingress.Passage
 	clock   *clock.Clock
-	answers bool // the answer has begun
-}
-
-// answer reports, once, that the answer begins before the handler has returned.
-func (p *pausing) answer() {
-	if p.passage != nil && !p.answers {
-		p.answers = true
-		p.passage.Answer(p.clock.Now())
-	}
 }
 
 func (p *pausing) suspend() {
@@ -67,7 +58,10 @@ func streamed(r *http.Request) bool {
 // between two events of a stream. Until as many calls of Resume it does not count as in
 // flight for the shedder, and the time does not count as latency.
 //
-// There is no need to call it for the client: while the body of a request is read, an
+// There is no need to call it between two events of a stream if each is flushed: 50 ms after a flush the Handler does, until
+// the handler writes again.
+//
+// Nor is there for the client: while the body of a request is read, an
 // answer written, or a connection taken over, the [Handler] does. w is the
 // http.ResponseWriter of the handler, or one with an Unwrap method that leads to it;
 // with any other, and after the handler has returned, Suspend does nothing.

@@ -74,6 +74,8 @@ var table = map[string]row{
 
 	"internal/claims": {level: policies}, // which stands on the words, too
 
+	"internal/idle": {level: stacks}, // what adapters share that report to a stack
+
 	"internal/telemetry": {level: reports},
 
 	"connlimit":   {level: stacks}, // which wraps a listener, as a stack wraps a call

@@ -81,7 +81,7 @@ func ReplaceBaggage(values []string, class spillway.Criticality, labelled bool) 
 	return replaced, !same
 }
 
-// Put sets the values of a field of a header, or of metadata, and removes the field if there are none.
+// Put sets the values of a field of a header, or of metadata, and removes the field if values is empty.
 func Put(header map[string][]string, key string, values []string) {
 	if len(values) == 0 {
 		delete(header, key)

@@ -17,6 +17,6 @@ type Head struct {
 	// ID is the X-Request-Id of the answer, which the observer may set; empty for none. It must be
 	// printable ASCII.
 	ID string
-	// BodyLength returns the length of the body of the answer to a rejection for a reason. The answer to a HEAD has none.
+	// BodyLength returns the length of the body of the answer to a rejection for a reason. The answer to a HEAD has no body.
 	BodyLength func(spillway.Reason) int
 }

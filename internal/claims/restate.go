@@ -12,7 +12,7 @@ var Labels = func() (all [spillway.Criticalities][]string) {
 
 // Restate returns the field for the class and the baggage with which a request is served that has label and baggage: they say
 // what was believed of its class, which is nothing if it is not labelled. What was not believed must not be passed on to services
-// that would believe it, by handlers that pass on all that they have received. Restate reports whether one of the two is another.
+// that would believe it, by handlers that pass on everything that they have received. Restate reports whether one of the two is another.
 // Neither may be changed.
 func Restate(label, baggage []string, class spillway.Criticality, labelled bool) (newLabel, newBaggage []string, changed bool) {
 	newLabel, newBaggage = label, baggage
