@@ -42,11 +42,20 @@ func (s *Server) tick() {
 	working, _ := limit.Working()
 	came := h.again.Swap(false)
 	if working == 0 && s.core.Waiting() == 0 && !came {
-		limit.Rest()
-		h.armed.Store(false)
+		s.rest()
 		return
 	}
 	s.pulse(came)
+}
+
+// rest ends the heartbeats. A request that has come since tick has looked has seen them armed, and has begun none.
+func (s *Server) rest() {
+	h := &s.heart
+	s.core.shed().limit.Rest()
+	h.armed.Store(false)
+	if h.again.Load() && !h.armed.Swap(true) {
+		s.pulse(true)
+	}
 }
 
 // pulse is one heartbeat, and has the next one come. Time alone may let a waiter in: what is in flight for long no

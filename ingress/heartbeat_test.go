@@ -36,3 +36,23 @@ func TestHeartbeats(t *testing.T) {
 		}
 	}
 }
+
+// A request that comes while the heartbeats end, when it has been looked whether one came, has heartbeats.
+func TestRequestComesWhileHeartbeatsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := must(t, Config{})
+		first, _ := enter(s, spillway.Call{})
+		first.Done(spillway.OutcomeServed)
+		s.heart.again.Store(false) // as tick does before it decides to end them
+		second, _ := enter(s, spillway.Call{})
+		s.rest()
+		if !s.heart.armed.Load() {
+			t.Error("no heartbeats while a request is at work")
+		}
+		second.Done(spillway.OutcomeServed)
+		time.Sleep(3 * heartbeatEvery)
+		if s.heart.armed.Load() {
+			t.Error("heartbeats without a request")
+		}
+	})
+}
