@@ -342,3 +342,52 @@ func TestBoardClockSteps(t *testing.T) {
 	within(t, "least second", least/1000, 0.85, 1)
 	within(t, "most second", most/1000, 0.9, 1.15)
 }
+
+// A panic in the work of a leader passes the locks of the Fleet, whose caller can recover.
+func TestLeaderPanics(t *testing.T) {
+	f, err := New(mail(1000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	said := f.say(now)
+	f.table, f.epoch = &Table{cfg: f.cfg}, 7 // one without its maps
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("it does not panic")
+			}
+		}()
+		_, _, _ = f.hear(now, Heard{Epoch: 7, Leader: true, Reports: []Stamped{{Task: "a", Report: said.Report}}})
+	}()
+	f.Stats(now) // which takes the lock
+}
+
+// A task that has left the board, and syncs again, has its share again: a stream without buckets leaves, and comes back with them.
+func TestBackAfterLeave(t *testing.T) {
+	away := func(at time.Duration) bool { return at >= 5*time.Second && at < 10*time.Second }
+	s := newService(t, 20, mail(1000), func(i int, at time.Duration) []stream {
+		if away(at) {
+			return even(2000, 15)(i, at)
+		}
+		return even(2000, 20)(i, at)
+	})
+	s.events = func(at time.Duration) {
+		for _, n := range s.nodes[:5] {
+			if away(at) && !n.down {
+				if err := n.fleet.Leave(context.Background(), n.link); err != nil {
+					t.Error(err)
+				}
+			}
+			n.down = away(at)
+		}
+	}
+	s.run(15 * time.Second)
+	within(t, "while some were away", s.admitted(7*time.Second, 10*time.Second)/1000, 0.95, 1.06)
+	within(t, "after they are back", s.admitted(12*time.Second, 15*time.Second)/1000, 0.95, 1.06)
+	for _, n := range s.nodes[:5] {
+		if st := n.fleet.Stats(s.now()); st.Tasks != 20 {
+			t.Errorf("%d tasks share the quota, want 20", st.Tasks)
+		}
+	}
+}

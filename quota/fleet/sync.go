@@ -23,9 +23,7 @@ func (f *Fleet) Sync(ctx context.Context, now time.Time, b Board) error {
 		var levels *Levels
 		if p, levels, err = f.hear(now, heard); levels != nil {
 			if publishing := b.Publish(ctx, p); publishing == nil {
-				f.mu.Lock()
-				f.take(now, levels)
-				f.mu.Unlock()
+				f.took(now, levels)
 			} else {
 				err = errors.Join(err, publishing)
 			}
@@ -33,6 +31,21 @@ func (f *Fleet) Sync(ctx context.Context, now time.Time, b Board) error {
 	}
 	f.count(err)
 	return err
+}
+
+// took takes in levels that this task has published.
+func (f *Fleet) took(now time.Time, l *Levels) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.take(now, l)
+}
+
+// unlocked calls do without the lock, which the caller holds before and after, also if do panics: otherwise a panic would
+// end the process, as its callers unlock in any case.
+func (f *Fleet) unlocked(do func()) {
+	f.mu.Unlock()
+	defer f.mu.Lock()
+	do()
 }
 
 // count counts a round trip.
@@ -48,8 +61,8 @@ func (f *Fleet) count(err error) {
 	}
 }
 
-// Leave says goodbye to the board, so that the others have this task's share at once. The
-// caller must not call Sync any more.
+// Leave says goodbye to the board, so that the others have this task's share at once. A later
+// Sync joins again.
 func (f *Fleet) Leave(ctx context.Context, b Board) error {
 	f.syncing.Lock()
 	defer f.syncing.Unlock()
@@ -190,20 +203,22 @@ func (f *Fleet) lead(h Heard) (p Publication, levels *Levels) {
 		f.table, f.epoch = f.nextTable(h.Epoch), h.Epoch
 	}
 	table := f.table
-	f.mu.Unlock() // lets calls through; only Sync uses the table
-	levels, ok := table.levels(h.Now, h.Since, h.Reports)
-	if ok {
-		levels.Epoch = h.Epoch
-		p = Publication{
-			Task: f.task, Version: levels.Version, Levels: encodeLevels(levels),
-			Keep: table.cfg.keep(), Forget: table.silent(h.Now, h.Reports),
-		}
-	} else {
-		levels = nil
-	}
-	f.mu.Lock()
+	f.unlocked(func() { p, levels = f.publication(table, h) }) // lets calls through; only Sync uses the table
 	f.stats.ConfigConflict = table.conflict()
 	return p, levels
+}
+
+// publication returns levels to publish, or nil.
+func (f *Fleet) publication(table *Table, h Heard) (Publication, *Levels) {
+	levels, ok := table.levels(h.Now, h.Since, h.Reports)
+	if !ok {
+		return Publication{}, nil
+	}
+	levels.Epoch = h.Epoch
+	return Publication{
+		Task: f.task, Version: levels.Version, Levels: encodeLevels(levels),
+		Keep: table.cfg.keep(), Forget: table.silent(h.Now, h.Reports),
+	}, levels
 }
 
 // nextTable returns a table that goes on from the last levels. If they are of the same epoch, it goes on counting from them:

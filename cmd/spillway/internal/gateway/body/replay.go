@@ -106,12 +106,7 @@ func (r *pass) again(b []byte) int {
 // returns what r may return; if r does not count any more, that is left to others.
 func (r *pass) more(b []byte) (n int, mine bool) {
 	p := r.replay
-	p.reading = true
-	p.mu.Unlock()
-	n, err := p.source.Read(b)
-	p.mu.Lock()
-	p.reading, p.ended = false, err
-	p.changed.Broadcast()
+	n = p.read(b)
 	mine = p.current == r
 	if mine && len(p.kept)+n > p.most {
 		p.once = true
@@ -125,6 +120,23 @@ func (r *pass) more(b []byte) (n int, mine bool) {
 		r.at += n
 	}
 	return n, mine
+}
+
+var errPanicked = errors.New("reading the body has panicked")
+
+// read reads from the source without the lock, which is held before and after, also if the source panics. Then the
+// body has ended for all readers.
+func (p *Replay) read(b []byte) (n int) {
+	p.reading = true
+	err := errPanicked
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		p.reading, p.ended = false, err
+		p.changed.Broadcast()
+	}()
+	n, err = p.source.Read(b)
+	return n
 }
 
 // Close implements [io.Closer]. The source stays open: its owner closes it.

@@ -101,3 +101,41 @@ func TestReplayAfterAReaderThatWaits(t *testing.T) {
 		}
 	})
 }
+
+// panics is a body that panics once, and then would go on.
+type panics struct{ done bool }
+
+func (p *panics) Read([]byte) (int, error) {
+	if !p.done {
+		p.done = true
+		panic("mine")
+	}
+	return 0, io.EOF
+}
+
+// A source that panics does so in the attempt that reads it, which can recover. The body has ended for all attempts, the one that waits
+// for the same bytes, too.
+func TestSourcePanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewReplay(new(panics), 100)
+		r, err := p.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		func() {
+			defer func() {
+				if got := recover(); got != "mine" {
+					t.Errorf("recovered %v", got)
+				}
+			}()
+			_, _ = r.Read(make([]byte, 10))
+		}()
+		next, err := p.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := next.Read(make([]byte, 10)); !errors.Is(err, errPanicked) {
+			t.Errorf("the next attempt: %v", err)
+		}
+	})
+}
