@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path"
 	"strings"
-	"time"
 )
 
 // cgroups finds the files of the cgroup that this process is in. It knows both
@@ -57,164 +55,99 @@ func hasWord(list, word string) bool {
 	return false
 }
 
-// memoryLimit returns the nearest memory limit that is set.
-func (c cgroups) memoryLimit() (*limitFile, error) {
-	dirs, version := c.dirs("memory")
+// A membership is the cgroup that this process is in. It may be moved to another one.
+type membership struct {
+	file
+
+	seen []byte
+}
+
+func (c cgroups) membership() (*membership, error) {
+	f, err := openFile(c.self)
+	if err != nil {
+		return nil, err
+	}
+	f.buf = make([]byte, 8<<10) // in version 1 there is a line for each controller
+	m := &membership{file: f}
+	if _, err := m.changed(); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+// changed reports whether the process was moved since the last call.
+func (m *membership) changed() (bool, error) {
+	text, err := m.text()
+	if err != nil || bytes.Equal(text, m.seen) {
+		return false, err
+	}
+	m.seen = append(m.seen[:0], text...)
+	return true, nil
+}
+
+// memoryLimits are the limits of all cgroups from that of this process up to the root.
+type memoryLimits struct {
+	groups cgroups
+	self   *membership
+	files  []file // memory.max, or memory.limit_in_bytes
+}
+
+// openMemoryLimits opens the files that may hold a limit, now or later.
+func openMemoryLimits(c cgroups) (*memoryLimits, error) {
+	self, err := c.membership()
+	if err != nil {
+		return nil, err
+	}
+	l := &memoryLimits{groups: c, self: self}
+	if l.lookUp(); len(l.files) == 0 {
+		return nil, errors.Join(errors.New("memory: no cgroup has a limit"), l.Close())
+	}
+	return l, nil
+}
+
+func (l *memoryLimits) lookUp() {
+	dirs, version := l.groups.dirs("memory")
 	name := [...]string{"", "memory.limit_in_bytes", "memory.max"}[version]
 	for _, dir := range dirs {
-		f, err := openLimit(path.Join(dir, name))
-		if err == nil {
-			return f, nil
+		if f, err := openFile(path.Join(dir, name)); err == nil {
+			l.files = append(l.files, f)
 		}
 	}
-	return nil, errors.New("memory: no cgroup sets a limit")
 }
 
 // noLimit is what version 1 says for none, or nearly so.
 const noLimit = 1 << 60
 
-// limitFile is a file that holds a limit in bytes, kept open.
-type limitFile struct{ file }
-
-func openLimit(name string) (*limitFile, error) {
-	f, err := openFile(name)
-	if err != nil {
-		return nil, err
-	}
-	l := &limitFile{f}
-	if v, err := l.read(); err != nil || v >= noLimit {
-		return nil, errors.Join(errors.New("no limit"), err, l.Close())
-	}
-	return l, nil
-}
-
-// read returns the limit, a huge one if it is not set.
-func (l *limitFile) read() (float64, error) {
-	text, err := l.text()
+// read returns the least limit, or noLimit. A cgroup that is gone sets none.
+func (l *memoryLimits) read() (float64, error) {
+	moved, err := l.self.changed()
 	if err != nil {
 		return 0, err
 	}
-	if v, ok := number(text); ok {
-		return v, nil
+	if moved {
+		_ = l.closeFiles() // were only read
+		l.lookUp()
 	}
-	return noLimit, nil
-}
-
-// quota is the processor time of a cgroup against its quota.
-type quota struct {
-	limits []file // cpu.max, or cpu.cfs_quota_us and cpu.cfs_period_us
-	usage  file   // cpu.stat, or cpuacct.usage
-	stat   file   // cpu.stat
-
-	used, periods, throttled float64 // as last seen
-}
-
-// openQuota opens the files of the nearest cgroup that sets a quota.
-func openQuota(c cgroups) (source, error) {
-	dirs, version := c.dirs("cpu")
-	for _, dir := range dirs {
-		q, err := openQuotaIn(dir, version)
-		if err != nil {
-			continue
-		}
-		if share, err := q.share(); err == nil && share > 0 && q.read(time.Second, new(readings)) == nil {
-			return q, nil
-		}
-		_ = q.Close() // was only read
-	}
-	return nil, errors.New("quota: no cgroup sets a quota of processor time")
-}
-
-func openQuotaIn(dir string, version int) (*quota, error) {
-	names := []string{"cpu.stat", "cpu.stat", "cpu.max"}
-	if version == 1 {
-		names = []string{"cpu.stat", "../cpuacct/cpuacct.usage", "cpu.cfs_quota_us", "cpu.cfs_period_us"}
-		if _, err := os.Stat(path.Join(dir, "cpuacct.usage")); err == nil {
-			names[1] = "cpuacct.usage"
+	least := float64(noLimit)
+	for i := range l.files {
+		text, err := l.files[i].text()
+		if v, ok := number(text); ok && err == nil {
+			least = min(least, v)
 		}
 	}
-	var files []file
-	for _, name := range names {
-		f, err := openFile(dir + "/" + name)
-		if err != nil {
-			for _, f := range files {
-				f.Close()
-			}
-			return nil, err
-		}
-		files = append(files, f)
-	}
-	return &quota{stat: files[0], usage: files[1], limits: files[2:]}, nil
+	return least, nil
 }
 
-// share returns the quota in processors, 0 if it is not set.
-func (q *quota) share() (float64, error) {
-	var of [2]float64
-	n := 0
-	for i := range q.limits {
-		text, err := q.limits[i].text()
-		if err != nil {
-			return 0, err
-		}
-		for n < 2 && len(text) > 0 {
-			var word []byte
-			word, text, _ = bytes.Cut(text, []byte{' '})
-			of[n], _ = number(word) // "max" and -1 leave 0
-			n++
-		}
+func (l *memoryLimits) closeFiles() error {
+	var all []error
+	for i := range l.files {
+		all = append(all, l.files[i].Close())
 	}
-	if of[1] == 0 {
-		return 0, nil
-	}
-	return of[0] / of[1], nil
-}
-
-func (q *quota) read(d time.Duration, into *readings) error {
-	share, err := q.share()
-	if err != nil {
-		return err
-	}
-	used, err := q.seconds()
-	if err != nil {
-		return err
-	}
-	text, err := q.stat.text()
-	if err != nil {
-		return err
-	}
-	periods, throttled := field(text, "nr_periods "), field(text, "nr_throttled ")
-	into[Quota], into[Throttled] = math.NaN(), 0 // if the quota was taken away
-	if share > 0 {
-		into[Quota] = (used - q.used) / d.Seconds() / share
-	}
-	if periods > q.periods {
-		into[Throttled] = (throttled - q.throttled) / (periods - q.periods)
-	}
-	q.used, q.periods, q.throttled = used, periods, throttled
-	return nil
-}
-
-// seconds returns the processor time that the cgroup has used.
-func (q *quota) seconds() (float64, error) {
-	text, err := q.usage.text()
-	if err != nil {
-		return 0, err
-	}
-	if ns, ok := number(text); ok {
-		return ns / 1e9, nil
-	}
-	return field(text, "usage_usec ") / 1e6, nil
-}
-
-func (q *quota) measures() []Measure { return []Measure{Quota, Throttled} }
-
-func (q *quota) Close() error {
-	all := []error{q.usage.Close(), q.stat.Close()}
-	for i := range q.limits {
-		all = append(all, q.limits[i].Close())
-	}
+	l.files = nil
 	return errors.Join(all...)
 }
+
+func (l *memoryLimits) Close() error { return errors.Join(l.closeFiles(), l.self.Close()) }
 
 // file is a small file of the kernel's that is opened once and read often.
 type file struct {

@@ -109,8 +109,7 @@ func TestQuotaIsTakenAway(t *testing.T) {
 func TestNoQuota(t *testing.T) {
 	for name, c := range map[string]cgroups{
 		"no cgroups":     {mount: "/nonexistent", self: "/nonexistent"},
-		"no limit":       tree(t, "0::/\n", map[string]string{"cpu.max": "max 100000\n", "cpu.stat": "usage_usec 1\n"}),
-		"-1":             tree(t, "1:cpu,cpuacct:/\n", map[string]string{"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n", "cpu/cpu.stat": "nr_periods 0\n", "cpu/cpuacct.usage": "1\n"}),
+		"no file":        tree(t, "0::/\n", map[string]string{"cpu.stat": "usage_usec 1\n"}),
 		"garbage":        tree(t, "x\n::\n\n", nil),
 		"an empty file":  tree(t, "0::/\n", map[string]string{"cpu.max": "", "cpu.stat": ""}),
 		"a strange path": tree(t, "0::/../../..\n", nil),
@@ -121,6 +120,80 @@ func TestNoQuota(t *testing.T) {
 	}
 }
 
+// A cgroup without a quota may be given one later.
+func TestQuotaIsSetLater(t *testing.T) {
+	for name, row := range map[string]struct {
+		self          string
+		before, after map[string]string
+	}{
+		"version 2": {
+			"0::/app\n",
+			map[string]string{"app/cpu.max": "max 100000\n", "app/cpu.stat": "usage_usec 1000000\n"},
+			map[string]string{"app/cpu.max": "200000 100000\n", "app/cpu.stat": "usage_usec 2000000\n"},
+		},
+		"version 1": {
+			"1:cpu,cpuacct:/\n",
+			map[string]string{
+				"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n",
+				"cpu/cpu.stat": "nr_periods 0\n", "cpu/cpuacct.usage": "1000000000\n",
+			},
+			map[string]string{"cpu/cpu.cfs_quota_us": "200000\n", "cpu/cpuacct.usage": "2000000000\n"},
+		},
+	} {
+		c := tree(t, row.self, row.before)
+		q, err := openQuota(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got readings
+		if err := q.read(time.Second, &got); err != nil || !math.IsNaN(got[Quota]) {
+			t.Errorf("%s: without a quota: %v, %v", name, got[Quota], err)
+		}
+		for name, text := range row.after {
+			write(t, filepath.Join(c.mount, name), text)
+		}
+		if err := q.read(time.Second, &got); err != nil || got[Quota] != 0.5 {
+			t.Errorf("%s: 1 s of 2 processors in 1 s: %v, %v", name, got[Quota], err)
+		}
+		q.Close()
+	}
+}
+
+// Of the quotas on the way to the root the tightest counts, whichever it is now, and the quota of the new cgroup where the process
+// is moved.
+func TestTightestQuota(t *testing.T) {
+	c := tree(t, "0::/pod/app\n", map[string]string{
+		"pod/app/cpu.max": "800000 100000\n", "pod/app/cpu.stat": "usage_usec 0\nnr_periods 0\nnr_throttled 0\n",
+		"pod/cpu.max": "100000 100000\n", "pod/cpu.stat": "usage_usec 0\nnr_periods 0\nnr_throttled 0\n",
+		"other/cpu.max": "50000 100000\n", "other/cpu.stat": "usage_usec 0\n",
+	})
+	q, err := openQuota(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	expect := func(what string, quota, throttled float64) {
+		t.Helper()
+		var got readings
+		if err := q.read(time.Second, &got); err != nil || math.Abs(got[Quota]-quota) > 1e-9 || got[Throttled] != throttled {
+			t.Errorf("%s: quota %v, throttled %v, %v; want %v, %v", what, got[Quota], got[Throttled], err, quota, throttled)
+		}
+	}
+	write(t, filepath.Join(c.mount, "pod/app/cpu.stat"), "usage_usec 1000000\nnr_periods 10\nnr_throttled 0\n")
+	write(t, filepath.Join(c.mount, "pod/cpu.stat"), "usage_usec 1000000\nnr_periods 10\nnr_throttled 5\n")
+	expect("of the pod", 1, 0.5)
+	write(t, filepath.Join(c.mount, "pod/app/cpu.max"), "25000 100000\n")
+	write(t, filepath.Join(c.mount, "pod/app/cpu.stat"), "usage_usec 1250000\nnr_periods 20\nnr_throttled 10\n")
+	write(t, filepath.Join(c.mount, "pod/cpu.stat"), "usage_usec 1250000\nnr_periods 20\nnr_throttled 5\n")
+	expect("of the container, which has less now", 1, 1)
+	write(t, c.self, "0::/other\n")
+	if err := q.read(time.Second, new(readings)); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(c.mount, "other/cpu.stat"), "usage_usec 500000\n")
+	expect("of the cgroup to which the process was moved", 1, 0)
+}
+
 func TestMemoryLimit(t *testing.T) {
 	for _, row := range []struct {
 		name, self string
@@ -128,12 +201,13 @@ func TestMemoryLimit(t *testing.T) {
 		want       float64 // 0: none
 	}{
 		{"version 2", "0::/a\n", map[string]string{"a/memory.max": "1048576\n"}, 1 << 20},
+		{"the parent has less", "0::/a/b\n", map[string]string{"a/b/memory.max": "8589934592\n", "a/memory.max": "1073741824\n"}, 1 << 30},
 		{"of the parent", "0::/a/b\n", map[string]string{"a/b/memory.max": "max\n", "a/memory.max": "4096\n"}, 4096},
 		{"version 1", "7:memory:/a\n0::/\n", map[string]string{"memory/a/memory.limit_in_bytes": "4096\n"}, 4096},
-		{"version 1, none", "7:memory:/\n", map[string]string{"memory/memory.limit_in_bytes": "9223372036854771712\n"}, 0},
+		{"version 1, none", "7:memory:/\n", map[string]string{"memory/memory.limit_in_bytes": "9223372036854771712\n"}, noLimit},
 		{"none", "0::/\n", nil, 0},
 	} {
-		f, err := tree(t, row.self, row.files).memoryLimit()
+		f, err := openMemoryLimits(tree(t, row.self, row.files))
 		if (err == nil) != (row.want > 0) {
 			t.Errorf("%s: %v", row.name, err)
 			continue
@@ -145,6 +219,36 @@ func TestMemoryLimit(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %v", row.name, got, err, row.want)
 		}
 		f.Close()
+	}
+}
+
+// The least memory limit is looked up again, also when the process is moved.
+func TestMemoryLimitChanges(t *testing.T) {
+	c := tree(t, "0::/a/b\n", map[string]string{"a/b/memory.max": "max\n", "a/memory.max": "max\n", "c/memory.max": "2048\n"})
+	l, err := openMemoryLimits(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		name, text string
+		want       float64
+	}{
+		{"", "", noLimit}, {"a/memory.max", "8192\n", 8192}, {"a/b/memory.max", "4096\n", 4096}, {"a/b/memory.max", "16384\n", 8192},
+		{"../self", "0::/c\n", 2048},
+	} {
+		name := filepath.Join(c.mount, row.name)
+		if row.name == "../self" {
+			name = c.self
+		}
+		if row.name != "" {
+			write(t, name, row.text)
+		}
+		if got, err := l.read(); got != row.want || err != nil {
+			t.Errorf("%s is %q: %v, %v; want %v", row.name, row.text, got, err, row.want)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

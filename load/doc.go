@@ -12,7 +12,9 @@
 //	memory     memory of the Go runtime, as a share of the lesser of GOMEMLIMIT
 //	           and the cgroup's limit: what is in use of GOMEMLIMIT, since the
 //	           runtime collects garbage before it reaches that; all that is held
-//	           of the cgroup's, where garbage can get the process killed
+//	           of the cgroup's, where garbage can get the process killed.
+//	           Limits of all cgroups up to the root count, and the tightest one
+//	           binds; they are read again at each sample
 //	scheduling the time that goroutines waited for a processor, 99th percentile
 //	queue      the longest that a request waited to be admitted, which is fed in
 //	           with [Meter.Waited]

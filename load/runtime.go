@@ -11,7 +11,7 @@ import (
 // the cgroup's.
 type memory struct {
 	samples [memorySamples]metrics.Sample
-	cgroup  *limitFile // nil: none
+	cgroup  *memoryLimits // nil: none
 }
 
 // What memory reads of the runtime, all in bytes.
@@ -42,7 +42,7 @@ func openMemory(c cgroups) (source, error) {
 		m.samples[i].Name = name
 	}
 	var err error
-	if m.cgroup, err = c.memoryLimit(); err == nil {
+	if m.cgroup, err = openMemoryLimits(c); err == nil {
 		return m, nil
 	}
 	metrics.Read(m.samples[:])
@@ -68,6 +68,9 @@ func (m *memory) read(_ time.Duration, into *readings) error {
 		}
 	}
 	into[Memory] = counted / limit
+	if limit >= noLimit { // it may be set later
+		into[Memory] = math.NaN()
+	}
 	return nil
 }
 
