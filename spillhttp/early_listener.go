@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed90641741/spillway/connlimit"
 	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/netconn"
 	"github.com/seed90641741/spillway/ratelimit"
@@ -59,7 +58,11 @@ func ConnState(c net.Conn, state http.ConnState) {
 // Serve serves with s from l, as [http.Server.Serve] does, with early rejection by h, which
 // must be the Handler of s. While connections are most of the work of the process, those that come too often
 // are reset: see Overload in package connlimit. It extends s.ConnState; call it before s serves anything else.
+//
+// A head is read, and costs processor time, before h can reject the request: if s.MaxHeaderBytes is zero, Serve sets it to
+// 64 KiB, where net/http has 1 MiB. Set s.ReadHeaderTimeout as well, which has no default.
 func (h *Handler) Serve(s *http.Server, l net.Listener) error {
+	h.limitHeads(s)
 	told := s.ConnState
 	s.ConnState = func(c net.Conn, state http.ConnState) {
 		ConnState(c, state)
@@ -76,24 +79,14 @@ func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 
 // ServeTLS serves with s from l, as [http.Server.ServeTLS] does. h must be the Handler of s. Requests are
 // rejected in the handler, not early. While handshakes are most of the work of the process, connections that come too often are
-// reset before theirs: see Overload in package connlimit.
+// reset before theirs: see Overload in package connlimit. For s.MaxHeaderBytes see [Handler.Serve].
 func (h *Handler) ServeTLS(s *http.Server, l net.Listener, certFile, keyFile string) error {
+	h.limitHeads(s)
 	limited, err := h.limited(l)
 	if err != nil {
 		return err
 	}
 	return s.ServeTLS(limited, certFile, keyFile)
-}
-
-// limited returns a listener that resets connections while they are an overload.
-func (h *Handler) limited(l net.Listener) (net.Listener, error) {
-	return connlimit.NewListener(l, connlimit.Config{Work: h.work})
-}
-
-// work is that of the ingress.Server, and requests that bypass it: these use their connections as well.
-func (h *Handler) work(now time.Time) (begun uint64, cpu float64) {
-	begun, cpu = h.ingress.Work(now)
-	return begun + h.exempted.Load(), cpu
 }
 
 // What is owed by a connection, where it is not a number of bytes.

@@ -81,6 +81,7 @@ type Handler struct {
 	plain    bool         // the funcs of the config are not set, and the defaults read little
 	looks    atomic.Int64 // how many requests a Listener is to look at
 	exempted atomic.Uint64
+	heads    sync.Mutex // held while MaxHeaderBytes of a server is set
 
 	bodyLength func(spillway.Reason) int // lengthOf; a new one for each request would take memory
 }

@@ -117,11 +117,18 @@ type site struct {
 // refuses by a Listener where it can.
 func open(t *testing.T, protocol string, h http.Handler, early bool) *site {
 	t.Helper()
+	return openWith(t, protocol, h, early, func(*http.Server) {})
+}
+
+// openWith is open with a server that set changes.
+func openWith(t *testing.T, protocol string, h http.Handler, early bool, set func(*http.Server)) *site {
+	t.Helper()
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(protocol == "HTTP1")
 	protocols.SetUnencryptedHTTP2(protocol == "h2c")
 	s := &site{network: &pipes{conns: make(chan net.Conn), done: make(chan struct{})}}
 	s.server = &http.Server{Handler: h, Protocols: protocols, ErrorLog: quiet}
+	set(s.server)
 	s.base = &http.Transport{DialContext: s.network.dial, Protocols: protocols}
 	go func() {
 		if x, ok := h.(*Handler); ok && early {
