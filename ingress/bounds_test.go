@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"math"
+	"strconv"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ func TestConfigAtItsBounds(t *testing.T) {
 		must(t, c)
 	}
 	for _, c := range []Config{
-		{RetryAfter: ms - 1}, {RetryAfter: time.Hour + 1}, {MaxInFlight: math.MaxInt32 + 1},
+		{RetryAfter: ms - 1}, {RetryAfter: time.Hour + 1},
 		{Trust: Trust{MaxTimeout: ms - 1}}, {Trust: Trust{MaxTimeout: day + 1}}, {Trust: Trust{Reasons: ReasonsFull + 1}},
 	} {
 		if _, err := New(c); err == nil {
@@ -67,5 +68,20 @@ func TestChargeOfACustomer(t *testing.T) {
 		if math.Abs(debt-row.want) > 1e-9 {
 			t.Errorf("%s: a debt of %v, want %v", name, debt, row.want)
 		}
+	}
+}
+
+// MaxInFlight is a number of 31 bits. Where an int has no more, each is allowed.
+func TestMaxInFlightIsTooLarge(t *testing.T) {
+	large := int64(math.MaxInt32 + 1)
+	if strconv.IntSize == 32 {
+		large = math.MaxInt32
+	}
+	_, err := New(Config{MaxInFlight: int(large)})
+	if strconv.IntSize == 64 && (err == nil || err.Error() != "ingress: MaxInFlight is 2147483648, must be at most 2147483647") {
+		t.Errorf("error %v", err)
+	}
+	if strconv.IntSize == 32 && err != nil {
+		t.Error(err)
 	}
 }

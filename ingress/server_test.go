@@ -28,7 +28,6 @@ func TestConfigNamesTheBadField(t *testing.T) {
 		{Config{ShedMode: 7}, "ingress: ShedMode is Mode(7), must be Enforce, Observe or Off"},
 		{Config{RetryAfter: -1}, "ingress: RetryAfter is -1ns, must be 1ms to 1h"},
 		{Config{InFlightMode: 7}, "ingress: InFlightMode is Mode(7), must be Enforce, Observe or Off"},
-		{Config{MaxInFlight: 1 << 40}, "ingress: MaxInFlight is 1099511627776, must be at most 2147483647"},
 		{Config{Trust: Trust{Boundary: 9}}, "ingress: Trust.Boundary is Boundary(9), must be Edge or Internal"},
 		{Config{Trust: Trust{MaxTimeout: -1}}, "ingress: Trust.MaxTimeout is -1ns, must be 1ms to 24h"},
 		{Config{Trust: Trust{MaxByIdentity: map[string]spillway.Criticality{"x": 9}}}, `ingress: Trust.MaxByIdentity["x"] is Criticality(9), must be one of the four`},

@@ -20,7 +20,7 @@ func TestBackoff(t *testing.T) {
 		want    time.Duration
 	}{
 		{retry.Backoff{}, 0, .9, 0},
-		{retry.Backoff{}, 1 << 40, .9, 0},
+		{retry.Backoff{}, math.MaxInt, .9, 0},
 		{retry.Backoff{Base: 100 * ms, Max: 10 * time.Second}, 0, 1, 100 * ms},
 		{retry.Backoff{Base: 100 * ms, Max: 10 * time.Second}, 3, .5, 400 * ms},
 		{retry.Backoff{Base: 100 * ms, Max: 10 * time.Second}, 7, 1, 10 * time.Second},

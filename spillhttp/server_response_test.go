@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -77,4 +78,14 @@ func TestWriterKeepsItsAbilities(t *testing.T) {
 		synctest.Wait()
 		nothingLeft(t, h)
 	})
+}
+
+// The bytes of a long answer are counted where an int has 32 bits.
+func TestLongAnswerIsCounted(t *testing.T) {
+	var r response
+	for range 3 {
+		if !r.blocks(math.MaxInt32) || r.unsent != unblocked+1 {
+			t.Fatalf("%d bytes are unsent, want %d", r.unsent, unblocked+1)
+		}
+	}
 }

@@ -104,6 +104,6 @@ const unblocked = 2048
 // client.
 func (r *response) blocks(n int) bool {
 	r.begin()
-	r.unsent = int16(min(int(r.unsent)+n, unblocked+1))
+	r.unsent = int16(min(int64(r.unsent)+int64(n), unblocked+1))
 	return r.unsent > unblocked
 }

@@ -33,7 +33,7 @@ func (a *static) Arrive(r *Request) {
 func (a *static) Finish(*Request, bool) { a.inFlight-- }
 
 // unlimited represents no limit.
-const unlimited = 1 << 50
+const unlimited = 1 << 30
 
 // limits are the static limits of the oracle.
 var limits = []int{
