@@ -52,7 +52,7 @@ type accounting struct {
 	request  *http.Request // as it came
 	exchange *clients.Exchange
 	to       *target // nil as long as no route was found
-	visit    *visit  // nil: nobody wants to know
+	visit    *visit  // nil: neither logged nor traced
 }
 
 func accountingOf(ctx context.Context) *accounting {

@@ -14,8 +14,7 @@ import (
 // Answers of an upstream that break off. A client must see that: one that gets no bytes may take the connection for one that was
 // closed before its request came, and send the request again.
 
-// smallAnswer is the length of an answer of which net/http sends nothing before it is complete: the smallest of its buffers, that
-// of chunks.
+// smallAnswer is the length up to which net/http sends nothing of an answer before it is complete: its smallest buffer, for chunks.
 const smallAnswer = 2048
 
 // completed reads the body of a small answer, so that an answer that breaks off is replaced by one of the proxy.

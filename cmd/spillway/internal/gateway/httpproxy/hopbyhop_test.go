@@ -16,7 +16,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// hopFields are the fields of a message whose Connection lists X-Hop and Checksum, as a trailer, beside an option.
+// hopFields are the fields of a message whose Connection lists X-Hop and Checksum, as a trailer, and an option.
 func hopFields(option string) string {
 	return "Connection: " + option + ", X-Hop\r\nConnection: checksum\r\nX-Hop: 1\r\nX-End: 1\r\nKeep-Alive: timeout=5\r\nTransfer-Encoding: chunked\r\n" +
 		"Trailer: Checksum, X-Sum\r\n\r\n1\r\na\r\n0\r\nChecksum: 1\r\nX-Sum: 2\r\nUpgrade: h2c\r\n\r\n"

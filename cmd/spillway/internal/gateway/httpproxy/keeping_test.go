@@ -90,7 +90,7 @@ func TestRequestsThatMustNotBeRepeated(t *testing.T) {
 		"idempotent": {"POST", func() io.Reader { return nil }, 0, "1", true},
 		"GET":        {"GET", func() io.Reader { return nil }, 0, "", true},
 	} {
-		do(t, x, http.MethodGet, url, "") // so that there is a kept connection
+		do(t, x, http.MethodGet, url, "") // which leaves a kept connection
 		<-time.After(idle)
 		r, err := http.NewRequestWithContext(t.Context(), row.method, url, row.body())
 		if err != nil {

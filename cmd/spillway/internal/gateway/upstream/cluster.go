@@ -24,7 +24,7 @@ import (
 type Cluster struct {
 	name    string
 	current atomic.Pointer[Version]
-	limiter *inflight.Limiter // of requests in flight, those of former versions included
+	limiter *inflight.Limiter // of requests in flight, also by former versions
 	work    processor
 }
 
@@ -71,7 +71,7 @@ func (x *Cluster) Close() { x.current.Load().Close() }
 type Stats struct {
 	Egress    egress.Stats
 	Retry     retry.Stats
-	Budget    budget.Stats // of the retries; zero where there are none
+	Budget    budget.Stats // of the retries; zero without retries
 	Endpoints []EndpointStats
 	Panics    bool        // no endpoint passes its checks: all are used
 	Queue     turns.Stats // of a batch cluster

@@ -25,7 +25,7 @@ type endpoints struct {
 	scheme string
 	plain  *http.Transport // HTTP/1.1
 	second *http.Transport // HTTP/2; nil: not spoken
-	checks *http.Transport // of health checks; nil: there are none
+	checks *http.Transport // of health checks; nil: no checks
 	always bool            // nothing else is spoken
 	turns  handshakes      // of second
 	each   int             // connections of plain to each endpoint

@@ -16,7 +16,7 @@ import (
 )
 
 // A firstConn is a connection of HTTP/1.1 to an endpoint. net/http removes the field Connection from an answer
-// if it has the option close, and nobody can then tell which other fields are hop-by-hop. So the connection
+// if it has the option close, and the names of the other hop-by-hop fields with it. So the connection
 // reads the heads of answers as well, and keeps what their Connection says.
 type firstConn struct {
 	netconn.Conn
@@ -26,7 +26,7 @@ type firstConn struct {
 	refuses atomic.Bool  // it carries no more requests
 
 	mu      sync.Mutex
-	reads   bool     // a head, of which lines are read
+	reads   bool     // the lines of a head are read
 	first   bool     // the next line is that of the status
 	interim bool     // the head is that of an answer with a status of 1xx
 	listed  bool     // the last line was of Connection
@@ -87,7 +87,7 @@ func (c *firstConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write implements [net.Conn]. net/http sends a request of which nothing could be written by another connection.
+// Write implements [net.Conn]. If nothing of a request could be written, net/http sends it over another connection.
 func (c *firstConn) Write(b []byte) (int, error) {
 	if c.refuses.Load() {
 		return 0, errLongIdle

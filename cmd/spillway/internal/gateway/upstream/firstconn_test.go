@@ -13,7 +13,7 @@ import (
 )
 
 // TestConnectionIsRestored: what net/http removes from an answer is put back, wherever reads end. Fields of interim answers and
-// lines of bodies are none of the answer.
+// lines of bodies do not count.
 func TestConnectionIsRestored(t *testing.T) {
 	for _, row := range []struct {
 		text string

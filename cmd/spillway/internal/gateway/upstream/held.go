@@ -66,7 +66,7 @@ type duplex struct {
 	io.Writer
 }
 
-// CloseWrite tells the endpoint that the client sends no more. The endpoint may still answer.
+// CloseWrite informs the endpoint that the client sends no more. The endpoint may still answer.
 func (d *duplex) CloseWrite() error {
 	if x, ok := d.Writer.(interface{ CloseWrite() error }); ok {
 		return x.CloseWrite()

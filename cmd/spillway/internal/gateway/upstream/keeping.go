@@ -11,7 +11,7 @@ import (
 )
 
 // Requests that must not be repeated, and kept connections. A request that is sent while the endpoint closes the connection is
-// lost, and nobody can know whether it was processed: net/http sends it again only if it may be repeated. So a request that may
+// lost, and it is unknown whether it was processed: net/http sends it again only if it may be repeated. So a request that may
 // not be takes a new connection, or one that was used a moment ago.
 
 // recently is how long ago a connection was used that still takes any request: endpoints keep connections for at least two seconds

@@ -25,7 +25,7 @@ func refusedHead(r *http.Request, err error) *http.Response {
 }
 
 // answerTooLong is a part of the text of the error of net/http for an answer of HTTP/1.1 whose head is longer than maxAnswerHead. By
-// HTTP/2 it is an error of the connection, of which all its requests learn, and others than this one may be repeated.
+// HTTP/2 the whole connection fails, and its other requests may be repeated.
 const answerTooLong = "net/http: server response headers exceeded "
 
 // A tooLongError says that the head of an answer is too long. The endpoint has processed the request, and would answer the same again.
