@@ -89,7 +89,7 @@
 //	                          stream is suspended: it takes no place in flight, and the
 //	                          time is not part of its latency. A handler that has sent a
 //	                          message, or the header, and then neither sends nor receives for
-//	                          50 ms waits for an event: its stream is suspended, too, until
+//	                          2 s waits for an event: its stream is suspended, too, until
 //	                          it does. Limits that the server
 //	                          learns are by the Key of [ServerConfig].Classify, the method
 //	                          by default; methods of [ServerConfig].Exempt have none

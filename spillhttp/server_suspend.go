@@ -58,7 +58,7 @@ func streamed(r *http.Request) bool {
 // between two events of a stream. Until as many calls of Resume it does not count as in
 // flight for the shedder, and the time does not count as latency.
 //
-// There is no need to call it between two events of a stream if each is flushed: 50 ms after a flush the Handler does, until
+// There is no need to call it between two events of a stream if each is flushed: 2 s after a flush the Handler does, until
 // the handler writes again.
 //
 // Nor is there for the client: while the body of a request is read, an

@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// After is how long a handler that has begun to answer sends nothing until it counts as waiting. It is below the time
-// that a request waits for a place in flight by default: a server whose places all hold idle streams rejects nothing.
-const After = 50 * time.Millisecond
+// After is how long a handler that has begun to answer sends nothing until it counts as waiting. From outside, a handler that
+// works looks the same: the tokens of a language model come several times per second, the rows of a report sooner, and they
+// hold a place for as long as they come.
+const After = 2 * time.Second
 
 // A Passage is the right of a request to be served.
 type Passage interface {
