@@ -1,3 +1,5 @@
+//go:build thorough
+
 package drivers
 
 import (
