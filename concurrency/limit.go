@@ -96,16 +96,16 @@ func (l *limit) limit(bounds *Config) float64 {
 	return min(max(min(l.window, l.slow.most), float64(bounds.Min)), bounds.most())
 }
 
-// hear takes in whether a request that ends was answered in time, for how many seconds it waited within its deadline. Who waits for less
-// than an answer takes says nothing.
-func (l *limit) hear(answer bool, waited float64) {
+// hear takes in whether a request that ends was answered in time, and how many seconds it waited. Who leaves before its deadline, and
+// sooner than an answer takes, says nothing.
+func (l *limit) hear(answer bool, waited, rest float64) {
 	if answer {
 		if l.state == Open && l.stoodStill() {
 			l.restart()
 		}
 		l.heard, l.heardArea = l.at, l.area
 		l.slow.answered(l.at, l.held)
-	} else if l.state != Draining && waited >= l.latency.least() && l.slow.silent(l.at, l.working) {
+	} else if l.state != Draining && waited >= min(l.latency.least(), rest) && l.slow.silent(l.at, l.working) {
 		l.latency = latency{}
 		l.restart()
 	}

@@ -200,11 +200,11 @@ func (l *Limiter) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 	}
 }
 
-// hear takes in whether a request was answered in time, and for how many seconds it waited within its deadline.
-func (l *Limiter) hear(r *record, answer bool, waited float64) {
+// hear takes in whether a request was answered in time, and for how long it waited.
+func (l *Limiter) hear(r *record, answer bool, took time.Duration) {
 	if r.heard = true; !l.config.Fixed {
-		l.keys[r.slot].hear(answer, waited)
-		l.all.hear(answer, waited)
+		l.keys[r.slot].hear(answer, inSeconds(took), inSeconds(r.within-brief))
+		l.all.hear(answer, inSeconds(took), inSeconds(r.within-brief))
 	}
 }
 
@@ -216,7 +216,7 @@ func (l *Limiter) learn(k *key, r *record, o spillway.Outcome) {
 	}
 	answer, working := answered(o), k.flight.end(r.began)
 	if !r.heard {
-		l.hear(r, answer && took <= r.within, inSeconds(min(took, r.within)))
+		l.hear(r, answer && took <= r.within, took)
 	}
 	if answer {
 		l.fastest.add(memory, l.at, inSeconds(took))

@@ -149,3 +149,28 @@ func TestHandlersIgnoreTheirDeadlines(t *testing.T) {
 		}
 	}
 }
+
+// Answers that come after their deadlines show that requests take longer than clients wait. When none comes in time the limit is
+// unknown, although nobody has waited for as long as an answer takes.
+func TestAnswersAfterTheirDeadlines(t *testing.T) {
+	l := newLimit(0, false)
+	l.latency.reset(0, 1.6)
+	l.hear(true, 1, 1)
+	for range 2 * round {
+		l.advance(l.at + 10*time.Millisecond)
+		l.hear(false, 1, 1)
+	}
+	if !l.slow.unknown() {
+		t.Error("no answer has come in time, and the limit is not unknown")
+	}
+	l = newLimit(0, false)
+	l.latency.reset(0, 1.6)
+	l.hear(true, 1, 2)
+	for range 2 * round {
+		l.advance(l.at + 10*time.Millisecond)
+		l.hear(false, 1, 2) // leaves early
+	}
+	if l.slow.unknown() {
+		t.Error("clients without patience make the limit unknown")
+	}
+}

@@ -86,7 +86,7 @@ func TestDrainCostsASecondOrHalf(t *testing.T) {
 		started := 0
 		for l.at < 3*time.Second {
 			l.advance(l.at + time.Millisecond)
-			l.hear(row.outcome == spillway.OutcomeServed, 1)
+			l.hear(row.outcome == spillway.OutcomeServed, 1, longest)
 			l.leave(&ending{began: 1, outcome: row.outcome, stood: -memory}, 5000)
 			l.working--
 			l.decide(0, false)
@@ -239,7 +239,7 @@ func TestNoLatencyIsKnown(t *testing.T) {
 	l.leave(&ending{outcome: spillway.OutcomeServed, began: -30 * time.Second, stood: -memory}, 20)
 	for range 4 * round {
 		l.advance(l.at + time.Second)
-		l.hear(true, 1) // the first part of a stream
+		l.hear(true, 1, 1) // the first part of a stream
 		l.leave(&ending{outcome: spillway.OutcomeAbandoned, began: l.at - 20*time.Second, stood: -memory}, 20)
 		if l.decide(0, false) {
 			t.Fatalf("%d streams that ended are evidence of a queue", l.ended)

@@ -49,7 +49,7 @@ func (l *Limiter) witness(now time.Time, t *spillway.Ticket, answer bool) {
 	if r := l.records.of(t); r != nil && !r.heard {
 		l.advance(now)
 		l.moveOn(int(r.slot))
-		l.hear(r, answer, inSeconds(l.at-r.began))
+		l.hear(r, answer, l.at-r.began)
 	}
 }
 
