@@ -60,7 +60,8 @@ func TestLessons(t *testing.T) {
 		answers := func(err error) *grpc.ClientConn {
 			s := open(t, &service{unary: func(ctx context.Context) error {
 				if err == nil {
-					<-ctx.Done()
+					<-ctx.Done() // which either end may notice first
+					return ctx.Err()
 				}
 				return err
 			}})
