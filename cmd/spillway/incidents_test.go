@@ -79,7 +79,7 @@ var incidents = []incident{
 			s.send(n, ctx)
 		})
 	}},
-	{"nothing-answered", "The service answers nobody in time", "No request to shop is answered, and the limit is unknown.", "SpillwayRejectsCritical", began("limit_unknown"), func(t *testing.T) *stage {
+	{"nothing-answered", "The service answers no request in time", "No request to shop is answered, and the limit is unknown.", "SpillwayRejectsCritical", began("limit_unknown"), func(t *testing.T) *stage {
 		s := newStage(t, shopOf("", serve(t, after(5*time.Second)))).up()
 		return s.every(40, func(n int) {
 			ctx, cancel := context.WithTimeout(context.Background(), 150*time.Millisecond)

@@ -9,8 +9,8 @@ import (
 )
 
 // After is how long a handler that has begun to answer sends nothing until it counts as waiting. From outside, a handler that
-// works looks the same: the tokens of a language model come several times per second, the rows of a report sooner, and they
-// hold a place for as long as they come.
+// works looks the same: the tokens of a language model come several times per second, and the rows of a report sooner. Such
+// a stream holds its place.
 const After = 2 * time.Second
 
 // A Passage is the right of a request to be served.

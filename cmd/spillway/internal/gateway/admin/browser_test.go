@@ -48,7 +48,7 @@ type probed struct {
 	Tuned    string
 	RawRows  int      // of the table behind the charts
 	Overflow int      // how far the page reaches beyond the window
-	Cut      []string // texts of which a part is not seen
+	Cut      []string // texts that are not seen as a whole
 	Beside   int      // how far the reasons reach beyond their part of the window
 	Paper    []string // the background before and after the theme button
 }
@@ -291,7 +291,7 @@ func TestBrowserNarrow(t *testing.T) {
 	}
 }
 
-// A number of which a part is not seen is a false number. Names as long as strangers like push none off the screen.
+// A number that is cut is a false number. A long name pushes none off the screen.
 func TestBrowserCutsNothing(t *testing.T) {
 	s := overloaded(spillway.ModeEnforce)
 	s.proxy.levels.Clusters[0].MaxInFlight, s.proxy.levels.Clusters[0].InFlight = 1e6, 123456

@@ -129,7 +129,7 @@ func (s *State) heldShare() float64 {
 	return held / max(all, 1)
 }
 
-// unanswered returns the clusters of which no request is answered, so that their limit is unknown.
+// unanswered returns the clusters that answer no request, so that their limit is unknown.
 func (s *State) unanswered() (clusters []string) {
 	for i := range s.Gates {
 		if g := &s.Gates[i]; g.Unknown && !slices.Contains(clusters, g.Cluster) {
@@ -169,7 +169,7 @@ func unansweredWords(s *State) string {
 		return ""
 	}
 	return "Until a request to " + silent + " is answered, gates that enforce let in one at a time, and gates that observe let in all. " +
-		"Look at the service: it answers nobody in time. Set a timeout of the route, or a bound."
+		"Look at the service: it answers no request in time. Set a timeout of the route, or a bound."
 }
 
 // retriesHeadline is the headline while gates ask clients to stop retrying.

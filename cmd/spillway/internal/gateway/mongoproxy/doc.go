@@ -73,9 +73,9 @@
 // answer begins; it is 0 for commands that wait for new data or expect no answer. Commands
 // without an answer count as served when they are sent.
 //
-// Each command but hello and those that authenticate is counted in exactly one account (package
-// accounts). Rejected are also commands that a client may not send before it has authenticated,
-// and those that wait at a gate when the listener ends. A command that is sent when the server
+// Each command is counted in exactly one account (package accounts), except hello and commands that
+// authenticate. A command is also rejected if the client may not send it before it has authenticated,
+// and if it waits at a gate when the listener ends. A command that is sent when the server
 // hangs up, or when no server can be reached, has failed. A rejection is described by the
 // database and the name of the command, and the user or else the address of the client.
 //
@@ -94,8 +94,8 @@
 //
 // Buffers grow with the data that arrives, up to the size that is kept for a retry, and count
 // against the memory budget of the process; without memory a command is streamed and sent
-// once, and one of zstd, of which nothing could be read, waits for memory as long as a client may
-// stall. TLS that is passed through has the same timeouts. On Linux, a client that leaves while
+// once. A command that zstd has compressed cannot be streamed: it waits for memory until the stall
+// timeout. TLS that is passed through has the same timeouts. On Linux, a client that leaves while
 // it waits is noticed within two seconds, and so is a server that hangs up between commands.
 //
 // # Departures from MongoDB

@@ -41,7 +41,7 @@
     return counts;
   }
 
-  // cut returns the texts of which a part is not seen, because they are wider than what they stand in, or beside the screen.
+  // cut returns the texts that are not seen as a whole, because they are wider than what they stand in, or beside the screen.
   // The charts as a table may go on to the side.
   function cut() {
     const hidden = (e) => {
