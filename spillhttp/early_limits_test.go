@@ -34,7 +34,7 @@ func TestHeadsAreLimited(t *testing.T) {
 	}
 	for set, want := range map[int]int{0: 64 << 10, 5000: 5000} {
 		h := mustHandler(t, bare, ingress.Config{}, HandlerConfig{})
-		s := &http.Server{Handler: h, MaxHeaderBytes: set} //nolint:gosec // it serves nobody
+		s := &http.Server{Handler: h, MaxHeaderBytes: set}
 		closed := &pipes{done: make(chan struct{})}
 		closed.Close()
 		if err := h.ServeTLS(s, closed, "", ""); err == nil {

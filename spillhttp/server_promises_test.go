@@ -28,8 +28,7 @@ func TestWriterHasAllMethods(t *testing.T) {
 				if original == ours {
 					t.Fatalf("the handler has the writer of net/http, %v", ours)
 				}
-				for i := range original.NumMethod() {
-					want := original.Method(i)
+				for want := range original.Methods() {
 					got, ok := ours.MethodByName(want.Name)
 					if !ok || signature(got) != signature(want) {
 						t.Errorf("%v has no %s%s", ours, want.Name, signature(want))
@@ -59,8 +58,8 @@ func signature(m reflect.Method) string {
 	for i := 1; i < m.Type.NumIn(); i++ {
 		in = append(in, m.Type.In(i))
 	}
-	for i := range m.Type.NumOut() {
-		out = append(out, m.Type.Out(i))
+	for t := range m.Type.Outs() {
+		out = append(out, t)
 	}
 	return reflect.FuncOf(in, out, m.Type.IsVariadic()).String()
 }
@@ -89,7 +88,7 @@ func TestCloseNotify(t *testing.T) {
 			s := open(t, protocol, h, early)
 			ctx, leave := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, leave)
-			if _, err := s.base.RoundTrip(newRequest(t, ctx, http.MethodGet, nil)); err == nil { //nolint:bodyclose // there is none
+			if _, err := s.base.RoundTrip(newRequest(t, ctx, http.MethodGet, nil)); err == nil {
 				t.Errorf("%s: answered", name)
 			}
 			<-began

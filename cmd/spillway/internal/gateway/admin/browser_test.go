@@ -4,7 +4,6 @@ package admin
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -74,9 +73,11 @@ func findBrowser(t *testing.T) string {
 	return ""
 }
 
-// narrow is a page in which that of a scene is as wide as on a telephone: windows of a
-// browser are wider. With a number after it, it is that wide.
+// narrow, with one of the widths after it, is a page in which that of a scene is that wide: windows of a browser are wider than
+// a telephone.
 const narrow = "narrow"
+
+var widths = []string{"390", "768", "1440"}
 
 // probing serves the page of a scene with the probe in front of its script, which
 // change may change, and takes what the probe finds.
@@ -86,7 +87,7 @@ func probing(h http.Handler, change func(script string) string, found chan<- []b
 		h.ServeHTTP(rec, r)
 		maps.Copy(w.Header(), rec.Header())
 		w.Header().Del("Content-Length")
-		if strings.Contains(r.URL.RawQuery, narrow) { // which is in a frame
+		if r.URL.RawQuery == narrow { // which is in a frame
 			h := w.Header()
 			h.Set("Content-Security-Policy", strings.Replace(h.Get("Content-Security-Policy"), "frame-ancestors 'none'", "frame-ancestors 'self'", 1))
 		}
@@ -100,10 +101,9 @@ func probing(h http.Handler, change func(script string) string, found chan<- []b
 		})
 	})
 	mux.HandleFunc("GET /dashboard.js", func(w http.ResponseWriter, r *http.Request) { edit(w, r, change) })
-	mux.HandleFunc("GET /"+narrow, func(w http.ResponseWriter, r *http.Request) {
-		width := cmp.Or(r.URL.Query().Get("width"), "390")
-		asset("text/html", `<!doctype html><iframe src="/?`+narrow+`" width="`+width+`" height="800" style="border: 0"></iframe>`)(w, r)
-	})
+	for _, width := range widths {
+		mux.HandleFunc("GET /"+narrow+width, asset("text/html", `<!doctype html><iframe src="/?`+narrow+`" width="`+width+`" height="800" style="border: 0"></iframe>`))
+	}
 	mux.HandleFunc("GET /probe.js", asset("text/javascript", probeJS))
 	mux.HandleFunc("POST /probed", func(_ http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
@@ -270,7 +270,7 @@ func TestBrowserNarrow(t *testing.T) {
 	s.proxy.levels.Gates = append(s.proxy.levels.Gates, Gate{Listener: "inside", Cluster: "web", Limit: 16, Waiting: 3})
 	s.proxy.levels.Tuned = []Tuned{{Name: "web", Value: 64, Moves: []Move{{Time: noon, From: 128, To: 64, Why: "latency has risen"}}}}
 	s.second()
-	p := browse(t, s, narrow, asIs, "--blink-settings=preferredColorScheme=0")
+	p := browse(t, s, narrow+"390", asIs, "--blink-settings=preferredColorScheme=0")
 	if p.Width != 390 {
 		t.Errorf("the window is %d wide", p.Width)
 	}
@@ -306,12 +306,12 @@ func TestBrowserCutsNothing(t *testing.T) {
 		s.say(e)
 	}
 	s.second()
-	for _, width := range []string{"390", "768", "1440"} {
+	for _, width := range widths {
 		for name, scheme := range map[string]string{"dark": "0", "light": "1"} {
 			if !thorough.Enabled() && width+name != "390dark" {
 				continue // each starts a browser
 			}
-			p := browse(t, s, narrow+"?width="+width, asIs, "--window-size=1600,1000", "--blink-settings=preferredColorScheme="+scheme)
+			p := browse(t, s, narrow+width, asIs, "--window-size=1600,1000", "--blink-settings=preferredColorScheme="+scheme)
 			if strconv.Itoa(p.Width) != width || len(p.Cut) > 0 {
 				t.Errorf("%s, %s pixels: the page is %d wide, and cuts %q", name, width, p.Width, p.Cut)
 			}

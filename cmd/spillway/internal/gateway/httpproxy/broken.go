@@ -42,8 +42,8 @@ func (n *accounting) broken(ctx context.Context, w http.ResponseWriter) {
 		return
 	}
 	_ = n.exchange.FlushError() // who has left does not read it
-	if p != http.ErrAbortHandler || !media.IsGRPC(n.request) || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		panic(p)
+	if err, _ := p.(error); !errors.Is(err, http.ErrAbortHandler) || !media.IsGRPC(n.request) || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		panic(p) //nolint:forbidigo // that of ReverseProxy goes on
 	}
 	n.note(errLate, ctx.Err())
 	w.Header()[http.TrailerPrefix+"Grpc-Status"] = []string{errLate.code}
