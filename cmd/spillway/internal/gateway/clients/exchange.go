@@ -261,7 +261,7 @@ func (x *Exchange) endBody() {
 		return
 	}
 	x.cancel(&BodyError{errSlow})
-	_ = x.control.SetReadDeadline(past)
+	_ = x.control.SetReadDeadline(past) // as in abort
 }
 
 // abort ends the exchange: reads and writes that wait for the client fail. While the body is
@@ -291,7 +291,7 @@ func (x *Exchange) abort(why error) {
 	x.aborted = true
 	if x.cancel != nil {
 		x.cancel(&BodyError{why})
-		_ = x.control.SetReadDeadline(past)
+		_ = x.control.SetReadDeadline(past) // a connection that cannot do it has no reader to wake
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -69,24 +68,9 @@ func TestColdStart(t *testing.T) {
 			var url atomic.Value
 			at := func() { url.Store("http://" + p.Addr("main").String()) }
 			at()
-			stop := make(chan struct{})
-			var clients sync.WaitGroup
 			x := client(t, row.second)
-			clients.Go(func() {
-				tick := time.NewTicker(time.Second / time.Duration(row.times*pooltest.Capacity))
-				defer tick.Stop()
-				for i := 0; ; i++ {
-					select {
-					case <-stop:
-						return
-					case <-tick.C:
-						clients.Go(func() {
-							if impatient(x, url.Load().(string), []string{"SHEDDABLE", "CRITICAL"}[i%2], row.grpc, row.timeout) {
-								pool.Served(i % 2)
-							}
-						})
-					}
-				}
+			stop := pool.Offer(row.times, func(class int) bool {
+				return impatient(x, url.Load().(string), []string{"SHEDDABLE", "CRITICAL"}[class], row.grpc, row.timeout)
 			})
 			<-time.After(3 * time.Second)
 			if row.observed {
@@ -109,8 +93,7 @@ func TestColdStart(t *testing.T) {
 			if err := pool.AwaitProtection(); err != nil {
 				t.Error(err)
 			}
-			close(stop)
-			clients.Wait()
+			stop()
 			if err := p.Close(); err != nil {
 				t.Error(err)
 			}

@@ -3,7 +3,6 @@ package mongoproxy
 import (
 	"bufio"
 	"net"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -52,25 +51,8 @@ func (row coldStart) run(t *testing.T) {
 	} else {
 		f.Store(in("enforce"))
 	}
-	var clients sync.WaitGroup
-	stop := make(chan struct{})
 	idle := make(chan *peer, 1000)
-	clients.Go(func() {
-		tick := time.NewTicker(time.Second / time.Duration(row.times*pooltest.Capacity))
-		defer tick.Stop()
-		for i := 0; ; i++ {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-				clients.Go(func() {
-					if impatient(idle, f.Load().addr, i%2, row.maxTime) {
-						pool.Served(i % 2)
-					}
-				})
-			}
-		}
-	})
+	stop := pool.Offer(row.times, func(class int) bool { return impatient(idle, f.Load().addr, class, row.maxTime) })
 	<-time.After(3 * time.Second)
 	switch {
 	case row.observed:
@@ -85,8 +67,7 @@ func (row coldStart) run(t *testing.T) {
 	if err := pool.AwaitProtection(); err != nil {
 		t.Errorf("%v: %+v", err, f.Load().stats().Gate.Concurrency)
 	}
-	close(stop)
-	clients.Wait()
+	stop()
 	close(idle)
 	for p := range idle {
 		_ = p.Close()

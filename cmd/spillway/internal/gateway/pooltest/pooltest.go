@@ -3,6 +3,7 @@ package pooltest
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -10,10 +11,9 @@ import (
 const (
 	slots = 2
 	takes = 20 * time.Millisecond
-)
 
-// Capacity is how many requests per second a [Pool] can do on a machine that is not busy.
-const Capacity = slots * int(time.Second/takes)
+	capacity = slots * int(time.Second/takes) // requests per second, on a machine that is not busy
+)
 
 // A Pool is a service with two slots, in which a request takes 20 ms. Make one with [New].
 type Pool struct {
@@ -38,8 +38,32 @@ func (p *Pool) Work() {
 	p.queued.Add(-1)
 }
 
-// Served counts a request that was answered in time: of class 0, which is SHEDDABLE, or of class 1, which is CRITICAL.
-func (p *Pool) Served(class int) { p.served[class].Add(1) }
+// Offer sends so many times what the service can do, half of it of class 0, which is SHEDDABLE, and half of class 1, which is CRITICAL.
+// send reports whether its request was answered in time. After stop, which waits for all requests, none is sent.
+func (p *Pool) Offer(times int, send func(class int) bool) (stop func()) {
+	var clients sync.WaitGroup
+	end := make(chan struct{})
+	clients.Go(func() {
+		tick := time.NewTicker(time.Second / time.Duration(times*capacity))
+		defer tick.Stop()
+		for i := 0; ; i++ {
+			select {
+			case <-end:
+				return
+			case <-tick.C:
+				clients.Go(func() {
+					if send(i % 2) {
+						p.served[i%2].Add(1)
+					}
+				})
+			}
+		}
+	})
+	return func() {
+		close(end)
+		clients.Wait()
+	}
+}
 
 // settles is how long a protected service may take, after its backlog is done, until it serves what it can.
 const settles = 15 * time.Second
