@@ -59,14 +59,14 @@ func TestPlatforms(t *testing.T) {
 	}
 }
 
-// A typeChecker checks the types of packages, those that others import first.
+// A typeChecker checks the types of packages, each after what it imports.
 type typeChecker struct {
 	types map[string]*types.Package
 	sizes types.Sizes
 	files *token.FileSet
 }
 
-// check returns the errors of a package, without those of the standard library, whose functions are not looked into.
+// check returns the errors of a package, without errors of the standard library, whose functions are not looked into.
 func (c *typeChecker) check(p *listed) (wrong []error) {
 	var files []*ast.File
 	for _, name := range p.GoFiles {

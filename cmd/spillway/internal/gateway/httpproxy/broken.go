@@ -1,7 +1,6 @@
 package httpproxy
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,11 +26,25 @@ func completed(resp *http.Response) error {
 	if _, err := io.ReadFull(resp.Body, text); err != nil {
 		return fmt.Errorf("the answer broke off: %w", err)
 	}
-	resp.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(text), resp.Body), resp.Body} // whose end has the trailers
+	resp.Body = &readAhead{resp.Body, text}
 	return nil
+}
+
+// readAhead is a body whose beginning was read already: text is what its reader has not received of that. The trailers come with the end
+// of the body below.
+type readAhead struct {
+	io.ReadCloser
+	text []byte
+}
+
+// Read implements [io.Reader].
+func (r *readAhead) Read(b []byte) (int, error) {
+	if len(r.text) == 0 {
+		return r.ReadCloser.Read(b)
+	}
+	n := copy(b, r.text)
+	r.text = r.text[n:]
+	return n, nil
 }
 
 // broken is deferred: ReverseProxy panics if an answer breaks off. It sends the part of the answer that has come, and a call of

@@ -60,7 +60,7 @@ func firstOverTLS(d *net.Dialer, secured *tls.Config) DialFunc {
 func (c *firstConn) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reads, c.first, c.interim, c.listed, c.line, c.options = true, true, false, false, nil, nil
+	c.reads, c.first, c.interim, c.listed, c.line, c.options = true, true, false, false, c.line[:0], nil
 }
 
 // restore gives an answer the field Connection back.
