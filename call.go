@@ -13,7 +13,11 @@ type Call struct {
 	// Deadline is the time after which the answer has no value. Zero means never.
 	Deadline time.Time
 	// Attempt is 0 for the first attempt, 1 for its first retry, and so on.
-	Attempt int32
+	Attempt int16
+	// Level and Progress order the calls of a class: first the calls of tasks with more
+	// progress, then those with the higher level. Zero for calls that belong to no known task.
+	Level    Level
+	Progress Progress
 	// Criticality says how much the call matters.
 	Criticality Criticality
 	// Kind says whether the call reads or writes.

@@ -3,6 +3,7 @@ package egress
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -91,7 +92,7 @@ func (f *Flow) Resume(now time.Time, left error) Step {
 		return Step{Action: ActionDone, Err: f.ending}
 	}
 	r := f.loop.Attempt()
-	if n := int32(r.Number); f.call.Attempt != n { // the gates copy the call, and wait for what was just written
+	if n := int16(min(r.Number, math.MaxInt16)); f.call.Attempt != n { // the gates copy the call, and wait for what was just written
 		f.call.Attempt = n
 	}
 	f.Attempt.Attempt = r

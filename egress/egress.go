@@ -3,6 +3,7 @@ package egress
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -217,7 +218,7 @@ func callEvent(ctx context.Context, start time.Time, call spillway.Call, err err
 		e.Outcome, e.Call.Attempt = outcomeOf(fault.Of(err)), 0
 	}
 	if stopped, ok := errors.AsType[*retry.Error](err); ok {
-		e.Call.Attempt = int32(stopped.Attempts - 1)
+		e.Call.Attempt = int16(min(stopped.Attempts-1, math.MaxInt16))
 	}
 	return e
 }

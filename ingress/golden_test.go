@@ -72,7 +72,7 @@ func goldenVisits() (all []goldenVisit) {
 		at += time.Duration(r.ExpFloat64() / rate * float64(time.Second))
 		v := goldenVisit{at: at, takes: time.Duration(r.ExpFloat64()*5e6) + 100*time.Microsecond}
 		v.call = spillway.Call{
-			Customer: "a", Criticality: spillway.Criticality(r.IntN(4)) - 2, Attempt: int32(r.IntN(2)),
+			Customer: "a", Criticality: spillway.Criticality(r.IntN(4)) - 2, Attempt: int16(r.IntN(2)),
 		}
 		switch r.IntN(10) {
 		case 0:

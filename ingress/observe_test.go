@@ -47,7 +47,7 @@ func newTrace(seed uint64) (tr trace) {
 		v.call = spillway.Call{
 			Customer:    []string{"a", "b", "c", "d", "e"}[r.IntN(5)],
 			Criticality: spillway.Criticality(r.IntN(4)) - 2,
-			Attempt:     int32(r.IntN(2)),
+			Attempt:     int16(r.IntN(2)),
 		}
 		switch r.IntN(10) {
 		case 0:

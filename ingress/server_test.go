@@ -322,7 +322,7 @@ func TestDontRetry(t *testing.T) {
 		s := must(t, Config{Trust: row.trust})
 		var r Rejection
 		for i := range 200 {
-			_, r = enter(s, spillway.Call{Customer: row.customer, Attempt: int32(i % 2), Deadline: past})
+			_, r = enter(s, spillway.Call{Customer: row.customer, Attempt: int16(i % 2), Deadline: past})
 		}
 		if r.DontRetry != row.want {
 			t.Errorf("%v, customer %q: don't retry %v", row.trust.Boundary, row.customer, r.DontRetry)

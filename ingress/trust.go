@@ -127,7 +127,7 @@ func (t Trust) Judge(now time.Time, call spillway.Call, c Claims) spillway.Call 
 // Apply is Judge of a call where it stands, for where copies of it would be felt.
 func (t *Trust) Apply(now time.Time, call *spillway.Call, c *Claims) {
 	call.Criticality = t.criticality(call.Criticality, c)
-	call.Attempt = int32(min(max(c.Attempt, 0), math.MaxInt32))
+	call.Attempt = int16(min(max(c.Attempt, 0), math.MaxInt16))
 	if c.Timeout > 0 {
 		deadline := now.Add(min(c.Timeout, cmp.Or(t.MaxTimeout, time.Hour)))
 		if call.Deadline.IsZero() || deadline.Before(call.Deadline) {

@@ -85,7 +85,7 @@ func TestJudgeDeadlineAndAttempt(t *testing.T) {
 			t.Errorf("row %d: %v, want %v", i, got, row.want)
 		}
 	}
-	for claim, want := range map[int]int32{-5: 0, 0: 0, 3: 3, math.MaxInt: math.MaxInt32} {
+	for claim, want := range map[int]int16{-5: 0, 0: 0, 3: 3, math.MaxInt: math.MaxInt16} {
 		if got := edge.Judge(now, spillway.Call{}, Claims{Attempt: claim}).Attempt; got != want {
 			t.Errorf("attempt %d: %d, want %d", claim, got, want)
 		}

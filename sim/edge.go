@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"context"
+	"math"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -102,7 +103,7 @@ func (e *edge) later(c *call, d time.Duration) {
 func (e *edge) attempt(c *call) {
 	e.use(c.client).flying++
 	step := c.flow.Resume(e.clock, nil)
-	c.call.Attempt, c.request, c.trying = int32(c.flow.Number), nil, true
+	c.call.Attempt, c.request, c.trying = int16(min(c.flow.Number, math.MaxInt16)), nil, true
 	switch step.Action {
 	case egress.ActionReject:
 		e.done(c, step, rejection(step.Err))

@@ -100,7 +100,7 @@ func TestTrust(t *testing.T) {
 		known    spillway.Criticality
 		md       string
 		class    spillway.Criticality
-		attempt  int32
+		attempt  int16
 		labelled bool
 	}{
 		{"edge, raised", ingress.Edge, 0, "x-request-criticality=CRITICAL_PLUS grpc-previous-rpc-attempts=3", spillway.Critical, 0, false},

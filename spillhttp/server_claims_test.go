@@ -82,7 +82,7 @@ func TestTrust(t *testing.T) {
 		config   HandlerConfig
 		claims   []string
 		class    spillway.Criticality
-		attempt  int32
+		attempt  int16
 		labelled bool
 	}{
 		{"edge, nothing said", ingress.Trust{}, HandlerConfig{}, nil, spillway.Critical, 0, false},

@@ -129,7 +129,7 @@ func TestEndToEnd(t *testing.T) {
 		}
 		synctest.Wait()
 		for i, e := range seen.take() {
-			if e.Call.Attempt != int32(i) || e.Call.Criticality != spillway.Sheddable {
+			if e.Call.Attempt != int16(i) || e.Call.Criticality != spillway.Sheddable {
 				t.Errorf("attempt %d: %+v", i, e.Call)
 			}
 		}

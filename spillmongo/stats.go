@@ -3,6 +3,7 @@ package spillmongo
 import (
 	"context"
 	"errors"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -77,7 +78,7 @@ func (r *Retrier) observe(cmd string, start time.Time, retries int, v verdict) {
 	}
 	r.observer.Observe(spillway.Event{
 		Time: start, Latency: time.Since(start), Policy: "retry", Err: v.err, Outcome: v.outcome(),
-		Call: spillway.Call{Key: cmd, Kind: kinds[cmd], Attempt: int32(retries)},
+		Call: spillway.Call{Key: cmd, Kind: kinds[cmd], Attempt: int16(min(retries, math.MaxInt16))},
 	})
 }
 

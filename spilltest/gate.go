@@ -158,8 +158,8 @@ func testAnyCall(t *testing.T, open func(t *testing.T) spillway.Gate) {
 	g := open(t)
 	calls := []spillway.Call{
 		{},
-		{Criticality: math.MinInt8, Kind: math.MaxUint8, Attempt: math.MinInt32},
-		{Criticality: math.MaxInt8, Attempt: math.MaxInt32, Deadline: start.Add(-time.Hour), LongPoll: true},
+		{Criticality: math.MinInt8, Kind: math.MaxUint8, Attempt: math.MinInt16},
+		{Criticality: math.MaxInt8, Attempt: math.MaxInt16, Deadline: start.Add(-time.Hour), LongPoll: true},
 		{Key: string(make([]byte, 1<<16)), Customer: "\xff\x00", Deadline: start.Add(math.MaxInt64)},
 	}
 	times := []time.Time{start, start.Add(-time.Hour), start.Add(time.Hour), {}, start.Add(math.MaxInt64), start}

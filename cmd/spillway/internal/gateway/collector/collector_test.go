@@ -104,7 +104,7 @@ func TestKinds(t *testing.T) {
 func TestByEnd(t *testing.T) {
 	c := New()
 	c.ByEnd("mongo", "more")
-	say := func(e spillway.Event, key string, attempt int32) {
+	say := func(e spillway.Event, key string, attempt int16) {
 		e.Call.Key, e.Call.Attempt = key, attempt
 		c.Observe(e)
 	}
@@ -154,7 +154,7 @@ func TestCollectorAgainstModel(t *testing.T) {
 				e := spillway.Event{
 					Policy: append(telemetry.Policies[:], "else")[r.IntN(len(telemetry.Policies)+1)], Outcome: spillway.Outcome(r.IntN(7)), Rejected: r.IntN(3) == 0,
 					Mode: spillway.Mode(r.IntN(2)), Latency: time.Duration(r.Int64N(1e9)),
-					Call: spillway.Call{Criticality: spillway.Criticality(r.IntN(6) - 3), Attempt: int32(r.IntN(4))},
+					Call: spillway.Call{Criticality: spillway.Criticality(r.IntN(6) - 3), Attempt: int16(r.IntN(4))},
 					Err:  []error{nil, outranked, crowded, context.Canceled, stopped(retry.ReasonBudget, 1)}[r.IntN(5)],
 				}
 				if e.Rejected {

@@ -62,7 +62,7 @@ func TestEnds(t *testing.T) {
 		flags    uint32
 		ask      int // how often; 0 is once
 		outcome  spillway.Outcome
-		attempts int32 // after the first
+		attempts int16 // after the first
 		refused  bool  // here
 		timeless bool
 		admitted uint64
