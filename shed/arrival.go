@@ -11,6 +11,7 @@ import (
 type arrival struct {
 	class    int
 	rank     int
+	order    order
 	flow     uint64
 	pass     float64 // share of the requests of the caller that may wait
 	state    State
@@ -39,12 +40,13 @@ func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow u
 	}
 	a.queue = s.queue(a.pace.Scope)
 	s.place(a, flow)
+	a.order = orderOf(a.rank, call.Progress, call.Level)
 	a.time(now, call, c.MaxWait)
 	a.queue.overload(&a.pace, a.patience)
 	if a.pace.Free && (a.queue.keeps(a.rank, s.at, c.MaxWait, a.pace.Left) || a.queue.yields(a.rank, &a.pace) || delays(&a.pace, a.bears)) {
 		a.pace.Free = false
 	}
-	a.behind = s.waiting.Load() > 0 && (a.queue.n > 0 && !a.queue.yields(a.queue.highest(), &a.pace) || s.best(now, c) != nil)
+	a.behind = s.waiting.Load() > 0 && (a.queue.n > 0 && !a.queue.yields(a.queue.highest()/steps, &a.pace) || s.best(now, c) != nil)
 	if !s.runsAtOnce(a) {
 		s.disturb()
 	}
@@ -102,5 +104,18 @@ func (s *Shedder) place(a *arrival, flow uint64) {
 	a.rank, a.flow, a.pass = 2*a.class, flow, pass
 	if within {
 		a.rank++
+	}
+}
+
+// chance returns where a request stands in its rank, in [0, 1): if a share of it is rejected, all below that share are. The level
+// decides, and for requests without one random does. A task that has made progress is not rejected as part of a share.
+func (a *arrival) chance(random func() float64) float64 {
+	switch level := a.order.level(); {
+	case a.order.group()%steps > 0:
+		return certain()
+	case level == 0:
+		return random()
+	default:
+		return (float64(level-1) + random()) / spillway.Levels
 	}
 }

@@ -130,10 +130,10 @@ func (c *cascade) advance(now time.Time) {
 func halved(n time.Duration) float64 { return 1 / float64(uint64(1)<<min(n, 63)) }
 
 // shut reports whether to reject a request because a higher rank is rejected. The
-// probability rises from 0 to 1 at cut. random returns a number in [0, 1).
-func (c *cascade) shut(rank int, random func() float64) bool {
+// share that is rejected rises from 0 to 1 at cut. chance says where in its rank the request stands.
+func (c *cascade) shut(rank int, chance float64) bool {
 	most := c.above(rank)
-	return most > noise && random() < most/cut
+	return most > noise && chance < most/cut
 }
 
 // above returns the highest rejected share of the ranks above one.

@@ -6,11 +6,12 @@
 //
 //  1. A request runs at once if a processor is free, its [Limit] admits one more, and no waiter could run instead.
 //     Otherwise it waits, in one queue for the processors and the limit of all keys, or in that of its key.
-//  2. When a processor is idle, [Shedder.Next] returns the most critical waiter that its limit admits, and of a class the
-//     oldest. While nothing is rejected the oldest of all runs first. In the queue for a processor the newest of a class
-//     does while more than a fifth of the class is rejected (adaptive LIFO).
-//  3. In a full queue a request replaces the last waiter of the lowest class, or is rejected if none is below its own. The
-//     queue becomes shorter when more is rejected (depth.go); before a limit its load decides (standing.go).
+//  2. When a processor is idle, [Shedder.Next] returns the most critical waiter that its limit admits, of a class one whose task
+//     has made progress, and of these the oldest. While nothing is rejected, class does not count.
+//  3. In a full queue a request replaces the lowest waiter, or is rejected if none is below it: of the lowest class, without
+//     progress, with the lowest [spillway.Level] (order.go). So levels decide who is rejected, and time decides who runs next: what is
+//     served has not waited for long. The queue becomes shorter when more is rejected (depth.go); before a limit its load decides
+//     (standing.go).
 //     A burst of up to 1,000 requests per processor may wait for 100 ms, and 1 s if others keep them busy (busy.go).
 //  4. While a class is rejected, so are all lower ones of that queue (cascade.go). Utilization above the threshold of a
 //     class rejects it (thresholds.go). A request whose deadline is too close to wait behind a limit is the next to run;
@@ -32,8 +33,7 @@
 //     that become free in time. Where processors are busy, they get one after a time slice.
 //  4. While requests below that rank are rejected, a request of another caller that would have
 //     to wait, or that finds a place of a limit with a standing queue, is rejected with
-//     probability 1 - 2·share/demand. In a full queue, a request replaces a waiter of the same
-//     rank whose caller has at least two places more.
+//     probability 1 - 1.5·share/demand.
 //
 // A request is not charged while it is suspended or parked, or for the wait behind a limit,
 // which is the same for all callers. Callers are counted by name in a table of 512 places,
@@ -55,11 +55,22 @@
 // again whenever a processor is idle.
 //
 // Sources for fairness: Stoica, Shenker and Zhang, "Core-Stateless Fair Queueing" (SIGCOMM
-// 1998), for the share; McKenney, "Stochastic Fairness Queueing" (INFOCOM 1990), for the full
-// queue; API Priority and Fairness of Kubernetes, for seats times duration.
+// 1998), for the share; API Priority and Fairness of Kubernetes, for seats times duration.
+//
+// # Whole tasks
+//
+// A user's task needs several calls, and the calls of a task that fails later were wasted. If each call were rejected at random, a
+// task of five calls would succeed half as often as one of two. Two rules keep tasks whole:
+//
+//   - A task that has made progress goes before one that has not, in the queue and in the choice of whom to reject. One step is
+//     enough: with three or four, the shares in TestWholeTasks are the same.
+//   - All calls of a task have the same level, in all services. So the same tasks are rejected everywhere.
+//
+// Within a class the order of arrival decides who runs next, not the level, so that the calls that a task makes at once run together:
+// where the newest or the highest level runs first, later tasks cut in, and of tasks of ten calls half as many are done.
 //
 // Sources: Site Reliability Engineering, chapter 21, "Criticality" and "Utilization
-// Signals"; for the order within a class, adaptive LIFO in Facebook's "Fail at Scale". The
+// Signals"; Zhou and others, "Overload Control for Scaling WeChat Microservices" (SoCC 2018), for levels. The
 // first source compares a smoothed executor load average with thresholds. This package
 // uses the current run queue and a bounded waiting queue instead: the smoothed value
 // reacts too late to a step of load. docs/shed.md says what each constant does at half and at

@@ -27,8 +27,8 @@ const (
 	// enough is the number of admissions below which no share is computed.
 	enough = 8
 	// excess is how many fair shares of a caller may compete for what is left. With one,
-	// chance would leave capacity unused.
-	excess = 2
+	// chance would leave capacity unused; with two, a caller that asks for little more than its share gets less than a greedy one.
+	excess = 1.5
 )
 
 // callers estimates what each caller of a class asks for, and what its fair share is, in

@@ -30,7 +30,8 @@ func (s *Shedder) Next(now time.Time, state State) (w *Waiter, busy bool) {
 	if w = s.best(now, c); w == nil {
 		return nil, false
 	}
-	from := start{queue: w.queue, rank: w.rank, flow: w.Flow, delay: w.queue.delay}
+	rank := w.order.rank()
+	from := start{queue: w.queue, rank: rank, flow: w.Flow, delay: w.queue.delay}
 	if !free {
 		if !s.stalled(c, state, w) {
 			return nil, true
@@ -41,7 +42,7 @@ func (s *Shedder) Next(now time.Time, state State) (w *Waiter, busy bool) {
 	if free && w.queue == s.queues[0] && !w.queue.limited {
 		s.busy.see(s.at, w.queue.n == 0, slice)
 	}
-	call := spillway.Call{Key: w.key, Criticality: spillway.Criticality(w.rank/2) + spillway.Sheddable, Deadline: w.deadline}
+	call := spillway.Call{Key: w.key, Criticality: spillway.Criticality(rank/2) + spillway.Sheddable, Level: w.order.level(), Deadline: w.deadline}
 	w.Ticket, w.Err = s.run(now, &call, &from), nil
 	return w, false
 }
@@ -56,7 +57,7 @@ func (s *Shedder) best(now time.Time, c *Config) (best *Waiter) {
 		if w == nil {
 			continue
 		}
-		if best == nil || w.rank/2 > best.rank/2 || w.rank/2 == best.rank/2 && w.arrived < best.arrived {
+		if best == nil || w.order.class() > best.order.class() || w.order.class() == best.order.class() && w.arrived < best.arrived {
 			best = w
 		}
 	}
@@ -74,7 +75,7 @@ func (s *Shedder) front(now time.Time, q *queue, c *Config) *Waiter {
 		}
 		pace := c.Limit.Ask(now, w.key)
 		if pace.Free {
-			if q.keeps(w.rank, s.at, c.MaxWait, pace.Left) || q.yields(w.rank, &pace) || delays(&pace, w.bears) {
+			if q.keeps(w.order.rank(), s.at, c.MaxWait, pace.Left) || q.yields(w.order.rank(), &pace) || delays(&pace, w.bears) {
 				return nil
 			}
 			return w
@@ -84,7 +85,8 @@ func (s *Shedder) front(now time.Time, q *queue, c *Config) *Waiter {
 			return nil
 		}
 		q.remove(w)
-		to.add(w, w.rank)
+		w.queue = to
+		to.add(w)
 	}
 	return nil
 }
@@ -94,11 +96,15 @@ func (s *Shedder) front(now time.Time, q *queue, c *Config) *Waiter {
 // left of a burst.
 func (s *Shedder) excess() *Waiter {
 	q := s.queues[0]
-	rank := q.lowest()
-	if rank < 0 || q.n <= s.places(q, rank) || !q.newestFirst(rank) && (q.limited || q.n <= int(deepest)*s.processors) {
+	w := q.lowest()
+	if w == nil {
 		return nil
 	}
-	return q.last(rank, -1)
+	rank := w.order.rank()
+	if q.n <= s.places(q, rank) || !q.overloaded(rank) && (q.limited || q.n <= int(deepest)*s.processors) {
+		return nil
+	}
+	return w
 }
 
 // stalled reports whether other goroutines keep the processors busy: no request began for a
@@ -109,7 +115,7 @@ func (s *Shedder) stalled(c *Config, state State, w *Waiter) bool {
 		return false
 	}
 	working, _ := c.Limit.Working()
-	if w.rank%2 == 1 {
+	if w.order.rank()%2 == 1 {
 		working = w.queue.within()
 	}
 	return working < state.processors()

@@ -1,7 +1,10 @@
 package shed
 
 import (
+	"cmp"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -122,7 +125,7 @@ func TestCascadeAtItsBounds(t *testing.T) {
 	} {
 		var c cascade
 		c.ranks[5].pressed = row.pressed
-		if got := c.shut(4, func() float64 { return row.random }); got != row.shut {
+		if got := c.shut(4, row.random); got != row.shut {
 			t.Errorf("%+v: shut is %v", row, got)
 		}
 		if got := c.next(4); got != row.next {
@@ -260,7 +263,7 @@ func TestStalledAtItsBounds(t *testing.T) {
 		q := s.queue(0)
 		q.callers[2].groups[1].fresh = row.within
 		c := Config{Limit: atWork{n: row.working}}
-		if got := s.stalled(&c, State{Processors: 2}, &Waiter{queue: q, rank: row.rank}); got != row.want {
+		if got := s.stalled(&c, State{Processors: 2}, &Waiter{queue: q, order: orderOf(row.rank, 0, 0)}); got != row.want {
 			t.Errorf("%+v: stalled is %v", row, got)
 		}
 	}
@@ -313,30 +316,65 @@ func TestRejectAtItsBounds(t *testing.T) {
 	}
 }
 
-// Waiters that arrived at the same time keep their order. Without waiters there is no rank.
+// What runs first and what is rejected first are the extremes of a naive model under random additions and removals.
 func TestOrderOfWaiters(t *testing.T) {
-	q := new(queue)
-	if q.highest() != -1 || q.lowest() != -1 {
-		t.Errorf("an empty queue has ranks %d to %d", q.lowest(), q.highest())
+	q, r := new(queue), rand.New(rand.NewPCG(1, 2))
+	if q.highest() != -1 || q.lowest() != nil || q.oldest(0) != nil {
+		t.Error("an empty queue has waiters")
 	}
-	first, second := &Waiter{Flow: bins}, &Waiter{Flow: 1}
-	q.add(first, 3)
-	q.add(second, 3)
-	if q.oldest(0) != first || q.ranks[3].newest != second {
-		t.Error("the second waiter is ahead of the first")
-	}
-	if q.last(3, 0) != first || q.last(3, 1) != second || q.last(3, -1) != second {
-		t.Error("the last waiter of a bin is that of another")
+	var model []*Waiter
+	for i := range uint64(20_000) {
+		if r.IntN(2) == 0 || len(model) == 0 {
+			w := &Waiter{arrived: i, order: orderOf(r.IntN(ranks), spillway.Progress(r.IntN(9)), spillway.Level(r.IntN(4)))}
+			q.add(w)
+			model = append(model, w)
+		} else {
+			at := r.IntN(len(model))
+			q.remove(model[at])
+			model = slices.Delete(model, at, at+1)
+		}
+		if len(model) == 0 {
+			continue
+		}
+		runs := func(a, b *Waiter) int {
+			return cmp.Or(cmp.Compare(b.order.group()%steps, a.order.group()%steps), cmp.Compare(a.arrived, b.arrived))
+		}
+		rejected := func(a, b *Waiter) int {
+			return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(b.arrived, a.arrived))
+		}
+		group := slices.MaxFunc(model, rejected).order.group()
+		others := func(w *Waiter) bool { return w.order.group() != group }
+		highest := slices.DeleteFunc(slices.Clone(model), others)
+		if q.n != len(model) || q.oldest(0) != slices.MinFunc(model, runs) || q.lowest() != slices.MinFunc(model, rejected) ||
+			q.highest() != group || q.groups[group].oldest != highest[0] || q.groups[group].newest != highest[len(highest)-1] {
+			t.Fatalf("step %d: %d waiters, want %d, or others are at the ends", i, q.n, len(model))
+		}
 	}
 }
 
-// The bounds at which the newest waiter runs first, waits become short, and a queue is calm.
+// Class comes before fair share, this before progress, and this before level.
+func TestOrder(t *testing.T) {
+	ascending := []order{
+		orderOf(2, 255, 128), orderOf(3, 0, 0), orderOf(3, 0, 1), orderOf(3, 0, 128), orderOf(3, 1, 0), orderOf(3, 4, 1), orderOf(4, 0, 0),
+	}
+	if !slices.IsSorted(ascending) || len(slices.Compact(ascending)) != 7 {
+		t.Errorf("%v do not ascend", ascending)
+	}
+	if orderOf(3, 1, 9) != orderOf(3, 255, 9) {
+		t.Error("progress has more than two steps")
+	}
+	if o := orderOf(7, 9, 100); o.rank() != 7 || o.class() != 3 || o.level() != 100 {
+		t.Errorf("rank %d, class %d, level %d, want 7, 3, 100", o.rank(), o.class(), o.level())
+	}
+}
+
+// The bounds at which waits become short, and a queue is calm.
 func TestQueueAtItsBounds(t *testing.T) {
 	q := new(queue)
-	for refused, want := range map[float64]time.Duration{cut: math.MaxInt64, math.Nextafter(cut, 1): 100 * time.Millisecond} {
-		q.cascade.ranks[1].refused = refused
+	for short, want := range map[int]time.Duration{0: math.MaxInt64, 10: 200 * time.Millisecond} {
+		q.short, q.marginal = short, 1
 		if got := q.turn(1, 10, 100); got != want {
-			t.Errorf("with %v rejected a turn is %v, want %v", refused, got, want)
+			t.Errorf("in a queue for %d a turn is %v, want %v", short, got, want)
 		}
 	}
 	for stands, want := range map[time.Duration]time.Duration{time.Second: time.Second, time.Second + 1: 50 * time.Millisecond} {
@@ -431,7 +469,7 @@ func TestClassOfAWaiter(t *testing.T) {
 			t.Fatal(err)
 		}
 		q := s.queue(0)
-		q.add(&Waiter{}, rank)
+		q.add(&Waiter{queue: q, order: orderOf(rank, 0, 0)})
 		s.waiting.Store(1)
 		if w, _ := s.Next(time.Unix(1e9, 0), State{Processors: 2}); w == nil || limit.class != spillway.Sheddable+spillway.Criticality(rank/2) {
 			t.Errorf("a waiter of rank %d enters as %v", rank, limit.class)
@@ -456,17 +494,17 @@ func TestMoreAtItsBound(t *testing.T) {
 	}
 }
 
-// The waiters of one caller are counted however many there are: behind a limit, deadlines that are far away allow for more than 65,535.
-func TestManyWaitersOfOneCaller(t *testing.T) {
-	q, waiters := new(queue), make([]Waiter, 1<<16)
-	for i := range waiters {
-		waiters[i].Flow, waiters[i].arrived = 5, uint64(i)
-		q.add(&waiters[i], 0)
-	}
-	if got := q.victim(0, 7); got != &waiters[len(waiters)-1] {
-		t.Errorf("a request of another caller does not replace the last of %d waiters", len(waiters))
-	}
-	if got := q.victim(2, 7); got != &waiters[len(waiters)-1] {
-		t.Errorf("a request of a higher class does not replace the last of %d waiters", len(waiters))
+// A share of a rank that is rejected is the one with the lowest levels, and leaves out tasks that have begun.
+func TestChance(t *testing.T) {
+	half := func() float64 { return 0.5 }
+	for _, row := range []struct {
+		level    spillway.Level
+		progress spillway.Progress
+		want     float64
+	}{{0, 0, 0.5}, {1, 0, 0.5 / 128}, {128, 0, 127.5 / 128}, {1, 1, certain()}} {
+		a := arrival{order: orderOf(4, row.progress, row.level)}
+		if got := a.chance(half); got != row.want {
+			t.Errorf("%+v: %v", row, got)
+		}
 	}
 }

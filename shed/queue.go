@@ -27,7 +27,7 @@ type Waiter struct {
 	key        string
 	deadline   time.Time
 	queue      *queue
-	rank       int
+	order      order
 	waiting    bool
 	maxWait    time.Duration
 	by         cause         // of the rejection if it waits for longer
@@ -35,15 +35,15 @@ type Waiter struct {
 	until      time.Duration // it may wait until then if no processor is free
 	stalled    time.Duration // until when it arrived, or its wait became longer
 	arrived    uint64        // in order
-	prev, next *Waiter       // towards the older and the newer one
+	index      int           // in the heap of its queue
+	prev, next *Waiter       // towards the older and the newer one of its group
 }
 
 // queue is the waiting queue of one scope: of scope 0 for a processor or for the limit of all
 // keys, of other scopes for the limit of one key. Rejections in one scope do not affect other
 // scopes.
 type queue struct {
-	ranks    [ranks]list
-	n        int
+	waiters
 	cascade  cascade
 	callers  [spillway.Criticalities]callers
 	limited  bool          // requests wait for a limit, not for a processor
@@ -57,87 +57,9 @@ type queue struct {
 	parked   time.Duration // age from which a request at work does not count; 0: none
 }
 
-// list holds the waiters of a rank in the order of their arrival.
-type list struct {
-	oldest, newest *Waiter
-	held           [bins]uint32 // places in the queue that callers hold, by bin
-}
-
-// bins is how many groups callers are hashed into, to find the one that holds most places in
-// the queue. Callers that share a bin count as one.
-const bins = 32
-
-// add puts a waiter behind earlier waiters. One that comes from another queue may
-// not be the newest.
-func (q *queue) add(w *Waiter, rank int) {
-	l := &q.ranks[rank]
-	l.held[w.Flow%bins]++
-	older, newer := l.newest, (*Waiter)(nil)
-	for older != nil && older.arrived > w.arrived {
-		older, newer = older.prev, older
-	}
-	l.join(older, w)
-	l.join(w, newer)
-	w.queue, w.rank, w.waiting = q, rank, true
-	q.n++
-}
-
-func (q *queue) remove(w *Waiter) {
-	l := &q.ranks[w.rank]
-	l.held[w.Flow%bins]--
-	l.join(w.prev, w.next)
-	w.waiting, w.prev, w.next = false, nil, nil
-	q.n--
-}
-
-// join makes two waiters neighbors. One of them is nil at an end of the list.
-func (l *list) join(older, newer *Waiter) {
-	if older == nil {
-		l.oldest = newer
-	} else {
-		older.next = newer
-	}
-	if newer == nil {
-		l.newest = older
-	} else {
-		newer.prev = older
-	}
-}
-
-// highest returns the highest rank that waits, -1 for none.
-func (q *queue) highest() int {
-	for rank := ranks - 1; rank >= 0; rank-- {
-		if q.ranks[rank].oldest != nil {
-			return rank
-		}
-	}
-	return -1
-}
-
-// lowest returns the lowest rank that waits, -1 for none.
-func (q *queue) lowest() int {
-	for rank := range q.ranks {
-		if q.ranks[rank].oldest != nil {
-			return rank
-		}
-	}
-	return -1
-}
-
-// oldest returns what has waited for longest, of a rank and those above it, nil for nothing.
-func (q *queue) oldest(rank int) (first *Waiter) {
-	for ; rank < ranks; rank++ {
-		if w := q.ranks[rank].oldest; w != nil && (first == nil || w.arrived < first.arrived) {
-			first = w
-		}
-	}
-	return first
-}
-
-// newestFirst reports whether the newest waiter of a rank runs first, because so much of the
-// rank is rejected that the older waiters have little time left. The queue for a limit is
-// short instead.
-func (q *queue) newestFirst(rank int) bool {
+// overloaded reports whether so much of a rank is rejected that waiters with a low order have little
+// chance to run. The queue for a limit is short instead.
+func (q *queue) overloaded(rank int) bool {
 	return !q.limited && q.cascade.ranks[rank].refused > cut
 }
 
@@ -177,7 +99,7 @@ func (q *queue) wait(patience time.Duration, latency float64) time.Duration {
 	return min(patience, max(brief, time.Duration(latency/2*float64(time.Second))))
 }
 
-// first returns the waiter that runs first: of the highest rank, or the oldest of all while
+// first returns the waiter that runs first: the highest, or the oldest of all while
 // no request is rejected. So a server below its capacity keeps the order of arrival.
 func (q *queue) first() *Waiter {
 	if !q.limited && q.calm() {
@@ -188,14 +110,11 @@ func (q *queue) first() *Waiter {
 			return w
 		}
 	}
-	rank := q.highest()
-	if rank < 0 {
+	group := q.highest()
+	if group < 0 {
 		return nil
 	}
-	if q.newestFirst(rank) {
-		return q.ranks[rank].newest
-	}
-	return q.ranks[rank].oldest
+	return q.groups[group].oldest
 }
 
 // calm reports whether no request is rejected, nor will be because of its wait: no caller has a
@@ -241,57 +160,22 @@ func (q *queue) keeps(rank int, at, wait time.Duration, left float64) bool {
 	return kept > 0 && left <= kept
 }
 
-// last returns the waiter of a rank that runs last, if it does, of those in a bin, or of all
-// if bin is negative.
-func (q *queue) last(rank, bin int) (w *Waiter) {
-	oldest := q.newestFirst(rank)
-	if w = q.ranks[rank].newest; oldest {
-		w = q.ranks[rank].oldest
+// victim returns the waiter that a newcomer replaces in a full queue: the lowest, if it is below the newcomer. Otherwise it
+// returns nil.
+func (q *queue) victim(newcomer order) *Waiter {
+	if w := q.lowest(); w != nil && w.order < newcomer {
+		return w
 	}
-	for bin >= 0 && int(w.Flow%bins) != bin {
-		if oldest {
-			w = w.next
-		} else {
-			w = w.prev
-		}
-	}
-	return w
+	return nil
 }
 
-// victim returns the waiter that a newcomer replaces in a full queue, nil for none: one of the
-// lowest rank, if that is below the newcomer's or if its caller holds at least two places more
-// than the newcomer's caller. It is the last waiter of the caller with the most places.
-func (q *queue) victim(rank int, flow uint64) *Waiter {
-	lowest := q.lowest()
-	if lowest < 0 || lowest > rank {
-		return nil
-	}
-	held, most := &q.ranks[lowest].held, 0
-	for bin, n := range held {
-		if n > held[most] {
-			most = bin
-		}
-	}
-	if lowest == rank && held[most] < held[flow%bins]+2 {
-		return nil
-	}
-	return q.last(lowest, most)
-}
-
-// turn is the maximum useful wait in a rank whose newest waiter runs first: the time in
-// which the whole queue is served. In a short queue it is twice as long, because a limit is lower
-// while its base latency is measured.
+// turn is the maximum useful wait in a short queue: twice the time in which it is served, because a limit is lower while its
+// base latency is measured.
 func (q *queue) turn(rank int, capacity int, rate float64) time.Duration {
-	times := 1.0
-	switch {
-	case rate == 0:
-		return math.MaxInt64
-	case q.short > 0 && rank <= q.marginal:
-		times = 2
-	case !q.newestFirst(rank):
+	if q.short == 0 || rank > q.marginal || rate == 0 {
 		return math.MaxInt64
 	}
-	return max(brief, time.Duration(float64(times*float64(capacity))/rate*float64(time.Second)))
+	return max(brief, time.Duration(float64(2*capacity)/rate*float64(time.Second)))
 }
 
 // brief is the least maximum wait: less than the wait for a processor under load.

@@ -44,6 +44,7 @@ type server struct {
 	running int
 	queue   fifo[task]
 	rand    *rand.Rand
+	levels  *rand.Rand // of requests, as package ingress draws them
 
 	offered, good, late, refused [spillway.Criticalities]int
 	latencies                    []time.Duration
@@ -122,6 +123,10 @@ type request struct {
 	waiter  shed.Waiter
 	ticket  spillway.Ticket
 	ended   bool
+
+	level    spillway.Level
+	progress spillway.Progress
+	task     *userTask
 }
 
 // examining is what it costs to look at a request and refuse it.
@@ -134,7 +139,7 @@ func (s *server) arriveAs(class spillway.Criticality, flow uint64) {
 }
 
 func (s *server) arriveWith(class spillway.Criticality, flow uint64, key string, handler []phase) {
-	r := &request{key: key, arrived: s.now, class: class, handler: handler}
+	r := &request{key: key, arrived: s.now, class: class, handler: handler, level: spillway.Level(1 + s.levels.IntN(spillway.Levels))}
 	if s.vary != nil {
 		r.handler = s.vary()
 	}
@@ -152,7 +157,7 @@ func (s *server) examine(r *request) {
 		return
 	}
 	state := s.state()
-	call := spillway.Call{Key: r.key, Criticality: r.class}
+	call := spillway.Call{Key: r.key, Criticality: r.class, Level: r.level, Progress: r.progress}
 	if s.known {
 		call.Deadline = r.arrived.Add(s.deadline)
 	}
@@ -349,7 +354,7 @@ func (k kind) server(t *testing.T, processors int, seed uint64) *server {
 	c := shed.Config{Limit: l, Rand: rand.New(rand.NewPCG(seed, 22)).Float64}
 	s := &server{
 		shedder: must(t, c), limit: l, processors: processors, handler: k.handler, pool: k.pool,
-		deadline: 100 * ms, now: time.Unix(1e9, 0), start: time.Unix(1e9, 0), rand: r,
+		deadline: 100 * ms, now: time.Unix(1e9, 0), start: time.Unix(1e9, 0), rand: r, levels: rand.New(rand.NewPCG(seed, 23)),
 	}
 	s.heartbeat()
 	return s

@@ -89,7 +89,7 @@ func (s *Shedder) Arrive(now time.Time, call *spillway.Call, state *State, w *Wa
 	}
 	d, turn := Decision{Verdict: Wait}, a.queue.turn(a.rank, s.capacity(&a), a.pace.Throughput)
 	if s.full(&a) { // by the patience of the request, whenever its turn comes
-		d.Evicted = a.queue.victim(a.rank, a.flow)
+		d.Evicted = a.queue.victim(a.order)
 		s.evict(d.Evicted)
 	}
 	a.atMost(turn, byQueue)
@@ -97,7 +97,8 @@ func (s *Shedder) Arrive(now time.Time, call *spillway.Call, state *State, w *Wa
 	s.arrived++
 	w.until, w.stalled = s.at+a.longest, s.stall.until(s.at)
 	w.arrived, w.key, w.deadline, w.maxWait, w.by, w.bears = s.arrived, call.Key, call.Deadline, d.MaxWait, a.by, a.bears
-	a.queue.add(w, a.rank)
+	w.queue, w.order = a.queue, a.order
+	a.queue.add(w)
 	s.waiting.Add(1)
 	return d
 }
@@ -163,17 +164,17 @@ func (s *Shedder) queue(scope int) *queue {
 }
 
 // reject returns the reason to reject a request, and counts it, or returns admitted. If only
-// a share of a class is rejected, random decides, in [0, 1).
+// a share of a class is rejected, its lowest levels are; random, in [0, 1), decides where there are none.
 func (s *Shedder) reject(a *arrival, random func() float64) cause {
 	var why cause
 	switch {
 	case a.expired || a.late && s.at-s.hurried < lately:
 		why = late
-	case s.levels[a.class] > 0 && random() < a.queue.callers[a.class].level(s.levels[a.class], a.rank%2 == 1):
+	case s.levels[a.class] > 0 && a.chance(random) < a.queue.callers[a.class].level(s.levels[a.class], a.rank%2 == 1):
 		why = utilized
-	case a.queue.cascade.shut(a.rank, random) && !s.spare(a):
+	case a.queue.cascade.shut(a.rank, a.chance(random)) && !s.spare(a):
 		why = outranked
-	case s.full(a) && a.queue.victim(a.rank, a.flow) == nil:
+	case s.full(a) && a.queue.victim(a.order) == nil:
 		why = crowded
 	case a.pass < 1 && s.pressed(a) && random() < 1-a.pass:
 		why = excessive
@@ -224,11 +225,17 @@ func (s *Shedder) capacity(a *arrival) int {
 	return s.places(a.queue, a.rank)
 }
 
+// places is the capacity of a queue for the processors: no more than a quarter above what is served in MaxWait, as the rest would
+// wait in vain.
 func (s *Shedder) places(q *queue, rank int) int {
 	if q.limited && q.full.lasts < burst || !q.limited && s.bursts() {
 		return crowd * s.processors
 	}
-	return max(1, int(s.depth.of(q.cascade.ranks[rank].above)*float64(s.processors)))
+	n := s.depth.of(q.cascade.ranks[rank].above) * float64(s.processors)
+	if q.served > 0 {
+		n = min(n, max(float64(s.processors), 1.25*q.served))
+	}
+	return max(1, int(n))
 }
 
 // runsAtOnce reports whether a request need not wait.
@@ -298,8 +305,8 @@ func (s *Shedder) evict(w *Waiter) {
 // drop takes a waiter out of its queue and rejects it.
 func (s *Shedder) drop(w *Waiter, why cause, level float64) {
 	s.leave(w, 0)
-	w.Ticket, w.Err = spillway.Ticket{}, s.rejections.at(why, w.rank/2, level, 0)
-	s.count(w.queue, w.rank, why)
+	w.Ticket, w.Err = spillway.Ticket{}, s.rejections.at(why, w.order.class(), level, 0)
+	s.count(w.queue, w.order.rank(), why)
 }
 
 // leave takes a waiter out of its queue; gone is 1 if its client has left and else 0.

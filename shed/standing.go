@@ -24,7 +24,7 @@ func (q *queue) overload(p *spillway.Pace, patience time.Duration) {
 // isShort reports whether the queue is short for a rank: for those up to the marginal one, and for
 // higher ones while they can replace one of these.
 func (q *queue) isShort(rank int) bool {
-	return q.short > 0 && (rank <= q.marginal || q.n > 0 && q.lowest() <= q.marginal)
+	return q.short > 0 && (rank <= q.marginal || q.n > 0 && q.lowest().order.rank() <= q.marginal)
 }
 
 // yields reports whether a rank leaves a free place of the limit to higher ones, because others are

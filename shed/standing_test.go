@@ -57,11 +57,11 @@ func TestRanksOfAShortQueue(t *testing.T) {
 			t.Errorf("without waiters: rank %d: %v", rank, got)
 		}
 	}
-	q.add(new(Waiter), 3)
+	q.add(&Waiter{order: orderOf(3, 0, 0)})
 	if q.isShort(3) {
 		t.Error("a waiter above the marginal rank cannot be replaced")
 	}
-	q.add(new(Waiter), 2)
+	q.add(&Waiter{order: orderOf(2, 0, 0)})
 	if !q.isShort(3) {
 		t.Error("a waiter of the marginal rank can be replaced")
 	}
@@ -137,52 +137,6 @@ func TestMarginalRank(t *testing.T) {
 	}
 	if got := c.marginal(); got != 6 {
 		t.Errorf("after 400 admissions of rank 6 the marginal one is %d", got)
-	}
-}
-
-// In a short queue the marginal rank and those above it run in the order of their arrival. Lower ones run
-// if none of them waits, and the backend is not saturated. A higher rank replaces what it can.
-func TestOrderOfAShortQueue(t *testing.T) {
-	q := lasting()
-	q.limited, q.short, q.marginal = true, 3, 4
-	low, middle, high := &Waiter{arrived: 1}, &Waiter{arrived: 2}, &Waiter{arrived: 3}
-	q.add(low, 2)
-	if q.first() != low {
-		t.Error("what waits alone does not run first")
-	}
-	if !q.isShort(6) || !q.isShort(4) {
-		t.Error("the queue is not short while a higher rank can replace a lower one")
-	}
-	q.add(middle, 4)
-	q.add(high, 6)
-	if q.first() != middle {
-		t.Error("the marginal rank does not run in the order of arrival")
-	}
-	q.add(&Waiter{arrived: 4}, 6)
-	if q.first() != high {
-		t.Error("the highest rank does not run first in a queue that is longer")
-	}
-	q.remove(low)
-	q.remove(middle)
-	if q.isShort(6) || !q.isShort(4) {
-		t.Error("the queue is short for higher ranks alone")
-	}
-	for _, row := range []struct {
-		rank            int
-		saturated, want bool
-	}{{3, true, true}, {4, true, false}, {3, false, false}} {
-		if got := q.yields(row.rank, &spillway.Pace{Saturated: row.saturated}); got != row.want {
-			t.Errorf("%+v: %v", row, got)
-		}
-	}
-	for rank, want := range map[int]time.Duration{4: 20 * time.Millisecond, 6: math.MaxInt64} {
-		if got := q.turn(rank, 4, 400); got != want {
-			t.Errorf("rank %d waits for %v, want %v", rank, got, want)
-		}
-	}
-	q.short = 0
-	if q.isShort(0) || q.yields(0, &spillway.Pace{Saturated: true}) || q.first() != high {
-		t.Error("a queue is short without an overload")
 	}
 }
 

@@ -1,0 +1,143 @@
+package shed
+
+import (
+	"container/heap"
+	"math/bits"
+
+	"github.com/seed90641741/spillway"
+)
+
+// An order says which of two requests is rejected first, the lower one: that of the lower class; within a class, that of a caller
+// above its fair share; then the one whose task has made less progress; then the one with the lower level.
+type order uint16
+
+// steps is how many steps of progress there are: none, and some.
+const steps = 2
+
+func orderOf(rank int, p spillway.Progress, l spillway.Level) order {
+	step := min(int(p), steps-1)
+	return order(rank*steps+step)<<8 | order(l)
+}
+
+func (o order) rank() int { return o.group() / steps }
+
+func (o order) class() int { return o.rank() / 2 }
+
+func (o order) level() spillway.Level { return spillway.Level(o) }
+
+// group numbers the requests of a rank and a step of progress together.
+func (o order) group() int { return int(o >> 8) }
+
+// groups is how many groups there are.
+const groups = ranks * steps
+
+// waiters is a waiting queue. It runs by rank, progress and time of arrival, and is rejected from the lowest order up: so what
+// runs has not waited for long, whatever its level is.
+type waiters struct {
+	n        int
+	groups   [groups]list
+	occupied uint32 // the bits of the groups that wait
+	last     byOrder
+}
+
+// list holds the waiters of a group in the order of their arrival.
+type list struct{ oldest, newest *Waiter }
+
+// add puts a waiter behind earlier waiters. One that comes from another queue may
+// not be the newest.
+func (q *waiters) add(w *Waiter) {
+	l := &q.groups[w.order.group()]
+	older, newer := l.newest, (*Waiter)(nil)
+	for older != nil && older.arrived > w.arrived {
+		older, newer = older.prev, older
+	}
+	l.join(older, w)
+	l.join(w, newer)
+	w.waiting = true
+	q.n++
+	q.occupied |= 1 << w.order.group()
+	heap.Push(&q.last, w)
+}
+
+func (q *waiters) remove(w *Waiter) {
+	l := &q.groups[w.order.group()]
+	l.join(w.prev, w.next)
+	if l.oldest == nil {
+		q.occupied &^= 1 << w.order.group()
+	}
+	w.waiting, w.prev, w.next = false, nil, nil
+	q.n--
+	heap.Remove(&q.last, w.index)
+}
+
+// join makes two waiters neighbors. One of them is nil at an end of the list.
+func (l *list) join(older, newer *Waiter) {
+	if older == nil {
+		l.oldest = newer
+	} else {
+		older.next = newer
+	}
+	if newer == nil {
+		l.newest = older
+	} else {
+		newer.prev = older
+	}
+}
+
+// lowest returns the waiter that is rejected first, nil for none. Of several in the same order it is the newest.
+func (q *waiters) lowest() *Waiter {
+	if q.n == 0 {
+		return nil
+	}
+	return q.last[0]
+}
+
+// highest returns the highest group that waits, -1 for none.
+func (q *waiters) highest() int { return bits.Len32(q.occupied) - 1 }
+
+// oldest returns the waiter with most progress, and of several the one that has waited for longest, of a rank and those above
+// it; nil for nothing.
+func (q *waiters) oldest(rank int) (first *Waiter) {
+	for left := q.occupied >> (rank * steps) << (rank * steps); left != 0; left &= left - 1 {
+		w := q.groups[bits.TrailingZeros32(left)].oldest
+		if first == nil || w.before(first) {
+			first = w
+		}
+	}
+	return first
+}
+
+// before reports whether w would run before another waiter if both had the same rank.
+func (w *Waiter) before(other *Waiter) bool {
+	a, b := w.order.group()%steps, other.order.group()%steps
+	return a > b || a == b && w.arrived < other.arrived
+}
+
+// byOrder is a heap of waiters for package heap. The lowest is the first.
+type byOrder []*Waiter
+
+func (h byOrder) Len() int { return len(h) }
+
+func (h byOrder) Less(i, j int) bool {
+	return h[i].order < h[j].order || h[i].order == h[j].order && h[i].arrived > h[j].arrived
+}
+
+func (h byOrder) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+// Push implements [heap.Interface].
+func (h *byOrder) Push(w any) {
+	w.(*Waiter).index = len(*h)
+	*h = append(*h, w.(*Waiter))
+}
+
+// Pop implements [heap.Interface].
+func (h *byOrder) Pop() any {
+	last := len(*h) - 1
+	w := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return w
+}
