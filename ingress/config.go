@@ -78,7 +78,7 @@ type Config struct {
 	RetryAfter time.Duration
 
 	// Rand returns a number in [0, 1) and is safe for concurrent use. Nil means
-	// [rand.Float64]. It is also used for Shed, unless Shed.Rand is set.
+	// [rand.Float64]. It draws the levels of calls that have none, and is also used for Shed, unless Shed.Rand is set.
 	Rand func() float64
 
 	// Observer, if not nil, observes each decision: one event for each request
@@ -220,6 +220,13 @@ func (s *settings) observe(now time.Time, call *spillway.Call) {
 		s.histogram.Observe(now, int(call.Attempt))
 	case call.Customer != "":
 		s.customers.Observe(now, call.Customer, int(call.Attempt))
+	}
+}
+
+// draw gives a call a random level if it has none.
+func (s *settings) draw(call *spillway.Call) {
+	if !call.Level.Valid() {
+		call.Level = spillway.Level(s.config.Rand()*spillway.Levels) + 1
 	}
 }
 

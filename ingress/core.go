@@ -56,8 +56,8 @@ func (c *Core) Update(config Config) error {
 
 // Enter asks all gates in turn whether a request may be served, until one says to wait
 // or rejects. a must be zero or have ended, and belongs to the request until that has
-// ended. Enter keeps neither call nor from, which is what is known of the caller. It allocates nothing
-// unless the request waits or a gate observes.
+// ended. A call without a Level gets a random one, which Enter sets in call. Enter keeps neither call nor from, which is what is
+// known of the caller. It allocates nothing unless the request waits or a gate observes.
 func (c *Core) Enter(a *Admission, now time.Time, call *spillway.Call, from *ratelimit.Caller) Step {
 	step := Step{Verdict: shed.Run}
 	if c.begin(a, now, call) {
@@ -72,6 +72,7 @@ func (c *Core) begin(a *Admission, now time.Time, call *spillway.Call) bool {
 	if st.exempt(call) {
 		return false
 	}
+	st.draw(call)
 	a.call = *call // apart from the others: an assignment of several copies it twice
 	a.settings, a.start = st, now
 	a.gate, a.admitted, a.behind, a.observed = 0, [gates]bool{}, false, nil // an Admission that has ended has no more
@@ -100,12 +101,13 @@ func (a *Admission) enter(from *ratelimit.Caller, step *Step) (runs bool) {
 // Reject reports whether a request would be rejected if it came now: it asks the gates that
 // Enter asks, in the same order, until one would have the request wait. If the answer is a
 // Rejection, it is counted and reported; if not, nothing was counted or taken, and the request
-// must still Enter. Ctx is for the event alone, and may be nil.
+// must still Enter. As with Enter, a call without a Level gets one. Ctx is for the event alone, and may be nil.
 func (c *Core) Reject(ctx context.Context, now time.Time, call *spillway.Call, from *ratelimit.Caller) Rejection {
 	st := c.settings.Load()
 	if st.exempt(call) {
 		return Rejection{}
 	}
+	st.draw(call)
 	for gate, mode := range st.modes {
 		if mode != spillway.ModeEnforce {
 			continue

@@ -37,6 +37,12 @@ type Claims struct {
 	// Criticality counts if Labelled is set.
 	Criticality spillway.Criticality
 	Labelled    bool
+	// Level and Progress order requests of a class: see [spillway.Level]. A Level that is not valid says
+	// nothing, as does zero.
+	Level    spillway.Level
+	Progress spillway.Progress
+	// TraceLevel is a level made of the id of the trace, for calls that have no other.
+	TraceLevel spillway.Level
 	// Attempt is 0 for the first attempt.
 	Attempt int
 	// Timeout is how long the caller will wait. What is not positive says nothing.
@@ -67,6 +73,12 @@ type Claims struct {
 //
 // So at the Edge the class is min(route, header), and at an Internal boundary it is
 // min(header, or else route; identity).
+//
+// # Its level and progress
+//
+// At an Internal boundary the Level of the Claims counts, else that of the call, else the TraceLevel; and of two Progresses the
+// greater one. At the Edge only those of the call count: a client that could choose its level would choose the highest. Classify of an
+// adapter may set the Level of the call to [spillway.LevelOf] of a user. A call that then has no Level gets a random one when it enters.
 type Trust struct {
 	// Boundary says where requests come from.
 	//
@@ -128,12 +140,26 @@ func (t Trust) Judge(now time.Time, call spillway.Call, c Claims) spillway.Call 
 func (t *Trust) Apply(now time.Time, call *spillway.Call, c *Claims) {
 	call.Criticality = t.criticality(call.Criticality, c)
 	call.Attempt = int16(min(max(c.Attempt, 0), math.MaxInt16))
+	if t.Boundary == Internal {
+		order(call, c)
+	}
 	if c.Timeout > 0 {
 		deadline := now.Add(min(c.Timeout, cmp.Or(t.MaxTimeout, time.Hour)))
 		if call.Deadline.IsZero() || deadline.Before(call.Deadline) {
 			call.Deadline = deadline
 		}
 	}
+}
+
+// order takes in the level and the progress that a request claims.
+func order(call *spillway.Call, c *Claims) {
+	switch {
+	case c.Level.Valid():
+		call.Level = c.Level
+	case !call.Level.Valid() && c.TraceLevel.Valid():
+		call.Level = c.TraceLevel
+	}
+	call.Progress = max(call.Progress, c.Progress)
 }
 
 func (t *Trust) criticality(known spillway.Criticality, c *Claims) spillway.Criticality {

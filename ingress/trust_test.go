@@ -1,11 +1,14 @@
 package ingress
 
 import (
+	"context"
 	"math"
 	"testing"
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/ratelimit"
+	"github.com/seed90641741/spillway/shed"
 )
 
 // Who changes a map that a Server was configured with, to Update with it, changes
@@ -92,6 +95,52 @@ func TestJudgeDeadlineAndAttempt(t *testing.T) {
 	}
 }
 
+// Level and progress from outside are dropped at an edge, and believed inside.
+func TestJudgeLevel(t *testing.T) {
+	for _, row := range []struct {
+		boundary Boundary
+		own      spillway.Call
+		said     Claims
+		level    spillway.Level
+		progress spillway.Progress
+	}{
+		{Edge, spillway.Call{}, Claims{Level: 128, Progress: 9, TraceLevel: 7}, 0, 0},
+		{Edge, spillway.Call{Level: 5, Progress: 1}, Claims{Level: 128, Progress: 9}, 5, 1},
+		{Internal, spillway.Call{}, Claims{Level: 128, Progress: 9, TraceLevel: 7}, 128, 9},
+		{Internal, spillway.Call{Level: 5, Progress: 9}, Claims{Level: 3, Progress: 1}, 3, 9},
+		{Internal, spillway.Call{Level: 5}, Claims{Level: 129, TraceLevel: 7}, 5, 0},
+		{Internal, spillway.Call{}, Claims{Level: 129, TraceLevel: 7}, 7, 0},
+		{Internal, spillway.Call{}, Claims{TraceLevel: 200}, 0, 0},
+	} {
+		trust := Trust{Boundary: row.boundary}
+		if got := trust.Judge(time.Unix(1e9, 0), row.own, row.said); got.Level != row.level || got.Progress != row.progress {
+			t.Errorf("%v: %+v with %+v: level %d, progress %d, want %d and %d", row.boundary, row.own, row.said, got.Level, got.Progress, row.level, row.progress)
+		}
+	}
+}
+
+// A call without a level gets one where it enters, and a decision before that draws the same one.
+func TestLevelIsDrawn(t *testing.T) {
+	random := 0.0
+	core, err := NewCore(Config{Rand: func() float64 { return random }}, func(time.Time) shed.State { return shed.State{Processors: 1} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1e9, 0)
+	for r, want := range map[float64]spillway.Level{0: 1, 0.5: 65, 1 - 0x1p-53: spillway.Levels} {
+		random = r
+		var call spillway.Call
+		core.Reject(context.Background(), now, &call, &ratelimit.Caller{})
+		random = 0.25
+		var a Admission
+		core.Enter(&a, now, &call, &ratelimit.Caller{})
+		if call.Level != want || a.call.Level != want {
+			t.Errorf("random number %v: level %d, admitted with %d, want %d", r, call.Level, a.call.Level, want)
+		}
+		a.Done(now, spillway.OutcomeServed)
+	}
+}
+
 // What a rejected client learns depends on the boundary, unless it is configured.
 func TestDiscloses(t *testing.T) {
 	for trust, want := range map[struct {
@@ -118,7 +167,8 @@ func FuzzJudge(f *testing.F) {
 	f.Fuzz(func(t *testing.T, known, claim int8, labelled bool, attempt int, timeout int64, identity string) {
 		now := time.Unix(1e9, 0)
 		own := spillway.Call{Criticality: spillway.Criticality(known), Deadline: now.Add(time.Second), Customer: "c"}
-		claims := Claims{spillway.Criticality(claim), labelled, attempt, time.Duration(timeout), identity}
+		claims := Claims{Criticality: spillway.Criticality(claim), Labelled: labelled, Attempt: attempt, Timeout: time.Duration(timeout), Identity: identity,
+			Level: spillway.Level(claim), Progress: spillway.Progress(attempt), TraceLevel: spillway.Level(known)}
 		for _, trust := range []Trust{{}, {Boundary: Internal, DefaultMax: spillway.SheddablePlus}} {
 			call := trust.Judge(now, own, claims)
 			highest := max(own.Criticality, spillway.Critical)
@@ -127,6 +177,9 @@ func FuzzJudge(f *testing.F) {
 			}
 			if !call.Criticality.Valid() || own.Criticality.Valid() && call.Criticality > highest {
 				t.Errorf("%+v made it %v", claims, call.Criticality)
+			}
+			if call.Level != 0 && !call.Level.Valid() || trust.Boundary == Edge && (call.Level != 0 || call.Progress != 0) {
+				t.Errorf("%+v made it level %d, progress %d", claims, call.Level, call.Progress)
 			}
 			if call.Deadline.After(own.Deadline) || !call.Deadline.After(now) || call.Attempt < 0 || call.Customer != "c" {
 				t.Errorf("%+v made it %+v", claims, call)
