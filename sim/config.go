@@ -118,8 +118,15 @@ type Edge struct {
 	// Retarget makes a retry avoid the tasks that earlier attempts of the call found
 	// overloaded, if possible. By default the task is chosen at random.
 	Retarget bool
-	// Leave makes the server notice when a caller gives up.
+	// Leave makes the server notice when a caller gives up: what waits there leaves the queues at once.
 	Leave bool
+
+	// Times is how many of these calls each request of a service makes. Zero means 1; it must be at most 1,000. That of
+	// clients must be zero or 1.
+	Times int
+	// AtOnce makes these calls at once, instead of one after the other. With the first that fails the others
+	// are given up.
+	AtOnce bool
 }
 
 // Balance is a way to choose a task.
@@ -160,7 +167,8 @@ const (
 )
 
 // A Service is a group of tasks that are alike. A request first computes for CPU on one of the
-// Processors, then makes the Calls, one after the other, then waits for Wait, and is answered.
+// Processors, then makes the Calls, one after the other, then waits for Wait, and is answered. Its Calls have
+// its level, and the progress with which it came plus the number of its Calls that were served.
 type Service struct {
 	// Name identifies it in edges, faults and results.
 	Name string
@@ -175,7 +183,7 @@ type Service struct {
 	// Slots is the number of requests of a task that may Wait at once; further ones queue.
 	// Zero means no limit.
 	Slots int
-	// Calls are the calls of a request to other services.
+	// Calls are the calls of a request to other services. When its caller has left, they are given up.
 	Calls []Edge
 	// OnFailure is the answer to a request when one of its Calls fails.
 	OnFailure OnFailure

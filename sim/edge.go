@@ -86,6 +86,9 @@ func (e *edge) begin(client int32, what spillway.Call, parent ref, again bool) {
 	if e.group != nil {
 		e.group.offer(c)
 	}
+	if r := e.requestOf(parent); r != nil {
+		r.calls = append(r.calls, c)
+	}
 	e.use(client)
 	e.later(c, c.flow.Begin(&e.stack, &what, nil).Wait)
 }
@@ -213,6 +216,30 @@ func (e *edge) answered(c *call, a reply, hint time.Duration, ratio shed.Ratio) 
 
 // expired ends an attempt that has taken too long.
 func (e *edge) expired(c *call) {
+	e.leave(c)
+	f := egress.Failure{Err: attemptError{Timeout: true, Unanswered: true}, Failure: fault.Failure{Timeout: true, Unanswered: true}}
+	if d := c.call.Deadline; !d.IsZero() && !e.clock.Before(d) { // and not that of the attempt
+		f.Err, f.ContextErr = context.DeadlineExceeded, context.DeadlineExceeded
+	}
+	e.use(c.client)
+	e.done(c, c.flow.Fail(e.clock, f), timedOut)
+}
+
+// withdraw ends a call that its caller needs no more, as the end of its context does.
+func (e *edge) withdraw(c *call) {
+	if c.trying {
+		e.leave(c)
+		e.use(c.client)
+		c.flow.Fail(e.clock, egress.Failure{Err: context.Canceled, ContextErr: context.Canceled, Failure: fault.Failure{Unanswered: true}})
+		e.settled(c)
+	} else {
+		c.flow.Stop(context.Canceled)
+	}
+	e.freeCall(c)
+}
+
+// leave gives up an attempt, and the connection that it was sent on.
+func (e *edge) leave(c *call) {
 	if r := c.request; r != nil {
 		e.callers[c.client].connected &^= e.bit(c.client, int(c.at))
 		if e.config.Leave && e.callOf(r.caller) == c {
@@ -220,12 +247,6 @@ func (e *edge) expired(c *call) {
 		}
 	}
 	e.disconnect(c)
-	f := egress.Failure{Err: attemptError{Timeout: true, Unanswered: true}, Failure: fault.Failure{Timeout: true, Unanswered: true}}
-	if d := c.call.Deadline; !d.IsZero() && !e.clock.Before(d) { // and not that of the attempt
-		f.Err, f.ContextErr = context.DeadlineExceeded, context.DeadlineExceeded
-	}
-	e.use(c.client)
-	e.done(c, c.flow.Fail(e.clock, f), timedOut)
 }
 
 // done ends an attempt. As the stack says, another one follows or the call ends with an outcome:

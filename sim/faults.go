@@ -118,7 +118,7 @@ func (t *task) kill() {
 			continue
 		}
 		r.gen++ // what was to happen to it does not
-		r.queues, r.admission, r.reply = false, ingress.Admission{}, broken
+		r.queues, r.open, r.admission, r.reply = false, 0, ingress.Admission{}, broken
 		t.end(r)
 	}
 	t.account()

@@ -115,14 +115,15 @@ func (t *task) outstayed(r *request) {
 }
 
 // abandoned is when the task learns that the caller of a request is gone. What it
-// computes it computes to the end; what waits leaves.
+// computes it computes to the end; what waits leaves, and gives up its calls.
 func (t *task) abandoned(r *request) {
 	if r.left = true; !r.arrived {
 		return
 	}
 	if step, ok := r.admission.Withdraw(t.clock, context.Canceled); ok {
 		t.wake(step.Wake)
-	} else if r.queues { // for a slot
+	} else if r.queues || r.open > 0 { // for a slot, or calls
+		t.withdraw(r)
 		t.wake(r.admission.Done(t.clock, spillway.OutcomeAbandoned))
 	} else {
 		return

@@ -7,6 +7,9 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
+// levelStreams is the first of the streams that draw levels. They are apart from all others.
+const levelStreams = 1 << 32
+
 // A group is clients that are alike.
 type group struct {
 	*Sim
@@ -17,6 +20,7 @@ type group struct {
 	arrivals *stream                // times
 	choice   *stream                // clients, classes, thinking
 	traced   int                    // arrivals of the trace that were made
+	levels   *stream                // of tasks
 	classes  []spillway.Criticality // that have a share
 	shares   float64                // of all of them
 
@@ -30,7 +34,8 @@ type group struct {
 func (s *Sim) newGroup(c *Clients) *group {
 	g := &group{
 		Sim: s, config: c, index: uint32(len(s.groups)), arrivals: s.stream(), choice: s.stream(),
-		sums: make([]windowScore, len(s.config.Windows)), series: make([]Counts, s.slots),
+		levels: newStream(s.config.Seed, levelStreams+uint64(len(s.groups))),
+		sums:   make([]windowScore, len(s.config.Windows)), series: make([]Counts, s.slots),
 	}
 	for i, share := range c.Classes {
 		if g.shares += share; share > 0 {
@@ -109,7 +114,7 @@ func (g *group) arrived() {
 
 // call makes a call of a client, which calls again after it if it is in a loop.
 func (g *group) call(client int32, again bool) {
-	what := spillway.Call{Customer: g.config.Customer, Criticality: g.class()}
+	what := spillway.Call{Customer: g.config.Customer, Criticality: g.class(), Level: spillway.Level(g.levels.below(spillway.Levels) + 1)}
 	if g.config.Deadline > 0 {
 		what.Deadline = g.clock.Add(g.config.Deadline)
 	}

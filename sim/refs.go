@@ -43,7 +43,7 @@ func (s *Sim) takeRequest() *request {
 // freeRequest ends a request: what was still to happen to it does not, and its caller, who may
 // not know, has it no more.
 func (s *Sim) freeRequest(r *request) {
-	*r = request{ref: ref{r.id, r.gen + 1}}
+	*r = request{ref: ref{r.id, r.gen + 1}, calls: r.calls[:0]}
 	s.freeRequests = append(s.freeRequests, r)
 }
 

@@ -69,7 +69,10 @@ type request struct {
 	ends    int64                 // when the processor has done it, if the task does not stand still
 	stood   int64                 // for how long it had when that began
 	then    func(*task, *request) // what happens after that
-	next    int                   // of the calls to other services
+	next    int                   // of the edges to other services
+	made    int                   // calls of this edge
+	open    int                   // of these, calls under way
+	calls   []*call               // that were made, and may have ended
 	final   final.Mark            // a call for it was given up
 	left    bool                  // the caller is gone
 	queues  bool                  // for a slot
@@ -206,25 +209,40 @@ func (t *task) better(o *task) bool {
 	return t.present < o.present
 }
 
-// ask makes the next call to another service, or goes on after the last one.
+// ask makes the next calls to another service, or goes on after the last one.
 func (t *task) ask(r *request) {
 	if r.next == len(t.calls) || r.left {
 		t.wait(r)
 		return
 	}
-	e := t.calls[r.next]
-	r.next++
-	what := r.call
+	e, n := t.calls[r.next], 1
+	if e.config.AtOnce {
+		n = e.config.Times
+	}
+	if r.made += n; r.made == e.config.Times {
+		r.next, r.made = r.next+1, 0
+	}
+	what, id := r.call, r.ref
 	what.Attempt = 0
-	e.begin(int32(t.index), what, r.ref, false)
+	r.open, r.calls = n, r.calls[:0]
+	for i := 0; i < n && r.ref == id && r.reply == 0; i++ { // until one fails at once
+		e.begin(int32(t.index), what, id, false)
+	}
 }
 
 // resume takes in the result of a call to another service.
 func (t *task) resume(r *request, o outcome) {
+	r.open--
+	if o == good {
+		r.call.Progress = max(r.call.Progress, r.call.Progress+1) // at most 255
+	}
 	if o == good || t.config.OnFailure == Degrade {
-		t.ask(r)
+		if r.open == 0 {
+			t.ask(r)
+		}
 		return
 	}
+	t.withdraw(r)
 	switch {
 	case t.config.OnFailure == Retryable:
 		t.finish(r, overloaded)
@@ -232,6 +250,16 @@ func (t *task) resume(r *request, o outcome) {
 		t.finish(r, hopeless)
 	default:
 		t.finish(r, failing)
+	}
+}
+
+// withdraw gives up the calls of a request that has failed, or whose caller is gone.
+func (t *task) withdraw(r *request) {
+	r.open = 0
+	for _, c := range r.calls {
+		if c.parent == r.ref {
+			c.edge.withdraw(c)
+		}
 	}
 }
 

@@ -192,6 +192,7 @@ func (c *checker) clients(config *Config, i int) {
 		g.Classes[spillway.Critical.Index()] = 1
 	}
 	c.edge(config, &g.Call, at+".Call")
+	c.mustf(g.Call.Times == 1, at+".Call.Times", g.Call.Times, "0 or 1: the calls of clients are their tasks")
 }
 
 // rate checks a rate of calls. Times are whole nanoseconds, to which those of faster calls cannot be rounded.
@@ -200,6 +201,7 @@ func (c *checker) rate(field string, v float64) { c.mustf(v >= 0 && v <= 1e7, fi
 func (c *checker) edge(config *Config, e *Edge, at string) {
 	e.Balance = cmp.Or(e.Balance, Random)
 	e.Kind = cmp.Or(e.Kind, spillway.KindRead)
+	e.Times = cmp.Or(e.Times, 1)
 	e.Retry.Strategy = cmp.Or(e.Retry.Strategy, Budgeted)
 	to := config.service(e.To)
 	if to < 0 {
@@ -209,6 +211,7 @@ func (c *checker) edge(config *Config, e *Edge, at string) {
 	tasks := max(config.Services[to].Tasks, 1)
 	c.time(at+".Timeout", e.Timeout)
 	c.count(at+".Connections", e.Connections, 1e9)
+	c.count(at+".Times", e.Times, 1000)
 	c.dist(at+".Latency", e.Latency)
 	c.mustf(e.Loss >= 0 && e.Loss <= 1, at+".Loss", e.Loss, "0 to 1")
 	c.word(at+".Balance", e.Balance, Random, RoundRobin, LeastBusy)
