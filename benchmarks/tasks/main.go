@@ -1,9 +1,12 @@
 // Command tasks simulates users' tasks that each need several calls of a service that is overloaded, and prints how
 // many of the tasks that the service could serve were served whole.
 //
-//	go run ./benchmarks/tasks                     # the whole table, some minutes
-//	go run ./benchmarks/tasks -calls 1,10 -kind cpu -at-once=no
+//	go run ./benchmarks/tasks                     # the whole table, a minute or two
+//	go run ./benchmarks/tasks -calls 1,10 -kinds cpu -ways turn
 //	go run ./benchmarks/tasks -seconds 120 -seed 2
+//	go run ./benchmarks/tasks -clients 1000       # clients too small to learn anything
+//	go run ./benchmarks/tasks -tiers 3 -mixed     # one more service between, four classes
+//	go run ./benchmarks/tasks -beside             # half of the calls belong to tasks of one call
 //
 // A client calls a front service, and that calls a back service so many times, in turn or at once. The task has failed
 // when one of the calls has. The back service has 4 tasks with 4 processors each (cpu), or with 4 slots each that a
@@ -12,17 +15,12 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"runtime"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
 )
 
 func main() {
@@ -32,77 +30,87 @@ func main() {
 	}
 }
 
-// A plan is the rows and columns of the table.
+// A plan is the tables, rows and columns, and what is the same in all trials.
 type plan struct {
-	calls  []int
-	loads  []float64
-	kinds  []string
-	atOnce []bool
+	ways  []string
+	calls []int
+	kinds []string
+	loads []float64
 	trial
 }
 
 // run is main with the arguments.
 func run(w io.Writer, args []string) error {
+	p := plan{ways: []string{inTurn, atOnce}, calls: []int{1, 2, 5, 10, 20}, kinds: []string{cpu, pool}, loads: []float64{1.2, 2, 4}}
 	f := flag.NewFlagSet("tasks", flag.ContinueOnError)
-	calls := f.String("calls", "1,2,5,10,20", "calls of a task")
-	loads := f.String("loads", "1.2,2,4", "offered load, in times of the capacity")
-	kind := f.String("kind", "cpu,pool", "what the back service is short of: cpu, pool")
-	atOnce := f.String("at-once", "no,yes", "whether a task makes its calls at once")
-	seconds := f.Int("seconds", 30, "measured seconds, after 10 s that are not")
-	seed := f.Uint64("seed", 1, "seed of all random numbers")
-	stay := f.Bool("stay", false, "the servers do not notice when a caller gives up a call")
+	f.Func("ways", "how a task makes its calls: turn, once (default both)", list(&p.ways, oneOf(inTurn, atOnce)))
+	f.Func("calls", "calls of a task (default 1,2,5,10,20)", list(&p.calls, strconv.Atoi))
+	f.Func("kinds", "what the back service is short of: cpu, pool (default both)", list(&p.kinds, oneOf(cpu, pool)))
+	f.Func("loads", "offered load, in times of the capacity (default 1.2,2,4)", list(&p.loads, number))
+	f.IntVar(&p.seconds, "seconds", 30, "measured seconds, after 10 s that are not")
+	f.IntVar(&p.clients, "clients", 10, "clients that send the tasks; each has a throttle and a retry budget")
+	f.IntVar(&p.tiers, "tiers", 2, "services in a row: 2, or 3 with one that passes each call on")
+	f.BoolVar(&p.mixed, "mixed", false, "10, 50, 20 and 20 % of the tasks are of each class, the highest first; default all CRITICAL")
+	f.BoolVar(&p.beside, "beside", false, "half of the offered calls belong to tasks of one call, whose calls in the same unit come second")
+	f.BoolVar(&p.stay, "stay", false, "servers do not notice that a caller has given up")
+	f.Uint64Var(&p.seed, "seed", 1, "seed of all random numbers")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	p := plan{kinds: strings.Split(*kind, ","), trial: trial{seconds: *seconds, seed: *seed, stay: *stay}}
-	for _, s := range strings.Split(*calls, ",") {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			return fmt.Errorf("-calls %q: want whole numbers with commas between them", *calls)
-		}
-		p.calls = append(p.calls, n)
-	}
-	for _, s := range strings.Split(*loads, ",") {
-		x, err := strconv.ParseFloat(s, 64)
-		if err != nil {
-			return fmt.Errorf("-loads %q: want numbers with commas between them", *loads)
-		}
-		p.loads = append(p.loads, x)
-	}
-	for _, s := range strings.Split(*atOnce, ",") {
-		p.atOnce = append(p.atOnce, s == "yes")
-	}
 	return p.print(w)
+}
+
+// list returns a flag function that sets a list from a text with commas.
+func list[T any](to *[]T, parse func(string) (T, error)) func(string) error {
+	return func(text string) error {
+		*to = nil
+		for part := range strings.SplitSeq(text, ",") {
+			v, err := parse(part)
+			if err != nil {
+				return err
+			}
+			*to = append(*to, v)
+		}
+		return nil
+	}
+}
+
+func number(text string) (float64, error) { return strconv.ParseFloat(text, 64) }
+
+func oneOf(a, b string) func(string) (string, error) {
+	return func(text string) (string, error) {
+		if text != a && text != b {
+			return "", fmt.Errorf("%q is not %s or %s", text, a, b)
+		}
+		return text, nil
+	}
 }
 
 // print runs the trials, and prints a table for each way to make calls.
 func (p *plan) print(w io.Writer) error {
 	trials := p.trials()
-	shares, err := simulate(trials)
-	if err != nil {
+	if err := simulate(trials); err != nil {
 		return err
 	}
-	for _, atOnce := range p.atOnce {
-		_, _ = fmt.Fprintln(w, p.heading(atOnce))
+	row := len(p.kinds) * len(p.loads)
+	for _, way := range p.ways {
+		_, _ = fmt.Fprintf(w, "Calls %s, share of the possible tasks:\n\n%s\n", names[way], p.heading())
 		for _, calls := range p.calls {
 			_, _ = fmt.Fprintf(w, "| %5d |", calls)
-			for i, t := range trials {
-				if t.atOnce == atOnce && t.calls == calls {
-					_, _ = fmt.Fprintf(w, " %9.2f |", shares[i])
-				}
+			for _, t := range trials[:row] {
+				_, _ = fmt.Fprintf(w, " %9s |", t.result)
 			}
 			_, _ = fmt.Fprintln(w)
+			trials = trials[row:]
 		}
 		_, _ = fmt.Fprintln(w)
 	}
 	return nil
 }
 
-func (p *plan) heading(atOnce bool) string {
-	title := "Calls in turn, share of the possible tasks:\n\n"
-	if atOnce {
-		title = "Calls at once, share of the possible tasks:\n\n"
-	}
+var names = map[string]string{inTurn: "in turn", atOnce: "at once"}
+
+func (p *plan) heading() string {
 	head, rule := "| calls |", "|------:|"
 	for _, kind := range p.kinds {
 		for _, load := range p.loads {
@@ -110,17 +118,17 @@ func (p *plan) heading(atOnce bool) string {
 			rule += "----------:|"
 		}
 	}
-	return title + head + "\n" + rule
+	return head + "\n" + rule
 }
 
-// trials returns all cells, row by row.
+// trials returns all cells, table by table and row by row.
 func (p *plan) trials() (all []trial) {
-	for _, atOnce := range p.atOnce {
+	for _, way := range p.ways {
 		for _, calls := range p.calls {
 			for _, kind := range p.kinds {
 				for _, load := range p.loads {
 					t := p.trial
-					t.atOnce, t.calls, t.kind, t.load = atOnce, calls, kind, load
+					t.way, t.calls, t.kind, t.load = way, calls, kind, load
 					all = append(all, t)
 				}
 			}
@@ -128,42 +136,3 @@ func (p *plan) trials() (all []trial) {
 	}
 	return all
 }
-
-// simulate returns the share of each trial. It runs as many at once as there are processors, and returns the first error.
-func simulate(trials []trial) ([]float64, error) {
-	ctx, stop := context.WithCancelCause(context.Background())
-	defer stop(nil)
-	shares, next := make([]float64, len(trials)), make(chan int)
-	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for i := range next {
-				var err error
-				if shares[i], err = trials[i].share(ctx); err != nil {
-					stop(err)
-				}
-			}
-		})
-	}
-	for _, i := range slowestFirst(trials) {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
-	return shares, context.Cause(ctx)
-}
-
-// slowestFirst returns the places of the trials, by load, so that no processor is left with a long one.
-func slowestFirst(trials []trial) []int {
-	order := make([]int, len(trials))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return int(10 * (trials[b].load - trials[a].load)) })
-	return order
-}
-
-const (
-	warmUp   = 10 * time.Second
-	deadline = time.Second
-)

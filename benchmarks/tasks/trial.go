@@ -3,72 +3,139 @@ package main
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"sync"
 	"time"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/sim"
 )
 
-// The back service has 4 tasks, each with 4 processors or slots, and a call takes 10 ms of one in the mean.
+// The ways of a task to make its calls, and what the back service is short of.
 const (
-	tasks    = 4
-	each     = 4
-	work     = 10 * time.Millisecond
-	capacity = tasks * each * float64(time.Second) / float64(work) // calls per second
+	inTurn = "turn"
+	atOnce = "once"
+	cpu    = "cpu"
+	pool   = "pool"
 )
 
-// A trial is a cell of the table.
+// The back service has 4 tasks, each with 4 processors or slots, and a call takes 10 ms of one in the mean.
+const (
+	servers  = 4
+	each     = 4
+	work     = 10 * time.Millisecond
+	capacity = servers * each * float64(time.Second) / float64(work) // calls per second
+
+	warmUp   = 10 * time.Second
+	deadline = time.Second            // of a task
+	hop      = 200 * time.Microsecond // of a message, one way
+)
+
+// A trial is a cell of a table.
 type trial struct {
-	calls   int     // of a task
+	way     string
+	calls   int // of a task
+	kind    string
 	load    float64 // in times of the capacity
-	kind    string  // cpu or pool
-	atOnce  bool
-	stay    bool // servers do not notice that a caller has left
 	seconds int
+	clients int
+	tiers   int
+	mixed   bool // classes
+	beside  bool // tasks of one call are sent, too
+	stay    bool // servers do not notice that a caller has left
 	seed    uint64
+
+	result string
 }
 
-// share returns how many tasks were served in time, of those that the back service could serve.
-func (t *trial) share(ctx context.Context) (float64, error) {
-	c, err := t.config()
+// run sets the result: how many tasks were served in time, of those that the back service could serve.
+func (t *trial) run(ctx context.Context) error {
+	s, err := sim.New(t.config())
 	if err != nil {
-		return 0, err
-	}
-	s, err := sim.New(c)
-	if err != nil {
-		return 0, err
+		return err
 	}
 	r, err := s.Run(ctx)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	possible := capacity / float64(t.calls) * float64(t.seconds)
-	return float64(r.Clients[0].Windows[0].Good) / possible, nil
+	possible := capacity * float64(t.seconds)
+	t.result = fmt.Sprintf("%.2f", float64(r.Clients[0].Windows[0].Good)*float64(t.calls)/possible)
+	if t.beside {
+		t.result += fmt.Sprintf("+%.2f", float64(r.Clients[1].Windows[0].Good)/possible)
+	}
+	return nil
 }
 
-func (t *trial) config() (sim.Config, error) {
-	back := sim.Service{Name: "back", Tasks: tasks, Ingress: new(ingress.Config), AcceptRatio: true}
-	switch t.kind {
-	case "cpu":
-		back.Processors, back.CPU = each, sim.Exponential(work)
-	case "pool":
-		back.Processors, back.Slots, back.Wait = each, each, sim.Exponential(work)
-	default:
-		return sim.Config{}, fmt.Errorf("-kind %q: want cpu or pool", t.kind)
-	}
-	hop := sim.Constant(200 * time.Microsecond)
-	front := sim.Service{
-		Name: "front", Tasks: 4, Processors: 64,
-		Calls: []sim.Edge{{To: "back", Times: t.calls, AtOnce: t.atOnce, Latency: hop, Leave: !t.stay, Retarget: true}},
-	}
+// config describes the system. Services with several processors and no work are never short of any.
+func (t *trial) config() sim.Config {
 	end := warmUp + time.Duration(t.seconds)*time.Second
-	return sim.Config{
-		Seed: t.seed, Duration: end,
-		Windows:  []sim.Window{{Name: "measured", From: warmUp, To: end}},
-		Services: []sim.Service{back, front},
-		Clients: []sim.Clients{{
-			Name: "users", Count: 1000, Rate: t.load * capacity / float64(t.calls), Deadline: deadline,
-			Call: sim.Edge{To: "front", Latency: hop, Leave: !t.stay},
-		}},
-	}, nil
+	c := sim.Config{Seed: t.seed, Duration: end, Windows: []sim.Window{{Name: "measured", From: warmUp, To: end}}}
+	back := t.edge("back")
+	if t.tiers > 2 {
+		c.Services = append(c.Services, service("middle", back))
+		back = t.edge("middle")
+	}
+	c.Services = append(c.Services, t.back(), service("single", back))
+	back.Times, back.AtOnce = t.calls, t.way == atOnce
+	c.Services = append(c.Services, service("front", back))
+	rate := t.load * capacity
+	if t.beside {
+		rate /= 2
+	}
+	c.Clients = append(c.Clients, t.users("users", "front", rate/float64(t.calls)))
+	if t.beside {
+		c.Clients = append(c.Clients, t.users("singles", "single", rate))
+	}
+	return c
+}
+
+func (t *trial) users(name, to string, rate float64) sim.Clients {
+	c := sim.Clients{Name: name, Count: t.clients, Rate: rate, Deadline: deadline, Call: t.edge(to)}
+	if t.mixed {
+		c.Classes = [spillway.Criticalities]float64{0.2, 0.2, 0.5, 0.1}
+	}
+	return c
+}
+
+func (t *trial) edge(to string) sim.Edge {
+	return sim.Edge{To: to, Latency: sim.Constant(hop), Leave: !t.stay, Retarget: true}
+}
+
+// service returns one that only calls another one.
+func service(name string, calls sim.Edge) sim.Service {
+	return sim.Service{Name: name, Tasks: servers, Processors: 64, Calls: []sim.Edge{calls}}
+}
+
+func (t *trial) back() sim.Service {
+	s := sim.Service{Name: "back", Tasks: servers, Processors: each, Ingress: new(ingress.Config), AcceptRatio: true}
+	if t.kind == cpu {
+		s.CPU = sim.Exponential(work)
+	} else {
+		s.Slots, s.Wait = each, sim.Exponential(work)
+	}
+	return s
+}
+
+// simulate runs trials, as many at once as there are processors. It returns the first error.
+func simulate(trials []trial) error {
+	ctx, stop := context.WithCancelCause(context.Background())
+	defer stop(nil)
+	next := make(chan *trial)
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for t := range next {
+				if err := t.run(ctx); err != nil {
+					stop(err)
+				}
+			}
+		})
+	}
+	for i := range trials {
+		next <- &trials[i]
+	}
+	close(next)
+	workers.Wait()
+	return context.Cause(ctx)
 }
