@@ -475,7 +475,7 @@ func TestHedgeEvents(t *testing.T) {
 // A call that a retry has saved says so: its event has the number of its retries.
 func TestEventHasRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var seen []int32
+		var seen []int16
 		c := must(t, egress.Config{Observer: spillway.ObserverFunc(func(e spillway.Event) {
 			if e.Policy == "retry" {
 				seen = append(seen, e.Call.Attempt)
@@ -493,7 +493,7 @@ func TestEventHasRetries(t *testing.T) {
 				}
 				return nil
 			})
-			if want := int32(min(fails, 2)); (err != nil) != (fails == 3) || len(seen) != 1 || seen[0] != want {
+			if want := int16(min(fails, 2)); (err != nil) != (fails == 3) || len(seen) != 1 || seen[0] != want {
 				t.Errorf("after %d failures: %v, retries %v, want %d", fails, err, seen, want)
 			}
 		}
