@@ -2,6 +2,7 @@ package spillway
 
 import (
 	"context"
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -48,14 +49,14 @@ type Progress uint8
 // [WithTask]. The methods allocate nothing, are safe for concurrent use, and may be
 // called on nil, which is a task without level and progress.
 type Task struct {
-	level  Level
-	served atomic.Uint32
+	state atomic.Uint32 // the level, and in the lower half how many calls were served
 }
+
+const levelShift = 16
 
 // Begin sets the level and the progress with which a task came in. Call it before the Task is shared.
 func (t *Task) Begin(l Level, p Progress) {
-	t.level = l
-	t.served.Store(uint32(p))
+	t.state.Store(uint32(l)<<levelShift | uint32(p))
 }
 
 // Level returns the level of the task, or zero if it has none.
@@ -63,7 +64,7 @@ func (t *Task) Level() Level {
 	if t == nil {
 		return 0
 	}
-	return t.level
+	return Level(t.state.Load() >> levelShift)
 }
 
 // Progress returns how many calls of the task have been served.
@@ -71,17 +72,26 @@ func (t *Task) Progress() Progress {
 	if t == nil {
 		return 0
 	}
-	return Progress(min(t.served.Load(), 255))
+	return Progress(min(t.state.Load()&(1<<levelShift-1), math.MaxUint8))
 }
 
 // Served counts a call of the task that was served. Clients of this module call it.
 func (t *Task) Served() {
-	if t != nil && t.served.Load() < 255 {
-		t.served.Add(1)
+	if t != nil && t.Progress() < math.MaxUint8 {
+		t.state.Add(1)
 	}
 }
 
 type taskKey struct{}
+
+// Value returns t if key is the one under which [TaskFrom] looks, and else nil. It is for contexts that hold a
+// Task: their Value asks it, and needs no other context around it.
+func (t *Task) Value(key any) any {
+	if key == (taskKey{}) {
+		return t
+	}
+	return nil
+}
 
 // WithTask returns a copy of ctx that carries t: calls made with ctx, and with contexts derived from it,
 // belong to t.

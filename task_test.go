@@ -45,6 +45,15 @@ func TestLevelOf(t *testing.T) {
 	}
 }
 
+// A holder is a context that holds a Task.
+type holder struct {
+	context.Context //nolint:containedctx // it is one
+
+	task *spillway.Task
+}
+
+func (h holder) Value(key any) any { return h.task.Value(key) }
+
 func TestTask(t *testing.T) {
 	var none *spillway.Task
 	none.Served()
@@ -59,6 +68,12 @@ func TestTask(t *testing.T) {
 	}
 	if task.Level() != 7 || task.Progress() != 255 {
 		t.Errorf("level %d, progress %d, want 7 and 255", task.Level(), task.Progress())
+	}
+	if got := spillway.TaskFrom(holder{context.Background(), &task}); got != &task {
+		t.Error("a context that asks its Task for the value has none")
+	}
+	if task.Value("another key") != nil {
+		t.Error("a Task is the value of any key")
 	}
 	if spillway.TaskFrom(context.Background()) != nil {
 		t.Error("a context without a task has one")

@@ -28,12 +28,17 @@ type Attempt struct {
 	Start time.Time
 
 	policies *Policies // nil for a hedge
+	task     *spillway.Task
 	route    throttle.Route
 	tickets  [gates]spillway.Ticket
 	admitted [gates]bool
 	accepts  float64            // what the answer says of the server's accept ratio
 	cancel   context.CancelFunc // of its own context, if it has one
 }
+
+// Task returns the task that the call belongs to, or nil. Adapters send its level, and its progress at the time of the attempt, to
+// services that they send the criticality to.
+func (a *Attempt) Task() *spillway.Task { return a.task }
 
 // IsHedge reports whether the attempt is a hedge, which runs at the same time as the first attempt.
 func (a *Attempt) IsHedge() bool { return a.policies == nil }

@@ -105,7 +105,8 @@ func (p *policies) adopt(old *policies) error {
 
 // Do makes the call: it runs send once for each attempt that is admitted, until
 // one succeeds or the strategy gives up. send must not keep the Attempt. The criticality of the call, and its
-// deadline where ctx has an earlier one, are taken from ctx.
+// deadline where ctx has an earlier one, are taken from ctx, and if ctx carries a [spillway.Task], the level and the progress.
+// The task counts the call when it is served.
 //
 // The error of send is classified by [fault.Of]; nil is success. Do returns the errors of
 // [retry.Do]: nil, the error of a first attempt that is not retried, or a [retry.Error] that
@@ -135,6 +136,10 @@ func (c *Client) do(ctx context.Context, call *spillway.Call, by Router, send fu
 	}
 	p := c.current.Load()
 	f := flows.Get().(*Flow)
+	task := spillway.TaskFrom(ctx)
+	if f.task = task; task != nil {
+		call.Level, call.Progress = task.Level(), task.Progress()
+	}
 	var start time.Time
 	if p.Observer != nil {
 		start, f.ctx = c.clock.Now(), ctx
@@ -143,7 +148,10 @@ func (c *Client) do(ctx context.Context, call *spillway.Call, by Router, send fu
 	attempt := f.call.Attempt
 	*f = Flow{}
 	flows.Put(f)
-	if step.Err != nil && step.Final() {
+	switch {
+	case step.Err == nil:
+		task.Served()
+	case step.Final():
 		final.Of(ctx).Set()
 	}
 	if p.Observer != nil {

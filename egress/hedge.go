@@ -74,7 +74,7 @@ func attemptHedged[T any](
 		return v, err
 	}
 	r := &race[T]{policies: p, call: *call, send: send, discard: discard, ctx: ctx, done: make(chan struct{})}
-	r.attempt = Attempt{Attempt: &retry.Attempt{Number: 1}, route: a.route, accepts: 1}
+	r.attempt = Attempt{Attempt: &retry.Attempt{Number: 1}, route: a.route, accepts: 1, task: a.task}
 	return r.run(a, delay)
 }
 

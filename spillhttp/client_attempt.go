@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/internal/claims"
@@ -27,7 +28,7 @@ type attempt struct {
 // caller, can go out as it is.
 func (x *exchange) prepare(req *http.Request, a *egress.Attempt) (t *attempt, err error) {
 	wants := x.headers(a)
-	baggage, changes := x.baggage()
+	baggage, changes := x.baggage(a.Task().Level())
 	again := a.Number > 0 && req.GetBody != nil
 	fails := mayFail(req.Body)
 	if wants == x.own && !changes && !again && !fails {
@@ -59,6 +60,9 @@ func (x *exchange) headers(a *egress.Attempt) (o own) {
 	if o[ownCriticality] == "" && x.labelled {
 		o[ownCriticality] = x.class.String()
 	}
+	if t := a.Task(); t.Level() > 0 {
+		o[ownLevel], o[ownProgress] = textOfNumber(int(t.Level())), textOfNumber(int(t.Progress()))
+	}
 	if o[ownAttempt] = ""; a.Number > 0 {
 		o[ownAttempt] = strconv.Itoa(a.Number + 1)
 	}
@@ -86,6 +90,11 @@ func (x *exchange) setHeaders(t *attempt, wants *own) {
 	if wants[ownCriticality] != "" && wants[ownCriticality] != x.own[ownCriticality] {
 		h[headerCriticality] = claims.Labels[x.class.Index()]
 	}
+	for i, key := range [...]string{ownLevel: headerLevel, ownProgress: headerProgress} {
+		if key != "" && wants[i] != "" && wants[i] != x.own[i] {
+			h[key] = valuesOfNumber(wants[i])
+		}
+	}
 	if wants[ownAttempt] != "" {
 		h[headerAttempt] = []string{wants[ownAttempt]}
 	}
@@ -95,14 +104,31 @@ func (x *exchange) setHeaders(t *attempt, wants *own) {
 	}
 }
 
+// textOfNumber returns a level or progress as the value of its header, which is empty for 0.
+func textOfNumber(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return claims.ProgressValues[n][0]
+}
+
+// valuesOfNumber returns what textOfNumber made, as shared values of a header.
+func valuesOfNumber(text string) []string {
+	n, _ := claims.Number(text, len(claims.ProgressValues)-1)
+	return claims.ProgressValues[n]
+}
+
 // baggage returns what the baggage of the attempts is to be, and whether it is another than
 // that of the request. Services that know nothing of the header of Spillway pass baggage
-// on, so the class is in both.
-func (x *exchange) baggage() (values []string, changes bool) {
-	if x.internal && !x.labelled {
+// on, so the class is in both, and the level with it.
+func (x *exchange) baggage(level spillway.Level) (values []string, changes bool) {
+	switch {
+	case !x.internal:
+		level = 0
+	case !x.labelled:
 		return nil, false
 	}
-	return claims.ReplaceBaggage(x.request.Header[headerBaggage], x.class, x.internal)
+	return claims.ReplaceBaggage(x.request.Header[headerBaggage], x.class, x.internal, level)
 }
 
 // smallMap is up to how many entries a map is one piece of memory, which is copied without

@@ -231,6 +231,12 @@ func TestAllocations(t *testing.T) {
 	if n := count(mustTransport(t, TransportConfig{Base: base})) - bare; n > 3 {
 		t.Errorf("%v allocations for a labelled request, want at most 3", n)
 	}
+	var task spillway.Task
+	task.Begin(100, 200)
+	req = req.WithContext(spillway.WithTask(req.Context(), &task))
+	if n := count(mustTransport(t, TransportConfig{Base: base})) - bare; n > 3 {
+		t.Errorf("%v allocations for one of a task, want at most 3", n)
+	}
 	if n := count(mustTransport(t, TransportConfig{Base: base, Internal: external})) - bare; n > 1 {
 		t.Errorf("%v allocations for one without headers, want at most 1", n)
 	}

@@ -177,7 +177,7 @@ func (x *head) claimed(b []byte) *ingress.Claims {
 	x.judged = true
 	x.said = claimFields{}
 	for i, value := range &x.spans {
-		if value != (span{}) {
+		if value != (span{}) && i != claimTrace {
 			x.texts[i] = textOf(b[x.line+value.from:x.line+value.to], x.texts[i])
 			x.said[i] = x.texts[i : i+1]
 		}
@@ -187,10 +187,13 @@ func (x *head) claimed(b []byte) *ingress.Claims {
 	}
 	x.claims = ingress.Claims{}
 	x.said.read(&x.claims)
+	if trace := x.spans[claimTrace]; trace != (span{}) && x.claims.Level == 0 {
+		x.claims.TraceLevel = claims.TraceLevelOf(b[x.line+trace.from : x.line+trace.to])
+	}
 	return &x.claims
 }
 
-// textOf returns b as a text. That of the request before, and common ones, need no memory.
+// textOf returns b as a text, or one that means the same. That of the request before, classes, levels and progress need no memory.
 func textOf(b []byte, before string) string {
 	if string(b) == before {
 		return before
@@ -199,6 +202,9 @@ func textOf(b []byte, before string) string {
 		if string(b) == c.String() {
 			return c.String()
 		}
+	}
+	if n, ok := claims.Number(b, 255); ok && n > 0 {
+		return claims.ProgressValues[n][0]
 	}
 	return string(b)
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/netconn"
 	"github.com/seed90641741/spillway/ratelimit"
@@ -57,12 +58,13 @@ func ConnState(c net.Conn, state http.ConnState) {
 
 // Serve serves with s from l, as [http.Server.Serve] does, with early rejection by h, which
 // must be the Handler of s. While connections are most of the work of the process, those that come too often
-// are reset: see Overload in package connlimit. It extends s.ConnState; call it before s serves anything else.
+// are reset: see Overload in package connlimit. It extends s.ConnState and s.ConnContext; call it before s serves anything else.
 //
 // A head is read, and costs processor time, before h can reject the request: if s.MaxHeaderBytes is zero, Serve sets it to
 // 64 KiB, where net/http has 1 MiB. Set s.ReadHeaderTimeout as well, which has no default.
 func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 	h.limitHeads(s)
+	s.ConnContext = withConn(s.ConnContext)
 	told := s.ConnState
 	s.ConnState = func(c net.Conn, state http.ConnState) {
 		ConnState(c, state)
@@ -110,13 +112,39 @@ type conn struct {
 	// come. It counts what was read: whatever else is read (the next request,
 	// pipelined, or another protocol) makes the connection untracked.
 	owed   atomic.Int64
-	head   []byte    // the pieces of a head so far
-	began  time.Time // the streak
-	streak *head     // of the requests in it; nil outside
-	body   int64     // bytes to drop, of the last of them
-	blank  int       // ends of lines to drop at most after that body
+	head   []byte        // the pieces of a head so far
+	began  time.Time     // the streak
+	streak *head         // of the requests in it; nil outside
+	body   int64         // bytes to drop, of the last of them
+	blank  int           // ends of lines to drop at most after that body
+	drawn  atomic.Uint32 // the level of the request that was passed through last; 0: none
 	peer   string
 	addr   netip.Addr // of peer; what is no address is the zero Addr
+}
+
+// connKey is the key by which the context of a connection holds it.
+type connKey struct{}
+
+// withConn has next, which may be nil, called with a context that holds the connection.
+func withConn(next func(context.Context, net.Conn) context.Context) func(context.Context, net.Conn) context.Context {
+	return func(ctx context.Context, c net.Conn) context.Context {
+		if x, ok := c.(*conn); ok {
+			ctx = context.WithValue(ctx, connKey{}, x)
+		}
+		if next != nil {
+			ctx = next(ctx, c)
+		}
+		return ctx
+	}
+}
+
+// drawnEarly returns the level with which the connection of a request has passed it through, or 0. A second draw would
+// have it pass twice what others pass once.
+func drawnEarly(ctx context.Context) spillway.Level {
+	if c, ok := ctx.Value(connKey{}).(*conn); ok {
+		return spillway.Level(c.drawn.Swap(0))
+	}
+	return 0
 }
 
 // enter takes in a change of state. A request ends where nothing was read after
@@ -257,6 +285,7 @@ func (c *conn) refuse(b []byte, x *head) (refused bool, err error) {
 	}
 	why := c.handler.early(ctx, now, &a)
 	if !why.Rejected() {
+		c.drawn.Store(uint32(a.call.Level))
 		return false, nil
 	}
 	if err = c.beginStreak(now, x); err == nil {

@@ -21,9 +21,9 @@ type arrival struct {
 	caller   ratelimit.Caller
 	labelled bool // the calls that it causes are to be
 	level    spillway.DegradationLevel
-	label    []string // as it came
-	baggage  []string // likewise
-	claimed  bool     // an untrusted client set its deadline
+	said     claims.Fields  // as they came
+	believed spillway.Level // of those; 0: none
+	claimed  bool           // an untrusted client set its deadline
 }
 
 // judge fills in a from the request, with the claims that are trusted, and returns all its claims.
@@ -31,10 +31,13 @@ func (h *Handler) judge(now time.Time, r *http.Request, a *arrival) (said ingres
 	h.recognize(r, a)
 	trust := h.ingress.Trust()
 	said.Identity = h.identity(r)
-	f := fieldsOf(r, a.counts(trust))
+	f := fieldsOf(r, a.counts(trust), trust.Boundary == ingress.Internal)
 	f.read(&said)
-	a.label, a.baggage = f[claimCriticality], f[claimBaggage]
+	a.said = f.importance()
 	a.believe(now, trust, &said)
+	if !a.call.Level.Valid() && h.looks.Load() > 0 {
+		a.call.Level = drawnEarly(r.Context())
+	}
 	return said
 }
 
@@ -74,6 +77,9 @@ func (a *arrival) believe(now time.Time, trust *ingress.Trust, c *ingress.Claims
 	own := a.call.Deadline
 	trust.Apply(now, &a.call, c)
 	a.claimed = trust.Boundary == ingress.Edge && !a.call.Deadline.Equal(own)
+	if trust.Boundary == ingress.Internal {
+		a.believed = c.Level
+	}
 	a.labelled = a.call.Criticality != spillway.Critical || c.Labelled && trust.Boundary == ingress.Internal
 }
 
@@ -120,7 +126,10 @@ func (h *Handler) identity(r *http.Request) string {
 // The fields that are read, by their place in claimFields.
 const (
 	claimCriticality = iota
+	claimLevel
+	claimProgress
 	claimBaggage
+	claimTrace
 	claimDeadline
 	claimAttempt
 	claimSDKRequest
@@ -131,18 +140,23 @@ const (
 
 // claimHeaders are their names.
 var claimHeaders = [claimKinds]string{
-	headerCriticality, headerBaggage, headerDeadline, headerAttempt, headerSDKRequest, headerGRPCTimeout, headerGRPCAttempts,
+	headerCriticality, headerLevel, headerProgress, headerBaggage, headerTrace,
+	headerDeadline, headerAttempt, headerSDKRequest, headerGRPCTimeout, headerGRPCAttempts,
 }
 
 // claimFields are the values of these fields in one request. The fields of gRPC are only set for
 // POST requests.
 type claimFields [claimKinds][]string
 
-// fieldsOf returns the fields of r, without the fields of the attempt if it does not count. It looks up
-// each by its name: a table of them costs more than the lookups.
-func fieldsOf(r *http.Request, attempts bool) (f claimFields) {
+// fieldsOf returns the fields of r, without the fields of the attempt if it does not count, and without the trace if that does not. It
+// looks up each by its name: a table of them costs more than the lookups.
+func fieldsOf(r *http.Request, attempts, trace bool) (f claimFields) {
 	h := r.Header
 	f[claimCriticality], f[claimBaggage], f[claimDeadline] = h[headerCriticality], h[headerBaggage], h[headerDeadline]
+	f[claimLevel], f[claimProgress] = h[headerLevel], h[headerProgress]
+	if trace && len(f[claimLevel]) == 0 {
+		f[claimTrace] = h[headerTrace]
+	}
 	if r.Method == http.MethodPost {
 		f[claimGRPCTimeout] = h[headerGRPCTimeout]
 	}
@@ -158,9 +172,19 @@ func fieldsOf(r *http.Request, attempts bool) (f claimFields) {
 
 // read takes into c what the request says of itself.
 func (f *claimFields) read(c *ingress.Claims) {
-	c.Criticality, c.Labelled = claims.Criticality(f[claimCriticality], f[claimBaggage])
+	i := f.importance()
+	said := i.Read()
+	c.Criticality, c.Labelled, c.Level, c.Progress = said.Criticality, said.Labelled, said.Level, said.Progress
+	if c.Level == 0 && len(f[claimTrace]) > 0 {
+		c.TraceLevel = claims.TraceLevel(f[claimTrace])
+	}
 	c.Timeout = f.timeout()
 	c.Attempt = f.attempt()
+}
+
+// importance returns the fields that say how much the request matters.
+func (f *claimFields) importance() claims.Fields {
+	return claims.Fields{Criticality: f[claimCriticality], Level: f[claimLevel], Progress: f[claimProgress], Baggage: f[claimBaggage]}
 }
 
 // attempt returns which attempt the request says that it is, from 0.

@@ -40,7 +40,7 @@ func TestAttemptAndTimeout(t *testing.T) {
 		{http.Header{headerGRPCTimeout: {"123456789m", "S", "", "1", "1x", "-1S"}}, 0, 0},
 		{http.Header{headerDeadline: {"-5", "1e3", "1.5", strings.Repeat("9", 400)}}, 0, hints.Max},
 	} {
-		f := fieldsOf(&http.Request{Method: http.MethodPost, Header: row.header}, true)
+		f := fieldsOf(&http.Request{Method: http.MethodPost, Header: row.header}, true, true)
 		for i, key := range claimHeaders {
 			if !slices.Equal(f[i], row.header[key]) {
 				t.Errorf("%.80q: %s is %q", row.header, key, f[i])
@@ -165,7 +165,13 @@ func FuzzForgedHeaders(f *testing.F) {
 			}
 		}
 		now := time.Now()
+		for key, value := range map[string]string{headerLevel: attempt, headerProgress: ms, headerTrace: sdk} {
+			r.Header[key] = append(r.Header[key], value)
+		}
 		call, _, labelled := judged(edge, now, r)
+		if call.Level != 0 || call.Progress != 0 {
+			t.Errorf("edge: level %d, progress %d", call.Level, call.Progress)
+		}
 		if call.Criticality > spillway.Critical || !call.Criticality.Valid() || call.Attempt != 0 || labelled != (call.Criticality < spillway.Critical) {
 			t.Errorf("edge: %+v, labelled %v", call, labelled)
 		}
@@ -175,7 +181,7 @@ func FuzzForgedHeaders(f *testing.F) {
 		if call, _, _ := judged(known, now, r); call.Attempt < 0 || call.Customer != "mallory" || call.Criticality > spillway.Critical {
 			t.Errorf("edge, a customer: %+v", call)
 		}
-		if call, _, _ := judged(inside, now, r); call.Criticality > spillway.Critical || call.Attempt < 0 {
+		if call, _, _ := judged(inside, now, r); call.Level > spillway.Levels || call.Criticality > spillway.Critical || call.Attempt < 0 {
 			t.Errorf("inside: %+v", call)
 		}
 		for _, h := range []*Handler{edge, known, inside} {

@@ -42,7 +42,7 @@ func (c *closer) closes(now time.Time, r *http.Request) bool {
 	if c.one.take(now) {
 		return true
 	}
-	said := fieldsOf(r, true)
+	said := fieldsOf(r, true, false)
 	return c.one.interval > 0 && said.attempt() > 0
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/seed90641741/spillway/internal/claims"
 )
 
-// An inherited is the context of a request with the class and the deadline that it was
+// An inherited is the context of a request with the class, the task and the deadline that it was
 // admitted with. Most handlers never ask how much time is left, and a timer costs more than
 // the rest of the work of a [Handler]. So the timer starts when a caller first asks for it:
 // from then on this is a context of the standard library. If the client has left by then, it
@@ -22,6 +22,7 @@ type inherited struct {
 	labelled bool // with the class
 	level    spillway.DegradationLevel
 	claimed  bool // an untrusted client set the deadline
+	task     spillway.Task
 
 	timed atomic.Pointer[timed] // nil until it is asked for or over
 }
@@ -92,6 +93,9 @@ func (c *inherited) Value(key any) any {
 		if v := levels[c.level].Value(key); v != nil {
 			return v
 		}
+	}
+	if v := c.task.Value(key); v != nil {
+		return v
 	}
 	if c.claimed && key == (claims.DeadlineKey{}) {
 		return c.deadline

@@ -380,6 +380,8 @@ func TestHandlerAllocations(t *testing.T) {
 		{"plain", inside, incoming(t), 1},
 		{"labelled", inside, incoming(t, headerCriticality, "CRITICAL_PLUS", headerAttempt, "2"), 1},
 		{"deadline", inside, incoming(t, headerCriticality, "CRITICAL_PLUS", headerDeadline, "5000"), 1},
+		{"task", inside, incoming(t, headerLevel, "101", headerProgress, "77"), 1},
+		{"trace", inside, incoming(t, headerTrace, trace), 1},
 		{"body", inside, posting, 1},
 		{"refused", refusing, incoming(t, headerCriticality, "SHEDDABLE"), 1},
 	} {

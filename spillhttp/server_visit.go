@@ -55,7 +55,7 @@ type sending struct {
 }
 
 // visitOf returns what a request is served with: its context carries the deadline of the call, its
-// class if labelled, its level of degradation, and the mark that outgoing calls set. It takes over
+// class if labelled, its task, its level of degradation, and the mark that outgoing calls set. It takes over
 // the passage if it has another one.
 func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p *ingress.Passage) *heir {
 	var x *heir
@@ -78,19 +78,22 @@ func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p 
 	c.class, c.labelled, c.level = a.call.Criticality, a.labelled, a.level
 	x.response.ResponseWriter, x.response.pausing = w, pausing{passage: p, clock: &h.clock}
 	x.response.final.Repeated = a.call.Attempt > 0
+	x.task.Begin(a.call.Level, a.call.Progress)
 	return x
 }
 
-// restated returns the header with which r is to be served, which says what was believed of its class,
-// or nil if it already does. A class that was not believed must not be passed on to services that would
+// restated returns the header with which r is to be served, which says what was believed of its class and level,
+// or nil if it already does. What was not believed must not be passed on to services that would
 // believe it, by handlers that pass on all headers or all baggage.
 func restated(r *http.Request, a *arrival) http.Header {
-	label, baggage, changed := claims.Restate(a.label, a.baggage, a.call.Criticality, a.labelled)
-	if !changed {
+	f := a.said
+	if !f.Restate(a.call.Criticality, a.labelled, a.believed) {
 		return nil
 	}
 	h := maps.Clone(r.Header)
-	claims.Put(h, headerCriticality, label)
-	claims.Put(h, headerBaggage, baggage)
+	claims.Put(h, headerCriticality, f.Criticality)
+	claims.Put(h, headerLevel, f.Level)
+	claims.Put(h, headerProgress, f.Progress)
+	claims.Put(h, headerBaggage, f.Baggage)
 	return h
 }

@@ -13,11 +13,14 @@ import (
 const (
 	// of a request
 	headerCriticality = "X-Request-Criticality"
+	headerLevel       = "X-Request-Level"                // 1 to 128, the same for all calls of a task: our own
+	headerProgress    = "X-Request-Progress"             // calls of the task that were served; absent for 0: our own
 	headerAttempt     = "X-Envoy-Attempt-Count"          // 1 for the first attempt; hop by hop
 	headerDeadline    = "X-Envoy-Expected-Rq-Timeout-Ms" // what is left of the deadline; hop by hop
 
 	// read only, from others than a Transport
-	headerBaggage      = "Baggage"                    // W3C; may have a member criticality
+	headerBaggage      = "Baggage"                    // W3C; may have members criticality, level and progress
+	headerTrace        = "Traceparent"                // W3C; where no level is known, the trace has one
 	headerSDKRequest   = "Amz-Sdk-Request"            // attempt=1 for the first attempt
 	headerGRPCAttempts = "Grpc-Previous-Rpc-Attempts" // absent for the first attempt, 1 for the second
 	headerGRPCTimeout  = "Grpc-Timeout"
@@ -48,7 +51,7 @@ const (
 )
 
 // ownHeaders are the request headers that Spillway sets.
-var ownHeaders = [...]string{headerCriticality, headerAttempt, headerDeadline}
+var ownHeaders = [...]string{headerCriticality, headerAttempt, headerDeadline, headerLevel, headerProgress}
 
 // own are the values of the own headers, in the order of ownHeaders; an empty
 // text means none.
@@ -59,12 +62,14 @@ const (
 	ownCriticality = iota
 	ownAttempt
 	ownDeadline
+	ownLevel
+	ownProgress
 )
 
 // ownOf returns what h says by itself. It looks up each key by its name: a table of them costs more
 // than the lookups.
 func ownOf(h http.Header) own {
-	return own{first(h, headerCriticality), first(h, headerAttempt), first(h, headerDeadline)}
+	return own{first(h, headerCriticality), first(h, headerAttempt), first(h, headerDeadline), first(h, headerLevel), first(h, headerProgress)}
 }
 
 // first returns the first value of a header whose key is in canonical form.

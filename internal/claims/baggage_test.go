@@ -77,7 +77,7 @@ func TestReplaceBaggage(t *testing.T) {
 		{[]string{members(64, 5)}, []string{members(64, 5)}, []string{members(64, 5)}},
 	} {
 		for labelled, want := range map[bool][]string{true: row.set, false: row.removed} {
-			got, changed := ReplaceBaggage(row.values, spillway.Sheddable, labelled)
+			got, changed := ReplaceBaggage(row.values, spillway.Sheddable, labelled, 0)
 			header := map[string][]string{"baggage": row.values}
 			Put(header, "baggage", got)
 			_, there := header["baggage"]

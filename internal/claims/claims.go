@@ -10,43 +10,49 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
+// Fields are the values of the fields in which a request says how much it matters.
+type Fields struct{ Criticality, Level, Progress, Baggage []string }
+
+// Said is what they say.
+type Said struct {
+	Criticality spillway.Criticality // if Labelled
+	Labelled    bool
+	Level       spillway.Level    // 0: nothing
+	Progress    spillway.Progress // 0 without a Level
+}
+
+// Read returns what f says. A member of the baggage counts where the field for it is absent.
+func (f *Fields) Read() (s Said) {
+	if len(f.Baggage) > 0 && (len(f.Criticality) == 0 || len(f.Level) == 0) {
+		s.readBaggage(f.Baggage)
+	}
+	if len(f.Criticality) > 0 {
+		s.Criticality, s.Labelled = spillway.Critical, false
+		for _, text := range f.Criticality {
+			s.lower(text)
+		}
+	}
+	if len(f.Level) > 0 {
+		s.Level, s.Progress = leastLevel(f.Level), leastProgress(f.Progress)
+	}
+	if s.Level == 0 {
+		s.Progress = 0
+	}
+	return s
+}
+
 // Criticality returns the lowest class that is named by own, the values of the field
 // for it, or if that is absent by baggage, as its member criticality.
 func Criticality(own, baggage []string) (class spillway.Criticality, ok bool) {
-	if len(own) == 0 {
-		return ofBaggage(baggage)
-	}
-	for _, text := range own {
-		class, ok = lower(class, ok, text)
-	}
-	return class, ok
+	s := (&Fields{Criticality: own, Baggage: baggage}).Read()
+	return s.Criticality, s.Labelled
 }
 
-// ofBaggage looks at as many bytes as every participant has to pass on.
-func ofBaggage(values []string) (class spillway.Criticality, ok bool) {
-	left := maxBaggage
-	for _, rest := range values {
-		rest = rest[:min(len(rest), left)]
-		left -= len(rest)
-		for more := true; more; {
-			var member string
-			member, rest, more = strings.Cut(rest, ",")
-			member, _, _ = strings.Cut(member, ";")
-			if key, value, _ := strings.Cut(member, "="); strings.TrimSpace(key) == baggageKey {
-				class, ok = lower(class, ok, value)
-			}
-		}
+// lower takes in what text names, if it names a class that is lower than that of s, or s has none.
+func (s *Said) lower(text string) {
+	if c, names := named(text); names && (!s.Labelled || c < s.Criticality) {
+		s.Criticality, s.Labelled = c, true
 	}
-	return class, ok
-}
-
-// lower returns the lower one of class, if that is any, and what text names, if it
-// names one.
-func lower(class spillway.Criticality, ok bool, text string) (spillway.Criticality, bool) {
-	if c, names := named(text); names && (!ok || c < class) {
-		return c, true
-	}
-	return class, ok
 }
 
 // named returns the class that text names. Most texts are exactly a name.

@@ -10,24 +10,26 @@ var Labels = func() (all [spillway.Criticalities][]string) {
 	return all
 }()
 
-// Restate returns the field for the class and the baggage with which a request is served that has label and baggage: they say
-// what was believed of its class, which is nothing if it is not labelled. What was not believed must not be passed on to services
-// that would believe it, by handlers that pass on everything that they have received. Restate reports whether one of the two is another.
-// Neither may be changed.
-func Restate(label, baggage []string, class spillway.Criticality, labelled bool) (newLabel, newBaggage []string, changed bool) {
-	newLabel, newBaggage = label, baggage
-	if len(label) > 0 && !says(label, class, labelled) {
-		newLabel, changed = nil, true
+// Restate makes f the fields with which a request is served: they say what was believed, which is nothing of its class if it is not
+// labelled, and nothing of its level and progress if the level is 0. What was not believed must not be passed on to services that would
+// believe it, by handlers that pass on everything that they have received. Restate reports whether f is another. The values are not
+// changed.
+func (f *Fields) Restate(class spillway.Criticality, labelled bool, level spillway.Level) (changed bool) {
+	if len(f.Criticality) > 0 && !says(f.Criticality, class, labelled) {
+		f.Criticality, changed = nil, true
 		if labelled {
-			newLabel = Labels[class.Index()]
+			f.Criticality = Labels[class.Index()]
 		}
 	}
-	if len(baggage) > 0 && HasBaggage(baggage) {
+	if level == 0 && len(f.Level)+len(f.Progress) > 0 {
+		f.Level, f.Progress, changed = nil, nil, true
+	}
+	if len(f.Baggage) > 0 && HasBaggage(f.Baggage) {
 		var other bool
-		newBaggage, other = ReplaceBaggage(baggage, class, labelled)
+		f.Baggage, other = ReplaceBaggage(f.Baggage, class, labelled, level)
 		changed = changed || other
 	}
-	return newLabel, newBaggage, changed
+	return changed
 }
 
 // says reports whether a label says what was believed, and nothing else.
