@@ -30,10 +30,10 @@ type legacy struct {
 type arrival struct {
 	legacy
 
-	call    spillway.Call
-	caller  ratelimit.Caller
-	label   []string // as it came
-	baggage []string // likewise
+	call     spillway.Call
+	caller   ratelimit.Caller
+	said     claims.Fields  // as they came
+	believed spillway.Level // of those; 0: none
 }
 
 // judge fills in a from the call, with as much of its claims as is believed. At an edge a
@@ -49,8 +49,14 @@ func (s *Server) judge(ctx context.Context, now time.Time, method string, a *arr
 	trust := s.ingress.Trust()
 	inside := trust.Boundary == ingress.Internal
 	md := incomingOf(ctx)
-	a.label, a.baggage = md[keyCriticality], md[keyBaggage]
-	said.Criticality, said.Labelled = claims.Criticality(a.label, a.baggage)
+	a.said = claims.Fields{Criticality: md[keyCriticality], Level: md[keyLevel], Progress: md[keyProgress], Baggage: md[keyBaggage]}
+	matters := a.said.Read()
+	said.Criticality, said.Labelled, said.Level, said.Progress = matters.Criticality, matters.Labelled, matters.Level, matters.Progress
+	if inside {
+		if a.believed = said.Level; said.Level == 0 {
+			said.TraceLevel = claims.TraceLevel(md[keyTrace])
+		}
+	}
 	if inside || a.call.Customer != "" { // else nobody wants to know
 		said.Attempt = attemptOf(md[keyAttempts])
 	}
@@ -70,6 +76,9 @@ func (s *Server) judge(ctx context.Context, now time.Time, method string, a *arr
 		}
 	}
 	trust.Apply(now, &a.call, &said)
+	if !a.call.Level.Valid() && s.looks.Load() > 0 {
+		a.call.Level, _ = ctx.Value(drawn{}).(spillway.Level)
+	}
 	a.legacy = legacy{
 		labelled: a.call.Criticality != spillway.Critical || said.Labelled && inside,
 		edge:     !inside,

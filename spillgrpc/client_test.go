@@ -321,7 +321,7 @@ func TestOutgoing(t *testing.T) {
 		{"to others, of the caller", forwarded, true, "[] [] [stays]", "[] [] [stays]"},
 	} {
 		for number, want := range []string{row.first, row.second} {
-			md, _ := metadata.FromOutgoingContext(dress(row.ctx, number, row.external))
+			md, _ := metadata.FromOutgoingContext(dress(row.ctx, nil, number, row.external))
 			if got := join(md[keyCriticality], md[keyAttempts], md["other"]); got != want {
 				t.Errorf("%s, attempt %d: %s, want %s", row.name, number, got, want)
 			}

@@ -95,7 +95,7 @@ func (h *hedgedCall) send(ctx context.Context, a *egress.Attempt) (r hedged, fai
 	}
 	var trailer metadata.MD
 	options = append(slices.Clip(options), grpc.Trailer(&trailer))
-	err := h.invoker(dress(ctx, a.Number, h.client.external), h.method, req, reply, h.cc, options...)
+	err := h.invoker(dress(ctx, a.Task(), a.Number, h.client.external), h.method, req, reply, h.cc, options...)
 	listenToAdvice(a, trailer, h.client.external)
 	if err == nil {
 		return r, nil

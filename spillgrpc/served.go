@@ -22,10 +22,11 @@ import (
 )
 
 // A servedCall is the context of a call that is served. Outgoing calls inherit its criticality
-// and deadline, and set its mark. It is one piece of memory for all of it.
+// and deadline, belong to its task, and set its mark. It is one piece of memory for all of it.
 type servedCall struct {
 	context.Context //nolint:containedctx // it is one
 
+	task      spillway.Task
 	class     spillway.Criticality
 	labelled  bool // with the class
 	untrusted bool // its deadline, that of Context, is of a client at an edge
@@ -61,6 +62,9 @@ func (s *servedCall) Value(key any) any {
 			return v
 		}
 	}
+	if v := s.task.Value(key); v != nil {
+		return v
+	}
 	if s.untrusted && key == (claims.DeadlineKey{}) {
 		if d, ok := s.Deadline(); ok {
 			return d
@@ -73,6 +77,7 @@ func (s *servedCall) Value(key any) any {
 // an edge is marked as untrusted, and what ends it, nil if nothing has to.
 func (s *Server) inherit(ctx context.Context, a *arrival, p *ingress.Passage) (context.Context, *servedCall, context.CancelFunc) {
 	x := &servedCall{Context: s.signal(ctx, a), class: a.call.Criticality, labelled: a.labelled, clock: &s.clock}
+	x.task.Begin(a.call.Level, a.call.Progress)
 	x.final.Repeated = a.call.Attempt > 0
 	if p.Chargeable() {
 		x.passage = p

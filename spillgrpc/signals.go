@@ -17,7 +17,7 @@ import (
 const keyAcceptRatio = "x-request-accept-ratio"
 
 // signal returns the context with which a call is served. Its level of degradation
-// is that of the server now, and its metadata say of the class what was
+// is that of the server now, and its metadata say of class and level what was
 // believed: handlers that pass on all metadata, or all baggage, must not pass on more.
 func (s *Server) signal(ctx context.Context, a *arrival) context.Context {
 	if level := s.ingress.Degradation(a.call.Criticality); level > 0 {
@@ -26,25 +26,18 @@ func (s *Server) signal(ctx context.Context, a *arrival) context.Context {
 	return restate(ctx, a)
 }
 
-// restate returns ctx with metadata that say what was believed of the class of a call.
+// restate returns ctx with metadata that say what was believed of the class and the level of a call.
 func restate(ctx context.Context, a *arrival) context.Context {
-	label, baggage, changed := claims.Restate(a.label, a.baggage, a.call.Criticality, a.labelled)
-	if !changed {
+	f := a.said
+	if !f.Restate(a.call.Criticality, a.labelled, a.believed) {
 		return ctx
 	}
 	md, _ := metadata.FromIncomingContext(ctx) // a copy
-	claims.Put(md, keyCriticality, label)
-	claims.Put(md, keyBaggage, baggage)
+	claims.Put(md, keyCriticality, f.Criticality)
+	claims.Put(md, keyLevel, f.Level)
+	claims.Put(md, keyProgress, f.Progress)
+	claims.Put(md, keyBaggage, f.Baggage)
 	return metadata.NewIncomingContext(ctx, md)
-}
-
-// outgoingBaggage returns what the baggage of an attempt is to be, and whether it is
-// another than that of ctx.
-func outgoingBaggage(ctx context.Context, c spillway.Criticality, labelled, external bool) (values []string, changes bool) {
-	if !external && (!labelled || !c.Valid()) {
-		return nil, false
-	}
-	return claims.ReplaceBaggage(metadata.ValueFromOutgoingContext(ctx, keyBaggage), c, !external)
 }
 
 // ratio returns a trailer with the accept ratio, nil if that is nearly 1.

@@ -164,7 +164,7 @@ func (s *clientStream) attempt(ctx context.Context, a *egress.Attempt) (answer, 
 	as := &attemptStream{begun: make(chan struct{}), done: make(chan error, 1)}
 	opts := slices.Concat(s.opts, []grpc.CallOption{grpc.OnFinish(as.finish)})
 	var err error
-	if as.ClientStream, err = s.streamer(dress(ctx, a.Number, s.client.external), s.desc, s.cc, s.method, opts...); err != nil {
+	if as.ClientStream, err = s.streamer(dress(ctx, a.Task(), a.Number, s.client.external), s.desc, s.cc, s.method, opts...); err != nil {
 		return s.judge(err, nil, nil)
 	}
 	s.open(as)

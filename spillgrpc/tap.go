@@ -17,6 +17,10 @@ const lookOn = 1000
 // tapped is the key under which the tap leaves a rejection for the interceptors.
 type tapped struct{}
 
+// drawn is the key under which the tap leaves the level that a call has passed with. A second draw would have it pass twice what
+// others pass once.
+type drawn struct{}
+
 // Tap is a [tap.ServerInHandle]: it rejects a call when only its metadata has arrived, before
 // there is a goroutine for it and before its message is read, which halves the cost of a
 // rejection. It begins when an interceptor has rejected a call for overload, and ends a
@@ -35,15 +39,19 @@ func (s *Server) Tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	now := s.clock.Now()
 	var a arrival
 	s.judge(ctx, now, info.FullMethodName, &a)
-	a.label = nil          // the interceptors judge by it again, and restate it
-	ctx = restate(ctx, &a) // before stats handlers read the baggage
+	a.said = claims.Fields{Baggage: a.said.Baggage} // the interceptors judge by the others again, and restate them
+	ctx = restate(ctx, &a)                          // before stats handlers read the baggage
 	if !looks {
 		return ctx, nil
 	}
+	known := a.call.Level.Valid()
 	r := s.ingress.RejectAt(ctx, now, &a.call, &a.caller)
 	if !r.Rejected() {
 		s.looks.Add(-1)
-		return ctx, nil
+		if known {
+			return ctx, nil
+		}
+		return context.WithValue(ctx, drawn{}, a.call.Level), nil
 	}
 	s.looks.Store(lookOn)
 	if r.DontRetry || !s.timers.leave(ctx, now) {

@@ -76,7 +76,7 @@ func (x *exchange) options(opts []grpc.CallOption) {
 func (x *exchange) send(ctx context.Context, a *egress.Attempt) error {
 	a.Use(x.cc.Target())
 	x.answer, x.given.trailer = nil, nil
-	err := x.invoker(dress(ctx, a.Number, x.client.external), x.method, x.req, x.reply, x.cc, x.given.options...)
+	err := x.invoker(dress(ctx, a.Task(), a.Number, x.client.external), x.method, x.req, x.reply, x.cc, x.given.options...)
 	listenToAdvice(a, x.given.trailer, x.client.external)
 	if err == nil {
 		return nil
