@@ -88,9 +88,8 @@ func (c *Client) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 			answer error // of the backend, that is no failure
 		)
 		ctx, call := c.call(ctx, req.Spec(), req.Header())
-		_, labelled := spillway.LookupCriticality(ctx)
 		err := c.pool.For(req.Peer().Addr).Do(ctx, call, func(ctx context.Context, a *egress.Attempt) error {
-			label(req.Header(), spillway.CriticalityFrom(ctx), labelled, a.Number, c.external)
+			label(ctx, req.Header(), a, c.external)
 			resp, answer = next(ctx, req)
 			failure := failureOf(ctx, answer)
 			if failure != nil {

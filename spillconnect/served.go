@@ -14,17 +14,33 @@ import (
 )
 
 // An inheritance is what the outgoing calls of a handler inherit from its call, and what
-// they report back.
+// they report back. It is the context that has both.
 type inheritance struct {
-	labelled bool // they inherit the class
-	edge     bool // the deadline is one that an untrusted client has set
+	context.Context //nolint:containedctx // it is one
+
+	labelled bool           // they inherit the class
+	edge     bool           // the deadline is one that an untrusted client has set
+	believed spillway.Level // that the call claimed; 0: none
+	task     spillway.Task
 	mark     final.Mark
 }
 
-// context returns the context of a call that is served, and what ends it.
-func (i *inheritance) context(ctx context.Context, call spillway.Call) (context.Context, context.CancelFunc) {
+// Value implements [context.Context].
+func (i *inheritance) Value(key any) any {
+	if key == (final.Key{}) {
+		return &i.mark
+	}
+	if v := i.task.Value(key); v != nil {
+		return v
+	}
+	return i.Context.Value(key)
+}
+
+// begin returns the context of a call that is served, and what ends it.
+func (i *inheritance) begin(ctx context.Context, call spillway.Call) (context.Context, context.CancelFunc) {
 	i.mark.Repeated = call.Attempt > 0
-	ctx = context.WithValue(ctx, final.Key{}, &i.mark)
+	i.task.Begin(call.Level, call.Progress)
+	i.Context, ctx = ctx, i
 	if i.labelled {
 		ctx = spillway.WithCriticality(ctx, call.Criticality)
 	}

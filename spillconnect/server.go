@@ -119,8 +119,8 @@ func (s *Server) serve(
 	if refusal := passage.EnterAt(ctx, s.ingress, now, &call, &caller); refusal.Rejected() {
 		return reject(ctx, refusal, s.ingress.Trust().Discloses())
 	}
-	restate(h, call.Criticality, inherits.labelled)
-	served, cancel := inherits.context(ctx, call)
+	restate(h, call.Criticality, inherits)
+	served, cancel := inherits.begin(ctx, call)
 	outcome := spillway.OutcomeFailed // unless handle returns
 	defer func() {
 		passage.Done(outcome)
@@ -143,7 +143,12 @@ func (s *Server) judge(
 		call.Key = spec.Procedure
 	}
 	var said ingress.Claims
-	said.Criticality, said.Labelled = claims.Criticality(h[headerCriticality], h[headerBaggage])
+	fields := fieldsOf(h)
+	matters := fields.Read()
+	said.Criticality, said.Labelled, said.Level, said.Progress = matters.Criticality, matters.Labelled, matters.Level, matters.Progress
+	if said.Level == 0 {
+		said.TraceLevel = claims.TraceLevel(h[headerTrace])
+	}
 	said.Attempt = attemptOf(h[headerAttempts])
 	if s.identity != nil {
 		said.Identity = s.identity(ctx)
@@ -158,7 +163,11 @@ func (s *Server) judge(
 	if a, err := netip.ParseAddrPort(peer.Addr); err == nil {
 		caller.Addr = a.Addr().Unmap()
 	}
-	return call, caller, &inheritance{labelled: call.Criticality != spillway.Critical || said.Labelled && inside, edge: !inside}
+	i := &inheritance{labelled: call.Criticality != spillway.Critical || said.Labelled && inside, edge: !inside}
+	if inside {
+		i.believed = said.Level
+	}
+	return call, caller, i
 }
 
 // serverStream is a stream whose handler does no work while it waits for the client.

@@ -10,7 +10,6 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/fault"
 )
@@ -30,8 +29,7 @@ func (c *Client) WrapStreamingClient(next connect.StreamingClientFunc) connect.S
 			defer close(admitted)
 			defer func() { s.panics = recover() }() // it goes on in the goroutine of the caller
 			admitted <- c.pool.For(conn.Peer().Addr).Do(ctx, call, func(ctx context.Context, a *egress.Attempt) error {
-				_, labelled := spillway.LookupCriticality(ctx)
-				label(conn.RequestHeader(), spillway.CriticalityFrom(ctx), labelled, a.Number, c.external)
+				label(ctx, conn.RequestHeader(), a, c.external)
 				admitted <- nil
 				return s.wait(ctx, a)
 			})
