@@ -93,6 +93,9 @@ func (g *gate) attempts(ctx context.Context, f *egress.Flow, op *operation) erro
 		case egress.ActionRun:
 			err := op.attempt(ctx)
 			if err == nil {
+				if op.conn != nil { // and not that of a connection
+					spillway.TaskFrom(ctx).Served()
+				}
 				return nil
 			}
 			if unsent(err) {
@@ -213,6 +216,8 @@ func unsent(err error) bool {
 func callOf(ctx context.Context, key string) spillway.Call {
 	call := spillway.Call{Key: key, Criticality: spillway.CriticalityFrom(ctx)}
 	call.Deadline, _ = ctx.Deadline()
+	task := spillway.TaskFrom(ctx)
+	call.Level, call.Progress = task.Level(), task.Progress()
 	call.Idempotent = ctx.Value(idempotentKey{}) != nil
 	return call
 }

@@ -265,3 +265,34 @@ func TestConfig(t *testing.T) {
 		t.Error("opened with an unknown driver")
 	}
 }
+
+// A statement belongs to the task of its context, which counts it when it was served.
+func TestStatementsOfATask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &worker{answer: func(query string) error {
+			if query == "fails" {
+				return errFake
+			}
+			return nil
+		}}
+		var seen events
+		db, _ := open(t, w, Config{Observer: &seen})
+		var task spillway.Task
+		task.Begin(9, 4)
+		ctx := spillway.WithTask(t.Context(), &task)
+		if _, err := db.ExecContext(ctx, "works"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.ExecContext(ctx, "fails"); err == nil {
+			t.Fatal("it has not failed")
+		}
+		if task.Progress() != 5 {
+			t.Errorf("progress %d after a connection, a statement that works and one that fails; want 5", task.Progress())
+		}
+		for _, e := range seen.all {
+			if e.Call.Level != 9 {
+				t.Errorf("%s of %s has level %d, want 9", e.Policy, e.Call.Key, e.Call.Level)
+			}
+		}
+	})
+}
