@@ -28,7 +28,7 @@ func (l *limit) whileOpen(stall float64, busy bool) bool {
 
 // borne returns the latency up to which a queue does no harm, where deadlines are sent: it is well before them.
 func (l *limit) borne() float64 {
-	return min(lean*l.rest, max((1+doubled)*l.latency.least(), min(l.rest/turns, lasting.Seconds())))
+	return min(lean*l.rest, (1+doubled)*l.latency.least())
 }
 
 // fewAnswered reports whether most requests of a round ended without an answer, and took twice the least latency until then. That is

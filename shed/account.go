@@ -49,12 +49,12 @@ func (a *accounts) close(n uint32) {
 
 // charge has the time of a request charged to its caller from now on, while its class counts.
 func (s *Shedder) charge(t *spillway.Ticket, from *start) {
-	class := &from.queue.callers[from.rank/2]
+	class := &from.queue.callers[from.order.class()]
 	if !class.active {
 		return
 	}
 	who, _ := class.who(from.flow)
-	a := account{class: class, who: who, episode: class.episode, taken: who.taken, within: from.rank % 2, began: s.at, delay: from.delay}
+	a := account{class: class, who: who, episode: class.episode, taken: who.taken, within: from.order.rank() % 2, began: s.at, delay: from.delay}
 	a.enter()
 	class.need(s.at, 0)
 	t.By, t.Account = s, s.accounts.open(a)

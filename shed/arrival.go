@@ -43,10 +43,10 @@ func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow u
 	a.order = orderOf(a.rank, call.Progress, call.Level)
 	a.time(now, call, c.MaxWait)
 	a.queue.overload(&a.pace, a.patience)
-	if a.pace.Free && (a.queue.keeps(a.rank, s.at, c.MaxWait, a.pace.Left) || a.queue.yields(a.rank, &a.pace) || delays(&a.pace, a.bears)) {
+	if a.pace.Free && (a.queue.keeps(a.rank, s.at, c.MaxWait, a.pace.Left) || a.queue.yields(a.order.group(), &a.pace) || delays(&a.pace, a.bears)) {
 		a.pace.Free = false
 	}
-	a.behind = s.waiting.Load() > 0 && (a.queue.n > 0 && !a.queue.yields(a.queue.highest()/steps, &a.pace) || s.best(now, c) != nil)
+	a.behind = s.waiting.Load() > 0 && (a.queue.n > 0 && !a.queue.yields(a.queue.highest(), &a.pace) || s.best(now, c) != nil)
 	if !s.runsAtOnce(a) {
 		s.disturb()
 	}

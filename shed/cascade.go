@@ -36,28 +36,27 @@ const ranks = 2 * spillway.Criticalities
 // higher one is rejected. Without it lower ranks would take part of the capacity of a
 // partly rejected one, whenever the queue happens to have space.
 type cascade struct {
-	ranks   [ranks]share
-	all     float64 // rejected share of all classes
-	pressed float64 // the same, without the rejections by the cascade itself
-	tick    time.Time
-	spared  time.Duration // when spare last counted
+	ranks    [ranks]share
+	all      float64 // rejected share of all classes
+	pressed  float64 // the same, without the rejections by the cascade itself
+	tick     time.Time
+	spared   time.Duration   // when spare last counted
+	admitted [groups]float64 // admissions, of which marginal forgets the older ones
 }
 
 type share struct {
-	refused  float64
-	above    float64 // rejected share of this rank and all higher ones together
-	pressed  float64 // rejected share, without the rejections by the cascade itself
-	asked    bool    // a request arrived since the last tick
-	decided  int     // decisions since then
-	rate     float64 // decisions in about two ticks
-	admitted float64 // admissions, of which edge forgets the older ones
+	refused float64
+	above   float64 // rejected share of this rank and all higher ones together
+	pressed float64 // rejected share, without the rejections by the cascade itself
+	asked   bool    // a request arrived since the last tick
+	decided int     // decisions since then
+	rate    float64 // decisions in about two ticks
 }
 
 // note counts one decision: refused is 1 for a rejection and 0 for an admission.
 func (c *cascade) note(rank int, refused float64) {
 	s := &c.ranks[rank]
 	s.decided++
-	s.admitted += 1 - refused
 	s.pressed = toward(refused, s.pressed, max(memory, s.rate))
 	c.pressed = toward(refused, c.pressed, memory)
 	c.noteOutranked(rank, refused)

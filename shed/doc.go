@@ -7,7 +7,7 @@
 //  1. A request runs at once if a processor is free, its [Limit] admits one more, and no waiter could run instead.
 //     Otherwise it waits, in one queue for the processors and the limit of all keys, or in that of its key.
 //  2. When a processor is idle, [Shedder.Next] returns the most critical waiter that its limit admits, of a class one whose task
-//     has made progress, and of these the oldest. While nothing is rejected, class does not count.
+//     has made most progress, and of these the oldest. While nothing is rejected, class does not count.
 //  3. In a full queue a request replaces the lowest waiter, or is rejected if none is below it: of the lowest class, without
 //     progress, with the lowest [spillway.Level] (order.go). So levels decide who is rejected, and time decides who runs next: what is
 //     served has not waited for long. The queue becomes shorter when more is rejected (depth.go); before a limit its load decides
@@ -62,8 +62,8 @@
 // A user's task needs several calls, and the calls of a task that fails later were wasted. If each call were rejected at random, a
 // task of five calls would succeed half as often as one of two. Two rules keep tasks whole:
 //
-//   - A task that has made progress goes before one that has not, in the queue and in the choice of whom to reject. One step is
-//     enough: with three or four, the shares in TestWholeTasks are the same.
+//   - A task that has made progress goes before one that has made less, in the queue and in the choice of whom to reject. While an
+//     overload stands behind a limit, a task begins when no other one needs the slot.
 //   - All calls of a task have the same level, in all services. So the same tasks are rejected everywhere.
 //
 // Within a class the order of arrival decides who runs next, not the level, so that the calls that a task makes at once run together:

@@ -30,8 +30,7 @@ func (s *Shedder) Next(now time.Time, state State) (w *Waiter, busy bool) {
 	if w = s.best(now, c); w == nil {
 		return nil, false
 	}
-	rank := w.order.rank()
-	from := start{queue: w.queue, rank: rank, flow: w.Flow, delay: w.queue.delay}
+	from := start{queue: w.queue, order: w.order, flow: w.Flow, delay: w.queue.delay}
 	if !free {
 		if !s.stalled(c, state, w) {
 			return nil, true
@@ -42,7 +41,7 @@ func (s *Shedder) Next(now time.Time, state State) (w *Waiter, busy bool) {
 	if free && w.queue == s.queues[0] && !w.queue.limited {
 		s.busy.see(s.at, w.queue.n == 0, slice)
 	}
-	call := spillway.Call{Key: w.key, Criticality: spillway.Criticality(rank/2) + spillway.Sheddable, Level: w.order.level(), Deadline: w.deadline}
+	call := spillway.Call{Key: w.key, Criticality: spillway.Criticality(w.order.class()) + spillway.Sheddable, Level: w.order.level(), Deadline: w.deadline}
 	w.Ticket, w.Err = s.run(now, &call, &from), nil
 	return w, false
 }
@@ -75,7 +74,7 @@ func (s *Shedder) front(now time.Time, q *queue, c *Config) *Waiter {
 		}
 		pace := c.Limit.Ask(now, w.key)
 		if pace.Free {
-			if q.keeps(w.order.rank(), s.at, c.MaxWait, pace.Left) || q.yields(w.order.rank(), &pace) || delays(&pace, w.bears) {
+			if q.keeps(w.order.rank(), s.at, c.MaxWait, pace.Left) || q.yields(w.order.group(), &pace) || delays(&pace, w.bears) {
 				return nil
 			}
 			return w

@@ -11,11 +11,12 @@ import (
 // above its fair share; then the one whose task has made less progress; then the one with the lower level.
 type order uint16
 
-// steps is how many steps of progress there are: none, and some.
-const steps = 2
+// steps is how many steps of progress there are: none, 1, 2 to 3, and more calls served. With two steps, of tasks of ten calls in turn
+// three in a hundred fewer are done (benchmarks/tasks).
+const steps = 4
 
 func orderOf(rank int, p spillway.Progress, l spillway.Level) order {
-	step := min(int(p), steps-1)
+	step := min(bits.Len8(uint8(p)), steps-1)
 	return order(rank*steps+step)<<8 | order(l)
 }
 
@@ -36,7 +37,7 @@ const groups = ranks * steps
 type waiters struct {
 	n        int
 	groups   [groups]list
-	occupied uint32 // the bits of the groups that wait
+	occupied uint64 // the bits of the groups that wait
 	last     byOrder
 }
 
@@ -93,13 +94,13 @@ func (q *waiters) lowest() *Waiter {
 }
 
 // highest returns the highest group that waits, -1 for none.
-func (q *waiters) highest() int { return bits.Len32(q.occupied) - 1 }
+func (q *waiters) highest() int { return bits.Len64(q.occupied) - 1 }
 
-// oldest returns the waiter with most progress, and of several the one that has waited for longest, of a rank and those above
+// oldest returns the waiter with most progress, and of several the one that has waited for longest, of a group and those above
 // it; nil for nothing.
-func (q *waiters) oldest(rank int) (first *Waiter) {
-	for left := q.occupied >> (rank * steps) << (rank * steps); left != 0; left &= left - 1 {
-		w := q.groups[bits.TrailingZeros32(left)].oldest
+func (q *waiters) oldest(group int) (first *Waiter) {
+	for left := q.occupied >> group << group; left != 0; left &= left - 1 {
+		w := q.groups[bits.TrailingZeros64(left)].oldest
 		if first == nil || w.before(first) {
 			first = w
 		}

@@ -355,13 +355,13 @@ func TestOrderOfWaiters(t *testing.T) {
 // Class comes before fair share, this before progress, and this before level.
 func TestOrder(t *testing.T) {
 	ascending := []order{
-		orderOf(2, 255, 128), orderOf(3, 0, 0), orderOf(3, 0, 1), orderOf(3, 0, 128), orderOf(3, 1, 0), orderOf(3, 4, 1), orderOf(4, 0, 0),
+		orderOf(2, 255, 128), orderOf(3, 0, 0), orderOf(3, 0, 1), orderOf(3, 0, 128), orderOf(3, 1, 0), orderOf(3, 2, 1), orderOf(3, 4, 1), orderOf(4, 0, 0),
 	}
-	if !slices.IsSorted(ascending) || len(slices.Compact(ascending)) != 7 {
+	if !slices.IsSorted(ascending) || len(slices.Compact(ascending)) != 8 {
 		t.Errorf("%v do not ascend", ascending)
 	}
-	if orderOf(3, 1, 9) != orderOf(3, 255, 9) {
-		t.Error("progress has more than two steps")
+	if orderOf(3, 2, 9) != orderOf(3, 3, 9) || orderOf(3, 4, 9) != orderOf(3, 255, 9) {
+		t.Error("progress has more than four steps")
 	}
 	if o := orderOf(7, 9, 100); o.rank() != 7 || o.class() != 3 || o.level() != 100 {
 		t.Errorf("rank %d, class %d, level %d, want 7, 3, 100", o.rank(), o.class(), o.level())

@@ -49,7 +49,7 @@ type queue struct {
 	limited  bool          // requests wait for a limit, not for a processor
 	full     standing      // the limit is
 	short    int           // waiters, while an overload stands behind the limit; 0: none does
-	marginal int           // the lowest rank that is served then
+	marginal int           // the lowest group that is served then
 	served   float64       // requests in MaxWait, as of the limit's throughput; 0: unknown
 	leaving  bool          // clients leave while they wait, more of them than of those whose requests run
 	left     float64       // share of waiters whose clients have left
@@ -171,8 +171,8 @@ func (q *queue) victim(newcomer order) *Waiter {
 
 // turn is the maximum useful wait in a short queue: twice the time in which it is served, because a limit is lower while its
 // base latency is measured.
-func (q *queue) turn(rank int, capacity int, rate float64) time.Duration {
-	if q.short == 0 || rank > q.marginal || rate == 0 {
+func (q *queue) turn(group int, capacity int, rate float64) time.Duration {
+	if q.short == 0 || group > q.marginal || rate == 0 {
 		return math.MaxInt64
 	}
 	return max(brief, time.Duration(float64(2*capacity)/rate*float64(time.Second)))

@@ -85,9 +85,9 @@ func (s *Shedder) Arrive(now time.Time, call *spillway.Call, state *State, w *Wa
 		s.hurried = s.at
 	}
 	if s.runsAtOnce(&a) || w == nil {
-		return Decision{Verdict: Run, Behind: a.delayed(), Ticket: s.run(now, call, &start{a.queue, a.rank, flow, s.idle(&a), a.queue.delay})}
+		return Decision{Verdict: Run, Behind: a.delayed(), Ticket: s.run(now, call, &start{a.queue, a.order, flow, s.idle(&a), a.queue.delay})}
 	}
-	d, turn := Decision{Verdict: Wait}, a.queue.turn(a.rank, s.capacity(&a), a.pace.Throughput)
+	d, turn := Decision{Verdict: Wait}, a.queue.turn(a.order.group(), s.capacity(&a), a.pace.Throughput)
 	if s.full(&a) { // by the patience of the request, whenever its turn comes
 		d.Evicted = a.queue.victim(a.order)
 		s.evict(d.Evicted)
@@ -211,7 +211,7 @@ func (s *Shedder) pressed(a *arrival) bool {
 // that is rejected in part has a short queue: a burst of a class that is served may wait.
 func (s *Shedder) capacity(a *arrival) int {
 	if a.queue.limited && a.pace.Throughput > 0 {
-		if a.queue.isShort(a.rank) {
+		if a.queue.isShort(a.order.group()) {
 			return a.queue.short
 		}
 		wait := a.patience
@@ -271,7 +271,7 @@ func (s *Shedder) count(q *queue, rank int, why cause) {
 // start is how a request begins to work.
 type start struct {
 	queue   *queue
-	rank    int
+	order   order
 	flow    uint64
 	starved bool          // the server was idle
 	delay   time.Duration // for which it will wait for other requests
@@ -280,9 +280,11 @@ type start struct {
 // run takes a request into flight.
 func (s *Shedder) run(now time.Time, call *spillway.Call, from *start) (t spillway.Ticket) {
 	q := from.queue
-	s.counts[from.rank/2].AdmittedTotal++
-	q.callers[from.rank/2].admit()
-	q.cascade.note(from.rank, 0)
+	class := from.order.class()
+	s.counts[class].AdmittedTotal++
+	q.callers[class].admit()
+	q.cascade.note(from.order.rank(), 0)
+	q.cascade.admitted[from.order.group()]++
 	if q == s.queues[0] {
 		s.depth.note(from.starved, q.cascade.pressed)
 	}

@@ -8,12 +8,11 @@ import (
 )
 
 // overload finds out, for a request that may wait for so long, whether an overload stands behind a
-// limit whose queue was found: requests had to wait for longer than that, and more than a fifth of
-// all is rejected. The queue is short then. Places of the limit beyond what is in service are
+// limit whose queue was found: for longer than that, or than 100 ms, requests had to wait. The queue is short then. Places of the limit beyond what is in service are
 // a queue as well, of which a static limit has as many.
 func (q *queue) overload(p *spillway.Pace, patience time.Duration) {
 	q.short = 0
-	if !p.Found || q.leaving || q.full.lasts <= patience || q.cascade.all <= cut {
+	if !p.Found || q.leaving || q.full.lasts <= min(patience, burst) {
 		return
 	}
 	waiters := capacityAt(q.cascade.all) - 1 // the queue M/M/1/K has one of K in service
@@ -21,40 +20,40 @@ func (q *queue) overload(p *spillway.Pace, patience time.Duration) {
 	q.marginal = q.cascade.marginal()
 }
 
-// isShort reports whether the queue is short for a rank: for those up to the marginal one, and for
+// isShort reports whether the queue is short for a group: for those up to the marginal one, and for
 // higher ones while they can replace one of these.
-func (q *queue) isShort(rank int) bool {
-	return q.short > 0 && (rank <= q.marginal || q.n > 0 && q.lowest().order.rank() <= q.marginal)
+func (q *queue) isShort(group int) bool {
+	return q.short > 0 && (group <= q.marginal || q.n > 0 && q.lowest().order.group() <= q.marginal)
 }
 
-// yields reports whether a rank leaves a free place of the limit to higher ones, because others are
+// yields reports whether a group leaves a free place of the limit to higher ones, because others are
 // in service already: it gets what these leave idle.
-func (q *queue) yields(rank int, p *spillway.Pace) bool {
-	return q.short > 0 && rank < q.marginal && p.Saturated
+func (q *queue) yields(group int, p *spillway.Pace) bool {
+	return q.short > 0 && group < q.marginal && p.Saturated
 }
 
 // delays reports whether a request would wait behind the limit for longer than it may. It gets the
 // next place in service.
 func delays(p *spillway.Pace, bears time.Duration) bool { return p.Saturated && p.Wait > bears }
 
-// marginal returns the lowest rank that has, with all lower ones, more than a fifth of the last 50 to
-// 100 admissions. Those of lower ones fill gaps.
-func (c *cascade) marginal() (rank int) {
+// marginal returns the lowest group that has, with all lower ones, more than a fifth of the last 50 to
+// 100 admissions. Those of lower ones fill gaps: so tasks begin when none that has begun needs the slot.
+func (c *cascade) marginal() (group int) {
 	all, lower, keep := 0.0, 0.0, 1.0
-	for i := range c.ranks {
-		all += c.ranks[i].admitted
+	for _, n := range c.admitted {
+		all += n
 	}
 	if all > 2*memory {
 		keep = 0.5
 	}
-	for i := range c.ranks {
+	for i := range c.admitted {
 		if lower <= cut*all {
-			rank = i
+			group = i
 		}
-		lower += c.ranks[i].admitted
-		c.ranks[i].admitted *= keep
+		lower += c.admitted[i]
+		c.admitted[i] *= keep
 	}
-	return rank
+	return group
 }
 
 // seeLimit observes at an arrival whether the limit is reached: one more request may not start, or

@@ -25,9 +25,9 @@ func TestShortQueueAtItsBounds(t *testing.T) {
 		"twice the capacity":         {func(*queue, *spillway.Pace) {}, 4},
 		"ten times the capacity":     {func(q *queue, _ *spillway.Pace) { q.cascade.all = 0.9 }, shallow},
 		"a quarter more than it":     {func(q *queue, _ *spillway.Pace) { q.cascade.all = math.Nextafter(cut, 1) }, 12},
-		"less":                       {func(q *queue, _ *spillway.Pace) { q.cascade.all = cut }, 0},
+		"hardly more than it":        {func(q *queue, _ *spillway.Pace) { q.cascade.all = 0.02 }, deepest - 1},
 		"no queue was found":         {func(_ *queue, p *spillway.Pace) { p.Found = false }, 0},
-		"a burst":                    {func(q *queue, _ *spillway.Pace) { q.full.lasts = time.Second }, 0},
+		"a burst":                    {func(q *queue, _ *spillway.Pace) { q.full.lasts = burst }, 0},
 		"clients leave":              {func(q *queue, _ *spillway.Pace) { q.leaving = true }, 0},
 		"three are served in a wait": {func(_ *queue, p *spillway.Pace) { p.Throughput = 3.9 }, 3},
 		"one is":                     {func(_ *queue, p *spillway.Pace) { p.Throughput = 1 }, shallow},
@@ -52,18 +52,18 @@ func TestRanksOfAShortQueue(t *testing.T) {
 		t.Error("a queue is short without an overload")
 	}
 	q.short = shallow
-	for rank, want := range map[int]bool{1: true, 2: true, 3: false} {
-		if got := q.isShort(rank); got != want {
-			t.Errorf("without waiters: rank %d: %v", rank, got)
+	for group, want := range map[int]bool{1: true, 2: true, 3: false} {
+		if got := q.isShort(group); got != want {
+			t.Errorf("without waiters: group %d: %v", group, got)
 		}
 	}
-	q.add(&Waiter{order: orderOf(3, 0, 0)})
+	q.add(&Waiter{order: order(3 << 8)})
 	if q.isShort(3) {
-		t.Error("a waiter above the marginal rank cannot be replaced")
+		t.Error("a waiter above the marginal group cannot be replaced")
 	}
-	q.add(&Waiter{order: orderOf(2, 0, 0)})
+	q.add(&Waiter{order: order(2 << 8)})
 	if !q.isShort(3) {
-		t.Error("a waiter of the marginal rank can be replaced")
+		t.Error("a waiter of the marginal group can be replaced")
 	}
 }
 
@@ -77,12 +77,12 @@ func TestDelaysAtItsBound(t *testing.T) {
 }
 
 // The admissions are halved when there are more than twice the memory.
-func TestMarginalRankForgets(t *testing.T) {
+func TestMarginalGroupForgets(t *testing.T) {
 	for admitted, want := range map[float64]float64{2*memory - 1: 2*memory - 1, 2 * memory: 2 * memory, 2*memory + 2: memory + 1} {
 		var c cascade
-		c.ranks[1].admitted = admitted
-		if c.marginal(); c.ranks[1].admitted != want {
-			t.Errorf("of %v admissions %v are left, want %v", admitted, c.ranks[1].admitted, want)
+		c.admitted[1] = admitted
+		if c.marginal(); c.admitted[1] != want {
+			t.Errorf("of %v admissions %v are left, want %v", admitted, c.admitted[1], want)
 		}
 	}
 }
@@ -102,41 +102,40 @@ func TestEqualLimitsOfAWait(t *testing.T) {
 	}
 }
 
-// The marginal rank is the lowest that has, with lower ones, more than a fifth of the last hundred or two
+// The marginal group is the lowest that has, with lower ones, more than a fifth of the last hundred or two
 // admissions.
-func TestMarginalRank(t *testing.T) {
+func TestMarginalGroup(t *testing.T) {
 	for _, row := range []struct {
-		admitted [ranks]float64
+		admitted [groups]float64
 		want     int
 	}{
-		{[ranks]float64{}, ranks - 1},
-		{[ranks]float64{0: 25, 2: 25, 4: 25, 6: 25}, 0},
-		{[ranks]float64{0: 2, 2: 8, 4: 40, 6: 50}, 4},
-		{[ranks]float64{0: 10, 2: 10, 4: 40, 6: 40}, 4},
-		{[ranks]float64{0: 10, 2: 11, 4: 40, 6: 39}, 2},
-		{[ranks]float64{6: 99}, 6},
-		{[ranks]float64{4: 20, 5: 80}, 5},
+		{[groups]float64{}, groups - 1},
+		{[groups]float64{0: 25, 2: 25, 4: 25, 6: 25}, 0},
+		{[groups]float64{0: 2, 2: 8, 4: 40, 6: 50}, 4},
+		{[groups]float64{0: 10, 2: 10, 4: 40, 6: 40}, 4},
+		{[groups]float64{0: 10, 2: 11, 4: 40, 6: 39}, 2},
+		{[groups]float64{6: 99}, 6},
+		{[groups]float64{4: 20, 5: 80}, 5},
 	} {
 		var c cascade
-		for rank, n := range row.admitted {
-			c.ranks[rank].admitted = n
+		for group, n := range row.admitted {
+			c.admitted[group] = n
 		}
 		if got := c.marginal(); got != row.want {
-			t.Errorf("%v: rank %d, want %d", row.admitted, got, row.want)
+			t.Errorf("%v: group %d, want %d", row.admitted, got, row.want)
 		}
 	}
 	var c cascade
 	for i := range 1400 {
-		rank := 0
+		group := 0
 		if i >= 1000 {
-			rank = 6
+			group = 6
 		}
-		c.note(rank, 0)
-		c.note(2, 1)
+		c.admitted[group]++
 		c.marginal()
 	}
 	if got := c.marginal(); got != 6 {
-		t.Errorf("after 400 admissions of rank 6 the marginal one is %d", got)
+		t.Errorf("after 400 admissions of group 6 the marginal one is %d", got)
 	}
 }
 
