@@ -32,14 +32,14 @@ func TestClosedConnections(t *testing.T) {
 		major int
 		retry bool
 		gap   time.Duration // between refusals
-		want  int           // of 100 that close
+		want  int           // of 2,000 that close: no more than one in a hundred
 	}{
 		{"HTTP/1.1, at once", 1, false, 0, 1},
-		{"HTTP/1.1, one in a second", 1, false, time.Second, 100},
-		{"retries by HTTP/1.1", 1, true, 0, 100},
-		{"HTTP/2, one in a second", 2, false, time.Second, 100},
-		{"HTTP/2, ten in a second", 2, false, 100 * time.Millisecond, 10},
-		{"retries by HTTP/2", 2, true, 100 * time.Millisecond, 10},
+		{"HTTP/1.1, a hundred in a second", 1, false, 10 * time.Millisecond, 16},
+		{"retries by HTTP/1.1", 1, true, 10 * time.Millisecond, 20},
+		{"HTTP/2, one in a second", 2, false, time.Second, 16},
+		{"HTTP/2, a thousand in a second", 2, false, time.Millisecond, 2},
+		{"retries by HTTP/2", 2, true, 10 * time.Millisecond, 20},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestClosedConnections(t *testing.T) {
 				h := mustCloser(t, &level, nil)
 				time.Sleep(time.Second) // the load is read
 				closed := 0
-				for range 100 {
+				for range 2000 {
 					r := incoming(t)
 					r.ProtoMajor = row.major
 					if row.retry {
@@ -65,7 +65,7 @@ func TestClosedConnections(t *testing.T) {
 					time.Sleep(row.gap)
 				}
 				if closed != row.want {
-					t.Errorf("%d connections of 100 are closed, want %d", closed, row.want)
+					t.Errorf("%d connections of 2,000 are closed, want %d", closed, row.want)
 				}
 			})
 		})
@@ -82,7 +82,7 @@ func TestClosedAfterAWait(t *testing.T) {
 		to    string // an upgrade
 		want  int    // of 20 that wait, in a second
 	}{
-		{"a wait of 20 ms", 1, 20 * time.Millisecond, "", 20},
+		{"a wait of 20 ms", 1, 20 * time.Millisecond, "", 6},
 		{"of 2 ms", 1, 2 * time.Millisecond, "", 0},
 		{"HTTP/2", 2, 20 * time.Millisecond, "", 0},
 		{"an upgrade", 1, 20 * time.Millisecond, "websocket", 0},
@@ -92,6 +92,7 @@ func TestClosedAfterAWait(t *testing.T) {
 				h := mustHandler(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(row.work) }),
 					ingress.Config{MaxInFlight: 1}, HandlerConfig{})
 				h.closer.paced()
+				h.closer.credit.Store(mostCredit)
 				var first, second atomic.Int64 // closed
 				send := func(closed *atomic.Int64) {
 					r, w := incoming(t), httptest.NewRecorder()
@@ -133,6 +134,7 @@ func TestClosedConnectionsEndWell(t *testing.T) {
 			wait := make(chan struct{})
 			level.Store(0)
 			handler.Store(mustCloser(t, &level, wait))
+			handler.Load().closer.credit.Store(mostCredit)
 			get := func() int {
 				resp, err := base.RoundTrip(newGet(t, "http://server/"))
 				if err != nil {
