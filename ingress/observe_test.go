@@ -48,6 +48,7 @@ func newTrace(seed uint64) (tr trace) {
 			Customer:    []string{"a", "b", "c", "d", "e"}[r.IntN(5)],
 			Criticality: spillway.Criticality(r.IntN(4)) - 2,
 			Attempt:     int16(r.IntN(2)),
+			Level:       spillway.Level(1 + r.IntN(spillway.Levels)),
 		}
 		switch r.IntN(10) {
 		case 0:

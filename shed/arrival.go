@@ -107,15 +107,17 @@ func (s *Shedder) place(a *arrival, flow uint64) {
 	}
 }
 
-// chance returns where a request stands in its rank, in [0, 1): if a share of it is rejected, all below that share are. The level
-// decides, and for requests without one random does. A task that has made progress is not rejected as part of a share.
-func (a *arrival) chance(random func() float64) float64 {
+// among reports whether a request is among the share of its rank that is rejected: its lowest levels. Of requests without a level
+// random decides, in [0, 1). A task that has made progress is not rejected as part of a share.
+func (a *arrival) among(share float64, random func() float64) bool {
 	switch level := a.order.level(); {
-	case a.order.group()%steps > 0:
-		return certain()
+	case share >= 1:
+		return true
+	case share <= 0 || a.order.group()%steps > 0:
+		return false
 	case level == 0:
-		return random()
+		return random() < share
 	default:
-		return (float64(level-1) + random()) / spillway.Levels
+		return (float64(level)-0.5)/spillway.Levels < share
 	}
 }

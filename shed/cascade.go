@@ -128,11 +128,13 @@ func (c *cascade) advance(now time.Time) {
 // halved returns 2 to the power of -n.
 func halved(n time.Duration) float64 { return 1 / float64(uint64(1)<<min(n, 63)) }
 
-// shut reports whether to reject a request because a higher rank is rejected. The
-// share that is rejected rises from 0 to 1 at cut. chance says where in its rank the request stands.
-func (c *cascade) shut(rank int, chance float64) bool {
+// shut returns which share of a rank to reject because a higher rank is rejected. It rises from 0 to 1 at cut.
+func (c *cascade) shut(rank int) float64 {
 	most := c.above(rank)
-	return most > noise && chance < most/cut
+	if most <= noise {
+		return 0
+	}
+	return most / cut
 }
 
 // above returns the highest rejected share of the ranks above one.

@@ -117,16 +117,15 @@ func TestLevelsFallAtTheRamp(t *testing.T) {
 // share, and may use an idle server only below the highest such rank.
 func TestCascadeAtItsBounds(t *testing.T) {
 	for _, row := range []struct {
-		pressed    float64 // of rank 5
-		random     float64
-		shut, next bool // rank 4
+		pressed, shut float64 // of rank 5, and of rank 4
+		next          bool    // rank 4
 	}{
-		{noise, 0, false, false}, {math.Nextafter(noise, 1), 0, true, true}, {cut / 2, 0.49, true, true}, {cut / 2, 0.5, false, true},
+		{noise, 0, false}, {math.Nextafter(noise, 1), noise / cut, true}, {cut / 2, 0.5, true}, {cut, 1, true},
 	} {
 		var c cascade
 		c.ranks[5].pressed = row.pressed
-		if got := c.shut(4, row.random); got != row.shut {
-			t.Errorf("%+v: shut is %v", row, got)
+		if got := c.shut(4); math.Abs(got-row.shut) > 1e-9 {
+			t.Errorf("%+v: %v of the rank are rejected", row, got)
 		}
 		if got := c.next(4); got != row.next {
 			t.Errorf("%+v: next is %v", row, got)
@@ -495,15 +494,20 @@ func TestMoreAtItsBound(t *testing.T) {
 }
 
 // A share of a rank that is rejected is the one with the lowest levels, and leaves out tasks that have begun.
-func TestChance(t *testing.T) {
+func TestAmongTheRejected(t *testing.T) {
 	half := func() float64 { return 0.5 }
 	for _, row := range []struct {
 		level    spillway.Level
 		progress spillway.Progress
-		want     float64
-	}{{0, 0, 0.5}, {1, 0, 0.5 / 128}, {128, 0, 127.5 / 128}, {1, 1, certain()}} {
+		share    float64
+		want     bool
+	}{
+		{0, 0, 0.5, false}, {0, 0, 0.51, true}, {0, 0, 1, true}, {0, 0, 0, false},
+		{1, 0, 0.003, false}, {1, 0, 0.004, true}, {128, 0, 0.99, false}, {128, 0, 0.997, true}, {64, 0, 0.5, true}, {65, 0, 0.5, false},
+		{1, 1, 0.99, false}, {1, 1, 1, true},
+	} {
 		a := arrival{order: orderOf(4, row.progress, row.level)}
-		if got := a.chance(half); got != row.want {
+		if got := a.among(row.share, half); got != row.want {
 			t.Errorf("%+v: %v", row, got)
 		}
 	}

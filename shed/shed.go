@@ -170,9 +170,9 @@ func (s *Shedder) reject(a *arrival, random func() float64) cause {
 	switch {
 	case a.expired || a.late && s.at-s.hurried < lately:
 		why = late
-	case s.levels[a.class] > 0 && a.chance(random) < a.queue.callers[a.class].level(s.levels[a.class], a.rank%2 == 1):
+	case s.levels[a.class] > 0 && a.among(a.queue.callers[a.class].level(s.levels[a.class], a.rank%2 == 1), random):
 		why = utilized
-	case a.queue.cascade.shut(a.rank, a.chance(random)) && !s.spare(a):
+	case a.among(a.queue.cascade.shut(a.rank), random) && !s.spare(a):
 		why = outranked
 	case s.full(a) && a.queue.victim(a.order) == nil:
 		why = crowded
