@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"github.com/seed90641741/spillway/internal/cputime"
@@ -19,8 +20,9 @@ type Config struct {
 	// 50 ms to 1 min.
 	Interval time.Duration
 
-	// MaxKeys is the maximum number of keys with a cost each; all others share one. A key without calls
-	// for 10 minutes makes room for a new one. An interval takes time in proportion to the square of
+	// MaxKeys is the maximum number of customers or routes whose cost is learned by comparison; half of them are for
+	// those that are known by name. A key without calls for 10 minutes makes room for a new one, and a customer that is
+	// not known by name after 1 minute. An interval takes time in proportion to the square of
 	// MaxKeys: 5 µs for 32. Zero means 32; it must be 1 to 128.
 	MaxKeys int
 
@@ -31,6 +33,10 @@ type Config struct {
 	// MaxError is the relative standard error up to which a cost is used. With a higher value
 	// costs are used earlier, and are less exact. Zero means 0.3; it must be 0.01 to 1.
 	MaxError float64
+
+	// Rand returns a number in [0, 1) and is safe for concurrent use: it chooses which calls are measured. Nil means
+	// [rand.Float64].
+	Rand func() float64
 }
 
 // withDefaults returns c with its zero fields filled, or an error that names the first bad
@@ -50,6 +56,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.MaxError == 0 {
 		c.MaxError = 0.3
+	}
+	if c.Rand == nil {
+		c.Rand = rand.Float64
 	}
 	switch {
 	case c.Interval < 50*time.Millisecond || c.Interval > time.Minute:

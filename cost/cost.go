@@ -21,8 +21,10 @@ const (
 	// leastIntervals is in how many intervals a key must have been before its cost is used: the error of fewer
 	// is not known well.
 	leastIntervals = 5
-	// idleKey is how long a key has no calls before its place is given to another.
-	idleKey = 10 * time.Minute
+	// idleKey is how long a key has no calls before its place is given to another; idleLent is that of a customer
+	// that is not known by name.
+	idleKey  = 10 * time.Minute
+	idleLent = time.Minute
 	// maxName is the maximum length of the name of a key with a place.
 	maxName = 256
 )
@@ -35,16 +37,27 @@ type Estimator struct {
 	config Config
 	clock  elapsed.Clock
 	at     time.Duration
-	places map[string]int
+	places map[name]int
 	keys   []key // the first ones are no keys
+	lent   int   // places of customers that are not known by name
 	full   bool  // no place becomes free in this interval
 	window window
 	filter filter
+
+	accounts accounts
+	process  bool // the processor time is that of this process
+}
+
+// A name says whose cost is learned: a route, or a customer.
+type name struct {
+	text  string
+	route bool
 }
 
 // key is what is known of the calls of a key.
 type key struct {
-	name       string
+	name       name
+	lent       bool   // the customer is not known by name
 	generation uint32 // of the keys that had this place
 	calls      uint64
 	intervals  int           // with calls
@@ -56,14 +69,26 @@ type key struct {
 // New returns an Estimator that knows no costs, or an error that names the field of c that is out
 // of range.
 func New(c Config) (*Estimator, error) {
+	process := c.CPU == nil
 	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	e := &Estimator{config: c, places: make(map[string]int, c.MaxKeys), keys: make([]key, named, named+c.MaxKeys)}
+	e := &Estimator{config: c, process: process, places: make(map[name]int, c.MaxKeys), keys: make([]key, named, named+c.MaxKeys)}
 	e.filter.init(named + c.MaxKeys)
 	e.window.init(named + c.MaxKeys)
+	e.accounts.init()
 	return e, nil
+}
+
+// A Call says whose cost is learned.
+type Call struct {
+	// Customer is who pays. It may be a name that clients invent.
+	Customer string
+	// Known says that the customer is known by name: it has a place before all that are not.
+	Known bool
+	// Route, if not "", is learned in place of the customer. Clients must not be able to invent it.
+	Route string
 }
 
 // A Ticket is a call that runs. It is a plain value.
@@ -71,19 +96,54 @@ type Ticket struct {
 	begin      time.Duration
 	place      uint32
 	generation uint32
+	account    reference
+	measure    bool
 }
 
-// Begin counts the begin of a call of a key at the time now. The name "" is the key that all
-// calls without a key of their own share. If known is set, cost is what the call will cost on average, in units. Call
-// [Estimator.Done] with the Ticket exactly once if the call has run. Begin allocates only for a new key.
-func (e *Estimator) Begin(now time.Time, name string) (t Ticket, cost float64, known bool) {
+// Measure reports whether the processor time of the call should be measured, if that is possible: then
+// call [Estimator.Measured] before [Estimator.Done].
+func (t Ticket) Measure() bool { return t.measure }
+
+// OfThisProcess reports whether the Estimator learns from the processor time of this process, which can
+// also be measured for a single call.
+func (e *Estimator) OfThisProcess() bool { return e.process }
+
+// Begin counts the begin of a call at the time now. If known is set, cost is what the call will cost on average, in
+// units. Call [Estimator.Done] with the Ticket exactly once if the call has run. Begin allocates only for a new
+// customer or route.
+func (e *Estimator) Begin(now time.Time, c Call) (t Ticket, cost float64, known bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.see(now)
-	place := e.place(name)
+	place := e.find(c)
 	k := &e.keys[place]
+	if c.Route == "" && k.used {
+		k.latest = e.at
+		return Ticket{begin: e.at, place: uint32(place), generation: k.generation}, k.cost, true
+	}
+	account, at := e.accounts.of(c.Customer)
+	if place == shared && account.begin() && c.Route == "" {
+		place = e.lend(c.Customer)
+		k = &e.keys[place]
+	}
 	k.latest = e.at
-	return Ticket{e.at, uint32(place), k.generation}, k.cost, k.used
+	t = Ticket{begin: e.at, place: uint32(place), generation: k.generation, account: at}
+	t.measure = account.measures < leastMeasured || e.config.Rand() < sampled
+	if account.measures > 0 {
+		return t, account.mean, true
+	}
+	return t, k.cost, k.used
+}
+
+// Measured takes in the processor time that the call of t was measured to use, and returns its cost in units.
+func (e *Estimator) Measured(t Ticket, used time.Duration) (cost float64) {
+	cost = used.Seconds() / e.config.Unit.Seconds()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if x := e.accounts.at(t.account); x != nil {
+		x.measured(cost)
+	}
+	return cost
 }
 
 // Done counts a call that has run from its Begin to the time now.
@@ -112,7 +172,7 @@ func (e *Estimator) Reject(now time.Time) {
 
 // KeyStats says what is known of the cost of a key.
 type KeyStats struct {
-	// Key is the key: "" for calls that share a cost.
+	// Key is the customer or route: "" for the calls of all that have no place. Their cost is never used.
 	Key string
 	// Cost is the processor time of a call, and StandardError is that of Cost.
 	Cost, StandardError time.Duration
@@ -140,7 +200,7 @@ func (e *Estimator) Stats() Stats {
 	for place := shared; place < len(e.keys); place++ {
 		k := &e.keys[place]
 		s.Keys = append(s.Keys, KeyStats{
-			Key: k.name, Cost: seconds(e.filter.cost[place]), StandardError: seconds(e.filter.deviation(place)),
+			Key: k.name.text, Cost: seconds(e.filter.cost[place]), StandardError: seconds(e.filter.deviation(place)),
 			Used: k.used, Calls: k.calls,
 		})
 	}
@@ -178,6 +238,7 @@ func (e *Estimator) learn(x *interval) {
 		}
 		cost, deviation := e.filter.cost[place], e.filter.deviation(place)
 		switch {
+		case place == shared: // it is a mean of strangers, and charged to none of them
 		case k.intervals >= leastIntervals && deviation <= e.config.MaxError*max(cost, unit):
 			k.used, k.cost = true, max(cost, deviation)/unit
 		case k.used: // what was known before, unless it is wrong now
@@ -186,17 +247,38 @@ func (e *Estimator) learn(x *interval) {
 	}
 }
 
-// place returns the place of a key, after making room for a new one.
-func (e *Estimator) place(name string) int {
-	if name == "" {
+// find returns the place of a call.
+func (e *Estimator) find(c Call) int {
+	switch {
+	case c.Route != "":
+		return e.place(name{c.Route, true}, false)
+	case c.Customer == "":
+		return shared
+	case c.Known:
+		return e.place(name{text: c.Customer}, false)
+	}
+	if place, ok := e.places[name{text: c.Customer}]; ok {
+		return place
+	}
+	return shared
+}
+
+// lend gives a place to a customer that is not known by name. At least half of all places stay for those that are.
+func (e *Estimator) lend(customer string) int {
+	if customer == "" || e.lent >= e.config.MaxKeys/2 {
 		return shared
 	}
-	if place, ok := e.places[name]; ok {
+	return e.place(name{text: customer}, true)
+}
+
+// place returns the place of a key, after making room for a new one.
+func (e *Estimator) place(n name, lent bool) int {
+	if place, ok := e.places[n]; ok {
 		return place
 	}
 	place := len(e.keys)
 	switch {
-	case e.full || len(name) > maxName:
+	case e.full || len(n.text) > maxName:
 		return shared
 	case place < cap(e.keys):
 		e.keys = append(e.keys, key{})
@@ -205,20 +287,33 @@ func (e *Estimator) place(name string) int {
 			e.full = true
 			return shared
 		}
-		delete(e.places, e.keys[place].name)
-		e.window.forget(place)
+		e.free(place)
 	}
 	e.filter.forget(place)
-	e.keys[place] = key{name: strings.Clone(name), generation: e.keys[place].generation + 1}
-	e.places[e.keys[place].name] = place
+	n.text = strings.Clone(n.text)
+	e.keys[place] = key{name: n, lent: lent, generation: e.keys[place].generation + 1}
+	e.places[n] = place
+	if lent {
+		e.lent++
+	}
 	return place
+}
+
+// free takes a place from its key.
+func (e *Estimator) free(place int) {
+	delete(e.places, e.keys[place].name)
+	e.window.forget(place)
+	if e.keys[place].lent {
+		e.lent--
+	}
 }
 
 // idle returns the place of a key without calls for long, the shared place if there is
 // none.
 func (e *Estimator) idle() int {
 	for place := named; place < len(e.keys); place++ {
-		if e.at-e.keys[place].latest >= idleKey {
+		k := &e.keys[place]
+		if age := e.at - k.latest; age >= idleKey || k.lent && age >= idleLent {
 			return place
 		}
 	}

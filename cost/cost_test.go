@@ -260,7 +260,7 @@ func TestInventedKeys(t *testing.T) {
 	i := 0
 	allocs := testing.AllocsPerRun(1000, func() {
 		i++
-		t, _, _ := w.Begin(t0.Add(w.at), name[i%len(name)])
+		t, _, _ := w.Begin(t0.Add(w.at), known(name[i%len(name)]))
 		w.Done(t0.Add(w.at), t)
 	})
 	if allocs > 0 {
@@ -286,9 +286,9 @@ func TestInventedKeys(t *testing.T) {
 // A call whose key has lost its place counts for the shared one.
 func TestLateDone(t *testing.T) {
 	w := newWorld(t, 6, Config{MaxKeys: 1})
-	old, _, _ := w.Begin(t0, "old")
+	old, _, _ := w.Begin(t0, known("old"))
 	w.at = 11 * time.Minute
-	if _, _, known := w.Begin(t0.Add(w.at), "new"); known {
+	if _, _, known := w.Begin(t0.Add(w.at), known("new")); known {
 		t.Error("the cost of a new key is known")
 	}
 	w.Done(t0.Add(w.at), old)
@@ -327,7 +327,7 @@ func TestIgnoredIntervals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 100 {
-		ticket, _, known := e.Begin(t0.Add(time.Duration(i)*time.Second), "a")
+		ticket, _, known := e.Begin(t0.Add(time.Duration(i)*time.Second), known("a"))
 		e.Done(t0.Add(time.Duration(i)*time.Second), ticket)
 		if known {
 			t.Fatal("known without processor time")
@@ -378,7 +378,7 @@ func TestAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() {
 		w.at += 20 * time.Millisecond
 		now := t0.Add(w.at)
-		ticket, _, _ := w.Begin(now, "a")
+		ticket, _, _ := w.Begin(now, known("a"))
 		w.Reject(now)
 		w.Done(now.Add(time.Millisecond), ticket)
 	}); n > 0 {
@@ -422,7 +422,7 @@ func BenchmarkCall(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		w.at += 10 * time.Microsecond
-		ticket, _, _ := w.Begin(t0.Add(w.at), "a")
+		ticket, _, _ := w.Begin(t0.Add(w.at), known("a"))
 		w.Done(t0.Add(w.at+time.Microsecond), ticket)
 	}
 }
@@ -456,7 +456,7 @@ func TestConcurrentUse(t *testing.T) {
 		all.Go(func() {
 			for i := range 1000 {
 				now := t0.Add(time.Duration(i) * 5 * time.Millisecond)
-				ticket, _, _ := e.Begin(now, strconv.Itoa((worker+i)%4))
+				ticket, _, _ := e.Begin(now, known(strconv.Itoa((worker+i)%4)))
 				if i%10 == 0 {
 					e.Reject(now)
 					e.Stats()

@@ -12,7 +12,7 @@ import (
 func TestKnownCost(t *testing.T) {
 	for before, want := range map[float64]float64{1: 2, 5: 5, 100: 18} {
 		e := newWorld(t, 1, Config{}).Estimator
-		e.Begin(t0, "a")
+		e.Begin(t0, known("a"))
 		k := &e.keys[named]
 		k.used, k.cost = true, before
 		e.filter.cost[named], e.filter.prior[named], e.filter.p[named][named] = 10e-3, 1, 4e-3*4e-3
@@ -64,14 +64,14 @@ func TestProject(t *testing.T) {
 // The longest name, and the time after which a key loses its place.
 func TestPlaces(t *testing.T) {
 	for n, want := range map[int]int{256: named, 257: shared} {
-		if place := newWorld(t, 1, Config{}).place(strings.Repeat("x", n)); place != want {
+		if place := newWorld(t, 1, Config{}).find(known(strings.Repeat("x", n))); place != want {
 			t.Errorf("a name of %d bytes has place %d, want %d", n, place, want)
 		}
 	}
 	for idle, want := range map[time.Duration]uint32{10*time.Minute - 1: shared, 10 * time.Minute: named} {
 		e := newWorld(t, 1, Config{MaxKeys: 1})
-		e.Begin(t0, "old")
-		if ticket, _, _ := e.Begin(t0.Add(idle), "new"); ticket.place != want {
+		e.Begin(t0, known("old"))
+		if ticket, _, _ := e.Begin(t0.Add(idle), known("new")); ticket.place != want {
 			t.Errorf("after %v a new key has place %d, want %d", idle, ticket.place, want)
 		}
 		e.Done(t0, Ticket{place: uint32(len(e.keys))}) // is no Ticket, and does nothing

@@ -117,7 +117,7 @@ func (w *world) begin(c *caller) {
 	if c.vary > 0 {
 		cpu *= math.Exp(c.vary*w.random.NormFloat64() - c.vary*c.vary/2)
 	}
-	ticket, cost, known := w.Begin(t0.Add(w.at), c.key)
+	ticket, cost, known := w.Begin(t0.Add(w.at), known(c.key))
 	if !known {
 		cost = 1
 	}
@@ -159,3 +159,6 @@ func (k KeyStats) milliseconds() (cost, deviation float64) {
 
 // charged returns what a key was charged, as a multiple of what it used.
 func (w *world) charged(key string) float64 { return w.charge[key] / (w.spent[key] * 1e3) }
+
+// known returns a call of a customer that is known by name, or of no customer.
+func known(customer string) Call { return Call{Customer: customer, Known: customer != ""} }

@@ -26,15 +26,14 @@ type Config struct {
 	RateLimit ratelimit.Config
 	// Quota limits the use of each customer. Without an Allocator there is no quota.
 	Quota quota.Config
-	// Costs, if not nil, learns the cost of requests by key, in processor time of this process.
+	// Costs, if not nil, learns the cost of requests, in processor time of this process.
 	// The quota charges it in place of Quota.Cost once it is known. Rates and capacities of the
 	// Allocator are then in the unit of Costs: milliseconds of processor time per second, by default. Servers of
 	// one process should share one Estimator.
 	Costs *cost.Estimator
-	// CostKey returns the key by which Costs tells requests apart. It is called once for
-	// each request and must be quick and safe for concurrent use. It must return "" where the
-	// key would be a name that clients invent. Nil means the customer where the Allocator of the quota
-	// knows it, and else "".
+	// CostKey returns the route whose cost is learned, or "". It is called once for each request and must be quick
+	// and safe for concurrent use. It must return no name that clients invent. Nil means that the cost of each
+	// customer is learned, those that the Allocator of the quota knows first.
 	CostKey func(spillway.Call) string
 	// MaxInFlight is the maximum number of requests at work at once. Others wait, and are
 	// rejected, in the order of their criticality. The server measures by itself how many
@@ -104,9 +103,6 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.MaxInFlight > math.MaxInt32 {
 		return c, invalid.Field("ingress", "MaxInFlight", c.MaxInFlight, "at most %d", math.MaxInt32)
-	}
-	if c.CostKey == nil {
-		c.CostKey = c.knownCustomer
 	}
 	var err error
 	c.Trust, err = c.Trust.withDefaults()

@@ -13,19 +13,21 @@ type learnedCost struct {
 	extra  float64 // to what the quota charges
 }
 
-// knownCustomer returns the customer of a call if the Allocator knows it. All others share
-// a key, since clients may have invented their names.
-func (c *Config) knownCustomer(call spillway.Call) string {
-	if c.Quota.Allocator == nil || !c.Quota.Allocator.Known(call.Customer) {
-		return ""
+// costOf returns whose cost a call has. A customer that the Allocator does not know may have invented its name.
+func (c *Config) costOf(call *spillway.Call) cost.Call {
+	of := cost.Call{Customer: call.Customer}
+	if c.CostKey != nil {
+		of.Route = c.CostKey(*call)
+		return of
 	}
-	return call.Customer
+	of.Known = c.Quota.Allocator != nil && c.Quota.Allocator.Known(call.Customer)
+	return of
 }
 
 // beginCost begins a request, and determines what the quota charges for it.
 func (a *Admission) beginCost() {
 	c := &a.settings.config
-	ticket, units, known := c.Costs.Begin(a.start, c.CostKey(a.call))
+	ticket, units, known := c.Costs.Begin(a.start, c.costOf(&a.call))
 	a.cost = learnedCost{ticket: ticket}
 	if known {
 		a.cost.extra = units - a.settings.baseCost
@@ -33,6 +35,21 @@ func (a *Admission) beginCost() {
 	if a.observed != nil {
 		a.observed.cost.extra = a.cost.extra
 	}
+}
+
+// measurable reports whether the processor time of a request is to be measured.
+func (a *Admission) measurable() bool { return a.settings != nil && a.cost.ticket.Measure() }
+
+// Used reports that the request was measured to use some processor time. If Config.Costs asks for it, the quota charges
+// that in place of what it has charged before. Call it before Done, and once.
+func (a *Admission) Used(now time.Time, cpu time.Duration) { a.change(now, 0, a.correction(cpu)) }
+
+// correction returns what is to be charged in addition for a request that was measured.
+func (a *Admission) correction(cpu time.Duration) (cost float64) {
+	if !a.measurable() {
+		return 0
+	}
+	return a.settings.config.Costs.Measured(a.cost.ticket, cpu) - a.cost.extra - a.settings.baseCost
 }
 
 // endCost ends a request with its outcome.

@@ -37,7 +37,7 @@ func newCore(s *Service, random *stream, t *task) (*ingress.Core, error) {
 		c.Quota.Allocator = local
 	}
 	if s.LearnCosts {
-		c.Costs, _ = cost.New(cost.Config{CPU: t.processorTime}) // no field can be out of range
+		c.Costs, _ = cost.New(cost.Config{CPU: t.processorTime, Rand: random.float}) // no field can be out of range
 	}
 	core, err := ingress.NewCore(c, t.state)
 	return core, invalid.In("sim", "Ingress", err)

@@ -66,6 +66,7 @@ type request struct {
 	connect int64                 // processor time for a new connection
 	factor  float64               // of the processor time
 	work    int64                 // processor time left
+	cost    int64                 // processor time that it takes once admitted
 	ends    int64                 // when the processor has done it, if the task does not stand still
 	stood   int64                 // for how long it had when that began
 	then    func(*task, *request) // what happens after that
@@ -134,7 +135,8 @@ func (t *task) reached(r *request) {
 
 // compute makes the own work of a request what it does next on a processor.
 func (t *task) compute(r *request, before int64) {
-	r.then, r.work = (*task).ask, before+nanoseconds(float64(t.config.CPU.draw(t.random))*r.factor)
+	r.cost = nanoseconds(float64(t.config.CPU.draw(t.random)) * r.factor)
+	r.then, r.work = (*task).ask, before+r.cost
 }
 
 // rejectAtCost rejects a request as overloaded, which takes processor time.
@@ -304,6 +306,7 @@ func (t *task) finish(r *request, a reply) {
 	if r.left {
 		o = spillway.OutcomeAbandoned
 	}
+	r.admission.Used(t.clock, time.Duration(r.cost))
 	t.wake(r.admission.Done(t.clock, o))
 	r.reply = a
 	t.end(r)

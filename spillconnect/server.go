@@ -122,7 +122,12 @@ func (s *Server) serve(
 	restate(h, call.Criticality, inherits)
 	served, cancel := inherits.begin(ctx, call)
 	outcome := spillway.OutcomeFailed // unless handle returns
+	var meter ingress.Meter
+	if spec.StreamType == connect.StreamTypeUnary {
+		meter = passage.Measure()
+	}
 	defer func() {
+		meter.End()
 		passage.Done(outcome)
 		cancel()
 	}()

@@ -144,7 +144,9 @@ func (s *Server) UnaryInterceptor(ctx context.Context, req any, info *grpc.Unary
 	}
 	ctx, served, cancel := s.inherit(ctx, &a, passage)
 	outcome := spillway.OutcomeFailed // unless the handler returns
+	meter := passage.Measure()
 	defer func() {
+		meter.End()
 		passage.Done(outcome)
 		served.release(passage)
 		if cancel != nil {

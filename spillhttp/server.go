@@ -212,9 +212,11 @@ func (h *Handler) serve(now time.Time, w http.ResponseWriter, r *http.Request, a
 	x := h.visitOf(w, r, a, place)
 	p := x.response.passage
 	returned := false
+	meter := p.Measure()
 	defer func() {
 		outcome := spillway.OutcomeFailed
 		end := now.Add(time.Since(now)) // which reads one clock, and time.Now two
+		meter.End()
 		err := x.end(end)
 		// In r, net/http finds the files of a form, to remove them, and others find the route.
 		r.MultipartForm, r.Pattern = x.request.MultipartForm, x.request.Pattern

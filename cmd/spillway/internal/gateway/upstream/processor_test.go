@@ -41,7 +41,7 @@ func costsOf(t *testing.T, payers []payer, minutes int, others float64, change f
 				e.all[i].total.Add(1)
 				busy[i] += p.cost(at) * random.ExpFloat64()
 				calls[i]++
-				ticket, _, _ := x.Begin(now, p.name)
+				ticket, _, _ := x.Begin(now, cost.Call{Customer: p.name, Known: true})
 				x.Done(now.Add(20*time.Millisecond), ticket)
 			}
 			elsewhere := float64(poisson(random, others*p.rate(at)*tick.Seconds()))

@@ -1,0 +1,69 @@
+package ingress
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway/internal/cputime"
+)
+
+// maxMeters is how many requests are measured at the same time: each holds a thread, also while it waits.
+const maxMeters = 64
+
+// meters is how many requests are measured now.
+var meters atomic.Int32
+
+// A Meter measures the processor time of a request. The zero Meter measures nothing.
+type Meter struct {
+	passage *Passage
+	from    time.Duration
+}
+
+// Measure begins to measure the processor time that the calling goroutine uses for the request, where Config.Costs asks
+// for it and learns from the processor time of this process (Linux only). Until [Meter.End] the goroutine has a
+// thread of its own. What it leaves to other goroutines is not measured.
+func (p *Passage) Measure() (m Meter) {
+	if a := &p.admission; !a.measurable() || !a.settings.config.Costs.OfThisProcess() {
+		return m
+	}
+	if meters.Add(1) > maxMeters {
+		meters.Add(-1)
+		return m
+	}
+	runtime.LockOSThread()
+	from, known := cputime.Thread()
+	if !known {
+		m.release()
+		return m
+	}
+	return Meter{passage: p, from: from}
+}
+
+// End charges what the request has used. It must be called by the goroutine that called [Passage.Measure], exactly once
+// and before [Passage.Done].
+func (m Meter) End() {
+	if m.passage == nil {
+		return
+	}
+	to, known := cputime.Thread()
+	m.release()
+	if known {
+		m.passage.used(time.Now(), to-m.from)
+	}
+}
+
+func (Meter) release() {
+	runtime.UnlockOSThread()
+	meters.Add(-1)
+}
+
+// used charges what the request was measured to use.
+func (p *Passage) used(now time.Time, cpu time.Duration) {
+	if !p.mu.lock() {
+		return
+	}
+	correction := p.admission.correction(cpu)
+	p.mu.unlock()
+	p.Charge(now, correction)
+}
