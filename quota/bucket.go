@@ -184,6 +184,9 @@ func (c *customer) deepen(at, burst time.Duration, least float64) {
 
 // idle reports whether c, an unlisted customer, can be forgotten without effect.
 func (c *customer) idle(at time.Duration) bool {
+	if c.established() && at-c.leased < staysEstablished {
+		return false
+	}
 	for _, b := range c.buckets {
 		if max(b.full, b.mark) > at {
 			return false

@@ -19,6 +19,7 @@ func (q *Quota) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 		c.charge(q.at, class, -q.cfg.Cost)
 		if all := q.bound(c); all != nil {
 			all.charge(q.at, class, -q.cfg.Cost)
+			q.settle(c, class, -q.cfg.Cost)
 		}
 	}
 }
@@ -70,27 +71,6 @@ func (q *Quota) measure(c *customer, class int, amount float64) {
 	c.measure(q.at, class, amount)
 	if all := q.bound(c); all != nil {
 		all.measure(q.at, class, amount)
+		q.settle(c, class, amount)
 	}
-}
-
-// bound returns the bucket of all unlisted customers, with a lease that has not ended, if it
-// bounds c.
-func (q *Quota) bound(c *customer) *customer {
-	if c.known {
-		return nil
-	}
-	all := &q.unlisted
-	if q.at >= all.until {
-		by, ok := q.cfg.Allocator.(UnlistedAllocator)
-		if !ok {
-			return nil
-		}
-		now := q.clock.Time(q.at)
-		g := by.LeaseUnlisted(now, all.demand(q.at))
-		all.lease(q.at, q.at+min(g.Until.Sub(now), maxDebt), q.burst, g)
-	}
-	if math.IsInf(all.rate, 1) {
-		return nil
-	}
-	return all
 }

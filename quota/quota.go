@@ -79,6 +79,7 @@ type Quota struct {
 	customers  []*customer   // the first is for all those without a place
 	places     map[string]int
 	unlisted   customer // all unlisted customers together
+	settled    customer // the established ones of them
 	unlistedAt []int    // the places of unlisted customers, but for the first
 	hand       int      // which of them is next in the search for an idle one
 }
@@ -126,6 +127,7 @@ func (q *Quota) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error
 	c.admit(q.at, class, q.cfg.Cost)
 	if all := q.bound(c); all != nil {
 		all.admit(q.at, class, q.cfg.Cost)
+		q.settle(c, class, q.cfg.Cost)
 	}
 	epoch := uint64(c.generation)<<32 | uint64(place)
 	return spillway.Ticket{By: q, Epoch: epoch, Criticality: call.Criticality}, nil
@@ -158,7 +160,11 @@ func (q *Quota) refuse(c *customer, class int) (by *customer, wait time.Duration
 		return c, wait
 	}
 	if all := q.bound(c); all != nil {
-		if wait = all.refuse(q.at, q.burst, class); wait > 0 {
+		by := all
+		if c.established() {
+			by = &q.settled
+		}
+		if wait = by.refuse(q.at, q.burst, class); wait > 0 {
 			all.reject(q.at, class, q.cfg.Cost)
 			c.reject(q.at, class, q.cfg.Cost)
 			return all, wait
