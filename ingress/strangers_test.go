@@ -38,7 +38,7 @@ type flight struct {
 // neighborLimit is the limit of each customer, in milliseconds per second.
 const neighborLimit = 148
 
-func newNeighbors(t *testing.T, limits quota.LocalConfig, measures bool) *neighbors {
+func newNeighbors(t *testing.T, limits quota.LocalConfig, measures, byRoute bool) *neighbors {
 	t.Helper()
 	x := &neighbors{random: rand.New(rand.NewPCG(3, 4)), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), measures: measures}
 	x.name = func() string { return "expensive" }
@@ -47,6 +47,9 @@ func newNeighbors(t *testing.T, limits quota.LocalConfig, measures bool) *neighb
 		t.Fatal(err)
 	}
 	c := Config{Quota: quota.Config{Allocator: local}}
+	if byRoute {
+		c.CostKey = func(c spillway.Call) string { return c.Key }
+	}
 	c.Costs, err = cost.New(cost.Config{CPU: func() (time.Duration, error) { return x.used, nil }})
 	if err != nil {
 		t.Fatal(err)
@@ -112,39 +115,63 @@ func (x *neighbors) land() {
 func TestStrangers(t *testing.T) {
 	limit := quota.Limit{Rate: neighborLimit}
 	listed := map[string]quota.Limit{"honest": limit, "expensive": limit}
+	unlisted, total := quota.LocalConfig{DefaultLimit: limit}, quota.LocalConfig{DefaultLimit: limit, UnlistedTotal: quota.Limit{Rate: 300}}
 	invented := 0
+	const all = 1300 // is what the expensive customer offers
 	for name, row := range map[string]struct {
-		limits   quota.LocalConfig
-		measures bool
-		invents  bool
-		max      float64 // of the use of the expensive customer, per second
+		limits                     quota.LocalConfig
+		measures, byRoute, invents bool
+		max                        float64 // of the use of the expensive customer, per second
 	}{
-		"both listed":                 {quota.LocalConfig{Customers: listed}, true, false, neighborLimit},
-		"both unlisted":               {quota.LocalConfig{DefaultLimit: limit}, true, false, neighborLimit},
-		"honest listed":               {quota.LocalConfig{Customers: map[string]quota.Limit{"honest": limit}, DefaultLimit: limit}, true, false, neighborLimit},
-		"invented names":              {quota.LocalConfig{DefaultLimit: limit}, true, true, 1300},
-		"invented names with a total": {quota.LocalConfig{DefaultLimit: limit, UnlistedTotal: quota.Limit{Rate: 300}}, true, true, 300},
-		"unlisted, not measurable":    {quota.LocalConfig{DefaultLimit: limit}, false, false, 1300},
+		"both listed":                 {limits: quota.LocalConfig{Customers: listed}, measures: true, max: neighborLimit},
+		"both unlisted":               {limits: unlisted, measures: true, max: neighborLimit},
+		"honest listed":               {limits: quota.LocalConfig{Customers: map[string]quota.Limit{"honest": limit}, DefaultLimit: limit}, measures: true, max: neighborLimit},
+		"by route":                    {limits: unlisted, measures: true, byRoute: true, max: neighborLimit},
+		"invented names":              {limits: unlisted, measures: true, invents: true, max: all},
+		"invented names with a total": {limits: total, measures: true, invents: true, max: 300},
+		"unlisted, not measurable":    {limits: unlisted, max: all},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := newNeighbors(t, row.limits, row.measures)
+			x := newNeighbors(t, row.limits, row.measures, row.byRoute)
 			if row.invents {
 				x.name = func() string { invented++; return fmt.Sprint("name ", invented) }
 			}
-			before, _ := x.run(10, 0)
-			first, start := x.run(2, 20)
-			during, spent := x.run(60, 20)
-			after, _ := x.run(10, 0)
-			t.Logf("honest: %.1f %% before, %.1f %% at first, %.1f %% during, %.1f %% after; expensive: %.0f, then %.0f ms/s",
-				100*before, 100*first, 100*during, 100*after, start, spent)
-			for _, served := range []float64{before, first, during, after} {
-				if served < 0.99 {
-					t.Errorf("%.1f %% of the honest calls are served", 100*served)
-				}
-			}
+			x.stays(t, "before", 10, 0)
+			_, start := x.run(2, 20) // while its cost is not known
+			spent := x.stays(t, "during", 60, 20)
+			x.stays(t, "after", 10, 0)
+			t.Logf("the expensive customer uses %.0f, then %.0f ms/s", start, spent)
 			if spent > 1.1*row.max {
 				t.Errorf("the expensive customer uses %.0f ms/s, want %v", spent, row.max)
 			}
 		})
+	}
+}
+
+// stays runs the load, and fails the test unless 99 % of the honest calls are served.
+func (x *neighbors) stays(t *testing.T, when string, seconds int, expensive float64) (spent float64) {
+	t.Helper()
+	served, spent := x.run(seconds, expensive)
+	if served < 0.99 {
+		t.Errorf("%s: %.1f %% of the honest calls are served", when, 100*served)
+	}
+	return spent
+}
+
+// A hundred thousand names change nothing for a customer that was served before, and take no memory.
+func TestManyNames(t *testing.T) {
+	limit := quota.Limit{Rate: neighborLimit}
+	x := newNeighbors(t, quota.LocalConfig{DefaultLimit: limit, UnlistedTotal: quota.Limit{Rate: 300}}, true, false)
+	invented := 0
+	x.name = func() string { invented++; return fmt.Sprint("name ", invented) }
+	x.stays(t, "before", 10, 0)
+	x.stays(t, "at first", 1, 10000)
+	spent := x.stays(t, "during", 10, 10000)
+	x.stays(t, "after", 10, 0)
+	if invented < 1e5 || spent > 330 {
+		t.Errorf("%d names use %.0f ms/s, want 300", invented, spent)
+	}
+	if n := len(x.core.settings.Load().config.Costs.Stats().Keys); n > 3 {
+		t.Errorf("%d costs are known of names that came once", n)
 	}
 }

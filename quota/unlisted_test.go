@@ -94,3 +94,34 @@ func TestUnlistedTotalCounts(t *testing.T) {
 		t.Error("a charge of a customer does not count in the total")
 	}
 }
+
+// TestEstablishedGoFirst: a customer that was served before has its calls, however many names come once, also in a
+// Quota with few buckets; all together use no more than UnlistedTotal.
+func TestEstablishedGoFirst(t *testing.T) {
+	q := must(t, Config{MaxUnlisted: 4, Allocator: mustLocal(t, LocalConfig{DefaultLimit: Limit{Rate: 10}, UnlistedTotal: Limit{Rate: 10}})})
+	served, others, name := 0, 0, 0
+	for i := range 60 * 100 {
+		now := t0.Add(time.Duration(i) * 10 * ms)
+		if i%25 == 0 { // 4 per second
+			if _, err := q.Admit(now, callOf("established", critical)); err == nil {
+				served++
+			}
+		}
+		if i < 1000 {
+			continue
+		}
+		for range 10 {
+			name++
+			if ticket, err := q.Admit(now, callOf(fmt.Sprint("name ", name), critical)); err == nil {
+				others++
+				q.Charge(now, &ticket, 4) // more than was known
+			}
+		}
+	}
+	if served != 60*4 {
+		t.Errorf("%d of %d calls of the established customer are admitted", served, 60*4)
+	}
+	if use := float64(others*5)/50 + 4; use < 9 || use > 11 {
+		t.Errorf("all use %.1f per second, want 10", use)
+	}
+}

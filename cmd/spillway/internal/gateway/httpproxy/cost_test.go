@@ -64,6 +64,31 @@ func TestCostOfRequests(t *testing.T) {
 	}
 }
 
+// TestStrangersPayForThemselves: customers that are not listed pay what an endpoint reports of their own requests.
+func TestStrangersPayForThemselves(t *testing.T) {
+	url, _ := front(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(costHeader, r.Header.Get("X-Cost"))
+	}), func(c *config.Config) {
+		c.Mode = "enforce"
+		c.Clusters[0].ReportsCost = true
+		c.Clusters[0].Quota = &config.Quota{DefaultLimit: config.Limit{Rate: 0.1}, BurstSeconds: 3600}
+		c.Routes = []config.Route{{Customer: config.Customer{Header: "X-Customer", Trusted: true}}}
+	})
+	served := map[string]int{}
+	for range 20 {
+		for customer, cost := range map[string]string{"honest": "1", "expensive": "60"} {
+			resp, _ := do(t, client(t, false), http.MethodGet, url, "", "X-Customer", customer, "X-Cost", cost)
+			if resp.StatusCode == http.StatusOK {
+				served[customer]++
+			}
+		}
+	}
+	// A bucket holds 360, three quarters of it for requests of this class.
+	if served["honest"] != 20 || served["expensive"] != 5 {
+		t.Errorf("%v of 20 requests are served, want all and 5", served)
+	}
+}
+
 // TestLearnedCostsAreKept: the gates of a cluster share what is learned by its load reports. A new configuration keeps
 // it unless it changes how costs are learned.
 func TestLearnedCostsAreKept(t *testing.T) {

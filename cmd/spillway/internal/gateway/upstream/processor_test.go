@@ -16,6 +16,8 @@ type payer struct {
 	name string
 	rate func(at time.Duration) float64 // calls per second
 	cost func(at time.Duration) float64 // seconds
+
+	unlisted bool
 }
 
 // costsOf has customers call two endpoints by this proxy for some minutes of virtual time, and returns what
@@ -41,7 +43,7 @@ func costsOf(t *testing.T, payers []payer, minutes int, others float64, change f
 				e.all[i].total.Add(1)
 				busy[i] += p.cost(at) * random.ExpFloat64()
 				calls[i]++
-				ticket, _, _ := x.Begin(now, cost.Call{Customer: p.name, Known: true})
+				ticket, _, _ := x.Begin(now, cost.Call{Customer: p.name, Known: !p.unlisted})
 				x.Done(now.Add(20*time.Millisecond), ticket)
 			}
 			elsewhere := float64(poisson(random, others*p.rate(at)*tick.Seconds()))
@@ -95,8 +97,8 @@ func learnedAs(t *testing.T, keys map[string]cost.KeyStats, name string, want fl
 // proxies are left out where endpoints report their number.
 func TestCostsAreLearnedFromReports(t *testing.T) {
 	honest := []payer{
-		{"cheap", wave(200, 47*time.Second), always(1e-3)},
-		{"dear", wave(20, 31*time.Second), always(20e-3)},
+		{name: "cheap", rate: wave(200, 47*time.Second), cost: always(1e-3)},
+		{name: "dear", rate: wave(20, 31*time.Second), cost: always(20e-3)},
 	}
 	for _, others := range []float64{0, 1, 4} {
 		keys := costsOf(t, honest, 5, others, nil)
@@ -105,26 +107,43 @@ func TestCostsAreLearnedFromReports(t *testing.T) {
 	}
 }
 
+// TestCostsOfUnlistedCustomers: who is not listed gets a cost of its own once it has made some calls, and shares none with
+// names that come once.
+func TestCostsOfUnlistedCustomers(t *testing.T) {
+	keys := costsOf(t, []payer{
+		{name: "honest", rate: wave(40, 47*time.Second), cost: always(1e-3), unlisted: true},
+		{name: "expensive", rate: wave(20, 31*time.Second), cost: always(60e-3), unlisted: true},
+		{name: "", rate: wave(10, 13*time.Second), cost: always(30e-3), unlisted: true},
+	}, 5, 0, nil)
+	learnedAs(t, keys, "expensive", 60e-3)
+	if k := keys["honest"]; k.Used && k.Cost > 3*time.Millisecond {
+		t.Errorf("calls of 1ms are charged with %v", k.Cost)
+	}
+	if k := keys[""]; k.Used || k.Calls == 0 {
+		t.Errorf("the calls of all others: %+v; want a cost that is not used", k)
+	}
+}
+
 // TestCostsThatAreHidden: a customer cannot make its calls look cheap.
 func TestCostsThatAreHidden(t *testing.T) {
-	bystander := payer{"bystander", wave(100, 47*time.Second), always(2e-3)}
+	bystander := payer{name: "bystander", rate: wave(100, 47*time.Second), cost: always(2e-3)}
 	for name, row := range map[string]struct {
 		hides payer
 		want  float64
 	}{
-		"cheap until it is trusted": {payer{"hides", wave(40, 31*time.Second), func(at time.Duration) float64 {
+		"cheap until it is trusted": {payer{name: "hides", rate: wave(40, 31*time.Second), cost: func(at time.Duration) float64 {
 			if at < 2*time.Minute {
 				return 0.5e-3
 			}
 			return 20e-3
 		}}, 20e-3},
-		"many cheap calls among dear ones": {payer{"hides", wave(100, 31*time.Second), func(at time.Duration) float64 {
+		"many cheap calls among dear ones": {payer{name: "hides", rate: wave(100, 31*time.Second), cost: func(at time.Duration) float64 {
 			if at/(50*time.Millisecond)%10 == 0 {
 				return 50e-3
 			}
 			return 0.5e-3
 		}}, 5.45e-3},
-		"only when others call": {payer{"hides", func(at time.Duration) float64 { return bystander.rate(at) / 5 }, always(20e-3)}, 0},
+		"only when others call": {payer{name: "hides", rate: func(at time.Duration) float64 { return bystander.rate(at) / 5 }, cost: always(20e-3)}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			keys := costsOf(t, []payer{row.hides, bystander}, 6, 0, nil)
@@ -147,7 +166,9 @@ func TestCostsThatAreHidden(t *testing.T) {
 // TestReportsThatTeachNothing: what endpoints do not report, or cannot mean, is not learned. Half of the reports are not the
 // whole either.
 func TestReportsThatTeachNothing(t *testing.T) {
-	payers := []payer{{"cheap", wave(200, 47*time.Second), always(1e-3)}, {"dear", wave(20, 31*time.Second), always(20e-3)}}
+	payers := []payer{
+		{name: "cheap", rate: wave(200, 47*time.Second), cost: always(1e-3)}, {name: "dear", rate: wave(20, 31*time.Second), cost: always(20e-3)},
+	}
 	for name, change := range map[string]func(i int, r *orca.Report) bool{
 		"none":             func(int, *orca.Report) bool { return false },
 		"of one endpoint":  func(i int, _ *orca.Report) bool { return i == 0 },
