@@ -21,7 +21,7 @@ type account struct {
 	generation uint32 // of the customers that had this account, from 1 on
 	calls      uint32
 	measures   uint32
-	recent     bool    // it had a call since the hand has passed
+	recent     bool    // it had another call since the hand has passed
 	mean       float64 // units
 }
 
@@ -49,7 +49,7 @@ func (a *accounts) of(customer string) (*account, reference) {
 		place = a.open(hash)
 	}
 	x := &a.all[place]
-	x.recent = true
+	x.recent = ok // a name that comes once is the first to go
 	return x, reference{place, x.generation}
 }
 

@@ -159,13 +159,17 @@ func TestLearnedCostDoesNotAllocate(t *testing.T) {
 	x := newCostly(t, true, Config{})
 	x.offer(20)
 	var a Admission
-	call, from := spillway.Call{Customer: "cheap"}, ratelimit.Caller{}
-	if n := testing.AllocsPerRun(1000, func() {
-		x.now = x.now.Add(25 * time.Millisecond)
-		if x.core.Enter(&a, x.now, &call, &from).Verdict == shed.Run {
-			a.Done(x.now, spillway.OutcomeServed)
+	from := ratelimit.Caller{}
+	for _, customer := range []string{"cheap", "unlisted"} {
+		call := spillway.Call{Customer: customer}
+		if n := testing.AllocsPerRun(1000, func() {
+			x.now = x.now.Add(25 * time.Millisecond)
+			if x.core.Enter(&a, x.now, &call, &from).Verdict == shed.Run {
+				a.Used(x.now, time.Millisecond)
+				a.Done(x.now, spillway.OutcomeServed)
+			}
+		}); n > 0 {
+			t.Errorf("%s: %v allocations", customer, n)
 		}
-	}); n > 0 {
-		t.Errorf("%v allocations", n)
 	}
 }

@@ -125,3 +125,24 @@ func TestEstablishedGoFirst(t *testing.T) {
 		t.Errorf("all use %.1f per second, want 10", use)
 	}
 }
+
+// generous grants each customer a high rate, and all unlisted ones 10 per second.
+type generous struct{ *Local }
+
+func (generous) Lease(now time.Time, _ Demand) Grant {
+	return Grant{Rate: 1000, Until: now.Add(time.Second)}
+}
+
+// TestEstablishedKeepTheTotal: established customers are bounded by UnlistedTotal, too, whatever else bounds them.
+func TestEstablishedKeepTheTotal(t *testing.T) {
+	q := must(t, Config{Allocator: generous{mustLocal(t, LocalConfig{UnlistedTotal: Limit{Rate: 10}})}})
+	admitted := 0
+	for i := range 60 * 100 {
+		if _, err := q.Admit(t0.Add(time.Duration(i)*10*ms), callOf(fmt.Sprint("name ", i%5), critical)); err == nil {
+			admitted++
+		}
+	}
+	if admitted < 10*60*95/100 || admitted > 10*61+5 {
+		t.Errorf("%d calls in a minute, want 10 per second", admitted)
+	}
+}
