@@ -101,6 +101,7 @@ func (c *customer) refuse(at, burst time.Duration, class int) (wait time.Duratio
 
 func (c *customer) charge(at time.Duration, class int, cost float64) {
 	c.used += cost
+	c.recent.at(at).cost += cost
 	for i := class; i < len(c.buckets); i++ {
 		c.buckets[i].charge(at, float64(cost*c.perToken[i]))
 	}

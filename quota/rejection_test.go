@@ -84,13 +84,13 @@ func TestRecentAtItsBounds(t *testing.T) {
 		r.at(0).AdmittedTotal++
 	}
 	r.at(recentWindow).AdmittedTotal++
-	if admitted, _ := r.rates(recentWindow * 3 / 2); admitted != 0.35 {
+	if admitted, _, _ := r.rates(recentWindow * 3 / 2); admitted != 0.35 {
 		t.Errorf("%v per second, want half of 5 and 1 in 10 s", admitted)
 	}
 	r = recent{}
 	r.at(0).AdmittedTotal++
 	r.at(2*recentWindow).AdmittedTotal++
-	if admitted, _ := r.rates(2 * recentWindow); admitted != 1 {
+	if admitted, _, _ := r.rates(2 * recentWindow); admitted != 1 {
 		t.Errorf("%v per second after a pause of two windows, want 1", admitted)
 	}
 }

@@ -25,6 +25,8 @@ type CustomerStats struct {
 	// AdmittedRate and RejectedRate are calls per second: the mean of the last 10 seconds, or of
 	// the time since the first call.
 	AdmittedRate, RejectedRate float64
+	// UsedRate is the cost per second that was charged, over the same time. It is not below zero.
+	UsedRate float64
 	// Debt is the share of the bucket that is used, above 1 after a Charge. It has no unit.
 	// From 1/4 on SHEDDABLE is rejected, from 1/2 on SHEDDABLE_PLUS, from 3/4 on CRITICAL, from 1 on
 	// everything: a customer that always asks for more stays just below.
@@ -59,7 +61,7 @@ func (c *customer) stats(at, burst time.Duration) CustomerStats {
 		Customer: c.name, Known: c.known, Unlisted: c.all, Limit: c.limit, Rate: c.rate, Setting: c.setting, Wants: c.wants,
 		Debt: c.debt(at, burst), Classes: c.calls,
 	}
-	s.AdmittedRate, s.RejectedRate = c.recent.rates(at)
+	s.AdmittedRate, s.RejectedRate, s.UsedRate = c.recent.rates(at)
 	return s
 }
 
@@ -68,31 +70,39 @@ type recent struct {
 	begun    bool
 	first    time.Duration // the first call
 	since    time.Duration // the begin of the current window
-	now, was ClassStats
+	now, was counted
+}
+
+// counted are calls and the cost that was charged.
+type counted struct {
+	ClassStats
+
+	cost float64
 }
 
 // recentWindow is how far back a recent looks.
 const recentWindow = 10 * time.Second
 
 // at returns the counts of the window that is current at a time.
-func (r *recent) at(at time.Duration) *ClassStats {
+func (r *recent) at(at time.Duration) *counted {
 	switch age := at - r.since; {
 	case !r.begun || age >= 2*recentWindow:
 		*r = recent{begun: true, first: at, since: at}
 	case age >= recentWindow:
 		r.since += recentWindow
-		r.now, r.was = ClassStats{}, r.now
+		r.now, r.was = counted{}, r.now
 	}
 	return &r.now
 }
 
 // rates returns the calls per second up to a time. Of the window before, it counts what is left of the
 // last recentWindow, as if its calls had been even.
-func (r *recent) rates(at time.Duration) (admitted, rejected float64) {
+func (r *recent) rates(at time.Duration) (admitted, rejected, used float64) {
 	c := *r
 	n := c.at(at)
 	left := 1 - (at-c.since).Seconds()/recentWindow.Seconds()
 	over := min(max(at-c.first, time.Second), recentWindow).Seconds()
 	return (float64(n.AdmittedTotal) + float64(left*float64(c.was.AdmittedTotal))) / over,
-		(float64(n.RejectedTotal) + float64(left*float64(c.was.RejectedTotal))) / over
+		(float64(n.RejectedTotal) + float64(left*float64(c.was.RejectedTotal))) / over,
+		max(0, n.cost+float64(left*c.was.cost)) / over
 }

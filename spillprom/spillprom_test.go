@@ -91,7 +91,10 @@ func someLevels() *levels {
 	l.server.Concurrency.Shared = concurrency.KeyStats{Limit: 12, BaseLatency: 5 * time.Millisecond}
 	l.server.Load.Utilization = 0.5
 	l.server.Costs.Keys = []cost.KeyStats{{Key: "mail", Cost: 10 * time.Millisecond, StandardError: time.Millisecond, Used: true, Calls: 1}}
-	l.server.Quota = []quota.CustomerStats{{Unlisted: true, Rate: 50, Classes: [spillway.Criticalities]quota.ClassStats{{AdmittedTotal: 2, RejectedTotal: 3}, {AdmittedTotal: 4, RejectedTotal: 5}}}}
+	l.server.Quota = []quota.CustomerStats{
+		{Unlisted: true, Rate: 50, Classes: [spillway.Criticalities]quota.ClassStats{{AdmittedTotal: 2, RejectedTotal: 3}, {AdmittedTotal: 4, RejectedTotal: 5}}},
+		{Customer: "mail", Known: true, Rate: 30, UsedRate: 20}, {Customer: "made up", Rate: 5, UsedRate: 5, Debt: 1},
+	}
 	return l
 }
 
@@ -204,7 +207,9 @@ func TestValues(t *testing.T) {
 		"spillway_retries_total":           {"": 2},
 		"spillway_latency_seconds":         {"role=client": 1, "role=server": 1},
 		"spillway_route_rejected_total":    {"reason=queue_full route=GET /carts/{id}": 2, "reason= route=": 0},
-		"spillway_customer_rejected_total": {"customer=shop reason=queue_full": 2, "customer= reason=": 0},
+		"spillway_customer_rejected_total": {"criticality=SHEDDABLE customer=shop reason=queue_full": 2, "criticality= customer= reason=": 0},
+		"spillway_quota_share":             {"cluster= customer=mail listener=main": 30},
+		"spillway_quota_use":               {"cluster= customer=mail listener=main": 20},
 		"spillway_in_flight":               {"cluster= listener=main": 7, "cluster=db listener=": 6},
 		"spillway_limit":                   {"cluster= listener=main": 12, "cluster=db listener=": 20},
 		"spillway_queue_length":            {"cluster= listener=main": 5},

@@ -98,7 +98,10 @@ func sources() (server, client, bucket, shared) {
 	of.stats.Concurrency.Shared = concurrency.KeyStats{Limit: 12, BaseLatency: 5 * time.Millisecond}
 	of.stats.Load.Utilization = 0.5
 	of.stats.Costs.Keys = []cost.KeyStats{{Key: "mail", Cost: 10 * time.Millisecond, StandardError: time.Millisecond, Used: true, Calls: 1}}
-	of.stats.Quota = []quota.CustomerStats{{Unlisted: true, Rate: 50, Classes: [spillway.Criticalities]quota.ClassStats{{AdmittedTotal: 2, RejectedTotal: 3}, {AdmittedTotal: 4, RejectedTotal: 5}}}}
+	of.stats.Quota = []quota.CustomerStats{
+		{Unlisted: true, Rate: 50, Classes: [spillway.Criticalities]quota.ClassStats{{AdmittedTotal: 2, RejectedTotal: 3}, {AdmittedTotal: 4, RejectedTotal: 5}}},
+		{Customer: "mail", Known: true, Rate: 30, UsedRate: 20}, {Customer: "made up", Rate: 5, UsedRate: 5, Debt: 1},
+	}
 	q := shared{SyncsTotal: 9, ErrorsTotal: 2, FencedTotal: 1, Leader: true, Tasks: 3, Age: 2 * time.Second, ConfigConflict: true}
 	return of, client{"db": s}, bucket{Tokens: 25, Capacity: 100}, q
 }

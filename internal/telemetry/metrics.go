@@ -86,8 +86,13 @@ var (
 			"An empty reason counts all routes that are not listed.",
 	}
 	CustomerRejected = Metric{
-		"spillway_customer_rejected_total", Counter, "{request}", []string{"customer", "reason"}, Library,
-		"Rejections of the customers with most rejections. An empty reason counts all customers that are not listed.",
+		"spillway_customer_rejected_total", Counter, "{request}", []string{"customer", "criticality", "reason"}, Both,
+		"Rejections of the customers with most rejections, by class. An empty reason counts all customers that are not listed. The proxy shows names over " +
+			"loopback, to clients with a token and by OTLP; others see only the sum. Its rejections of requests without a customer have an empty customer.",
+	}
+	ClassRequests = Metric{
+		"spillway_class_requests_total", Counter, "{request}", []string{"account", "criticality"}, Proxy,
+		"Requests that have ended, by class, in the accounts of spillway_requests_total.",
 	}
 
 	Limit = Metric{
@@ -106,8 +111,8 @@ var (
 
 	Cost = Metric{
 		"spillway_cost_seconds", Gauge, "s", []string{"listener", "key"}, Both,
-		"Processor time of a call as learned, by customer or route. An empty key counts all calls that share a cost. The gates of a cluster " +
-			"of the proxy share what is learned: the listener is empty there.",
+		"Processor time of a call as learned, by customer or route. An empty key is the mean of all calls without a cost of their own, which is not charged. The gates " +
+			"of a cluster of the proxy share what is learned: the listener is empty there.",
 	}
 	CostError = Metric{"spillway_cost_error_seconds", Gauge, "s", []string{"listener", "key"}, Both, "Standard error of spillway_cost_seconds."}
 	CostUsed  = Metric{
@@ -166,6 +171,19 @@ var (
 			"that a customer has. A request that the limit of its customer rejects is in spillway_decisions_total only. In the mode observe, rejected means " +
 			"that the request would have been rejected.",
 	}
+	QuotaShare = Metric{
+		"spillway_quota_share", Gauge, "1/s", append([]string{"customer"}, gate...), Both,
+		"Cost per second that a listed customer may use in this process now: its limit, or the part of it that a shared quota or the capacity leaves. " +
+			"The 20 customers with the fullest buckets have a series in each quota. Missing without a limit. The proxy shows names as in spillway_customer_rejected_total.",
+	}
+	QuotaUse = Metric{
+		"spillway_quota_use", Gauge, "1/s", append([]string{"customer"}, gate...), Both,
+		"Cost per second that a listed customer was charged in this process, over the last 10 s, of the customers in spillway_quota_share.",
+	}
+	QuotaGrace = Metric{
+		"spillway_quota_grace_seconds", Gauge, "s", []string{"quota"}, Both,
+		"Time until this process grants the limits of a shared quota divided by its number of tasks, if no new levels come. It falls from the setting grace; 0 where they are divided.",
+	}
 	QuotaRate = Metric{
 		"spillway_quota_rate", Gauge, "1/s", []string{"quota", "customer"}, Proxy,
 		"Cost per second that a listed customer may use in all proxies that share the quota. The 20 customers with most debt have a series.",
@@ -211,11 +229,11 @@ var (
 
 // Metrics is the table of all metrics.
 var Metrics = []*Metric{
-	&Decisions, &Requests, &Retries, &Hedges, &Latency, &RouteRejected, &CustomerRejected,
+	&Decisions, &Requests, &Retries, &Hedges, &Latency, &RouteRejected, &CustomerRejected, &ClassRequests,
 	&Limit, &InFlight, &QueueLength, &BaseLatency, &Utilization, &Throttle, &Budget, &Cost, &CostError, &CostUsed,
 	&InFlightMax, &QueueWait, &CriticalityMissing, &Endpoints, &Connections, &ConnRejected,
 	&ClientRequests, &ClientsEvicted, &ClientsRejected, &Mongo, &MongoTotal, &TunedLimit,
-	&UnlistedLimit, &UnlistedRequests, &QuotaRate, &QuotaDebt, &QuotaMarginal, &QuotaAge, &QuotaLeader, &QuotaTasks, &QuotaConflict, &QuotaSyncs, &Overrides,
+	&UnlistedLimit, &UnlistedRequests, &QuotaShare, &QuotaUse, &QuotaRate, &QuotaDebt, &QuotaMarginal, &QuotaAge, &QuotaGrace, &QuotaLeader, &QuotaTasks, &QuotaConflict, &QuotaSyncs, &Overrides,
 	&Notice, &LogLost, &Ready,
 }
 

@@ -27,7 +27,8 @@ type Recorder struct {
 	routes, customers keys
 }
 
-// keys counts rejections by key, with the reason as the tag, and reports the most frequent ones.
+// keys counts rejections by key, with the reason as the tag, for customers with the class, too, and reports the most
+// frequent ones.
 type keys struct {
 	*frequent.Table // nil: nothing is counted
 
@@ -75,10 +76,27 @@ func (r *Recorder) Record(e *spillway.Event) Kind {
 			r.routes.Add(e.Call.Key, uint8(e.Reason))
 		}
 		if r.customers.Table != nil && e.Call.Customer != "" {
-			r.customers.Add(e.Call.Customer, uint8(e.Reason))
+			r.customers.Add(e.Call.Customer, customerTag(e))
 		}
 	case !e.Rejected && e.Call.Attempt > 0 && k.Policy() == Policies[retryPolicy]:
 		r.Retries.Add(uint64(e.Call.Attempt))
 	}
 	return k
+}
+
+const _ = uint8((int(codes) - int(Rejected)) * spillway.Criticalities) // a tag fits
+
+// customerTag returns the reason and class of an event.
+func customerTag(e *spillway.Event) uint8 {
+	reason := uint8(e.Reason)
+	if Rejected+Code(e.Reason) >= codes {
+		reason = uint8(spillway.ReasonNone)
+	}
+	return reason*spillway.Criticalities + uint8(e.Call.Criticality.Index())
+}
+
+// customerLabels returns the labels of a tag.
+func customerLabels(tag uint8) []string {
+	class := spillway.Criticality(tag%spillway.Criticalities) + spillway.Sheddable
+	return []string{class.String(), ReasonLabel(spillway.Reason(tag / spillway.Criticalities))}
 }

@@ -13,18 +13,18 @@ func (r *Recorder) Report(report func(x *Metric, n uint64, labels ...string)) {
 	})
 	report(&Retries, r.Retries.Load())
 	r.hedges.report(report)
-	countKeys(r.routes, &RouteRejected, report)
-	countKeys(r.customers, &CustomerRejected, report)
+	countKeys(r.routes, &RouteRejected, func(tag uint8) []string { return []string{ReasonLabel(spillway.Reason(tag))} }, report)
+	countKeys(r.customers, &CustomerRejected, customerLabels, report)
 }
 
 // countKeys reports the most frequent keys of a table, and all others together.
-func countKeys(t keys, x *Metric, report func(x *Metric, n uint64, labels ...string)) {
+func countKeys(t keys, x *Metric, labels func(tag uint8) []string, report func(x *Metric, n uint64, labels ...string)) {
 	if t.Table == nil {
 		return
 	}
 	all, others := t.Read(t.most)
 	for _, c := range all {
-		report(x, c.Count, c.Key, ReasonLabel(spillway.Reason(c.Tag)))
+		report(x, c.Count, append([]string{c.Key}, labels(c.Tag)...)...)
 	}
-	report(x, others, "", "")
+	report(x, others, make([]string, len(x.Labels))...)
 }

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -93,6 +94,7 @@ func (s *Sources) Report(backends int, report levelHandler, count countHandler) 
 		stats := x.Stats(now)
 		serverLevels(stats, name, level)
 		unlistedLevels(stats.Quota, name, level, count)
+		listedLevels(stats.Quota, name, level)
 	}
 	for _, b := range top(clients, backends) {
 		level(&InFlight, b.InFlight, "", b.Key)
@@ -119,6 +121,7 @@ func quotaLevels(s fleet.Stats, name string, level levelHandler, count countHand
 	level(&QuotaLeader, oneIf[s.Leader], name)
 	level(&QuotaTasks, float64(s.Tasks), name)
 	level(&QuotaConflict, oneIf[s.ConfigConflict], name)
+	level(&QuotaGrace, s.Grace.Seconds(), name)
 	if s.Age >= 0 {
 		level(&QuotaAge, s.Age.Seconds(), name)
 	}
@@ -137,6 +140,22 @@ func unlistedLevels(all []quota.CustomerStats, name string, level levelHandler, 
 			count(&UnlistedRequests, admitted, "admitted", name, "")
 			count(&UnlistedRequests, rejected, "rejected", name, "")
 		}
+	}
+}
+
+// MostCustomers is how many customers of a quota have levels.
+const MostCustomers = 20
+
+// listedLevels reports what the listed customers with the fullest buckets may use, and what they use. Other names may be
+// made up.
+func listedLevels(all []quota.CustomerStats, name string, level levelHandler) {
+	listed := slices.DeleteFunc(slices.Clone(all), func(c quota.CustomerStats) bool { return !c.Known || c.Unlisted })
+	slices.SortFunc(listed, func(a, b quota.CustomerStats) int {
+		return cmp.Or(cmp.Compare(b.Debt, a.Debt), cmp.Compare(b.UsedRate, a.UsedRate), cmp.Compare(a.Customer, b.Customer))
+	})
+	for _, c := range listed[:min(len(listed), MostCustomers)] {
+		level(&QuotaShare, c.Rate, label(c.Customer), name, "")
+		level(&QuotaUse, c.UsedRate, label(c.Customer), name, "")
 	}
 }
 

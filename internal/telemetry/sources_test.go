@@ -65,7 +65,7 @@ func TestQuotaWithoutABoard(t *testing.T) {
 		func(m *Metric, n uint64, labels ...string) { got[m.Name+" "+strings.Join(labels, " ")] = float64(n) })
 	want := map[string]float64{
 		"spillway_quota_syncs_total shop ok": 0, "spillway_quota_syncs_total shop error": 4, "spillway_quota_syncs_total shop fenced": 0,
-		"spillway_quota_leader shop": 0, "spillway_quota_tasks shop": 0, "spillway_quota_config_conflict shop": 0,
+		"spillway_quota_grace_seconds shop": 0, "spillway_quota_leader shop": 0, "spillway_quota_tasks shop": 0, "spillway_quota_config_conflict shop": 0,
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

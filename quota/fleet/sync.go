@@ -279,6 +279,7 @@ type Stats struct {
 	Epoch                                uint64        // of the last leader that is known; 0 without a word
 	Tasks                                int           // that the leader knows of; 0 without a word
 	Age                                  time.Duration // of the last word; negative without one
+	Grace                                time.Duration // until the limits are divided by Tasks, if no word comes; 0 where they are
 	Customers                            int           // in the last report: all that are not quiet
 	ReportBytes                          int
 	ConfigConflict                       bool // the leader has other limits than this task, or another task has
@@ -292,6 +293,7 @@ func (f *Fleet) Stats(now time.Time) Stats {
 	s.Age = -1
 	if f.word != nil {
 		s.Epoch, s.Tasks, s.Age = f.word.Epoch, f.word.Tasks, now.Sub(f.word.heard)
+		s.Grace = max(0, f.cfg.Grace-max(0, s.Age))
 		s.ConfigConflict = s.ConfigConflict || f.word.config != f.cfg.hash
 	}
 	return s

@@ -129,7 +129,10 @@ func someLevels() *levels {
 	l.server.Concurrency.Shared = concurrency.KeyStats{Limit: 12, BaseLatency: 5 * time.Millisecond}
 	l.server.Load.Utilization = 0.5
 	l.server.Costs.Keys = []cost.KeyStats{{Key: "mail", Cost: 10 * time.Millisecond, StandardError: time.Millisecond, Used: true, Calls: 1}}
-	l.server.Quota = []quota.CustomerStats{{Unlisted: true, Rate: 50, Classes: [spillway.Criticalities]quota.ClassStats{{AdmittedTotal: 2, RejectedTotal: 3}, {AdmittedTotal: 4, RejectedTotal: 5}}}}
+	l.server.Quota = []quota.CustomerStats{
+		{Unlisted: true, Rate: 50, Classes: [spillway.Criticalities]quota.ClassStats{{AdmittedTotal: 2, RejectedTotal: 3}, {AdmittedTotal: 4, RejectedTotal: 5}}},
+		{Customer: "mail", Known: true, Rate: 30, UsedRate: 20}, {Customer: "made up", Rate: 5, UsedRate: 5, Debt: 1},
+	}
 	return l
 }
 
@@ -206,7 +209,9 @@ func TestValues(t *testing.T) {
 		"spillway.retries":           {"": 2},
 		"spillway.latency":           {"role=client": 1},
 		"spillway.route_rejected":    {"reason=queue_full route=GET /carts/{id}": 2, "": 0},
-		"spillway.customer_rejected": {"customer=shop reason=queue_full": 2, "": 0},
+		"spillway.customer_rejected": {"criticality=SHEDDABLE customer=shop reason=queue_full": 2, "": 0},
+		"spillway.quota_share":       {"customer=mail listener=main": 30},
+		"spillway.quota_use":         {"customer=mail listener=main": 20},
 		"spillway.in_flight":         {"listener=main": 7, "cluster=db": 6},
 		"spillway.limit":             {"listener=main": 12, "cluster=db": 20},
 		"spillway.queue_length":      {"listener=main": 5},

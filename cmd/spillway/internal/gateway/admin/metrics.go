@@ -1,13 +1,16 @@
 package admin
 
 import (
+	"net/http"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/histogram"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/internal/telemetry"
@@ -26,11 +29,29 @@ func describe() map[string]*prometheus.Desc {
 	return all
 }
 
-// Metrics returns the metrics of the last State, as /metrics has them.
+// Metrics returns the metrics of the last State, as /metrics has them for who may see the names of customers.
 func (s *Server) Metrics() prometheus.Gatherer { return s.registry }
 
+// serveMetrics returns the handler of /metrics.
+func (s *Server) serveMetrics() http.HandlerFunc {
+	nameless := prometheus.NewRegistry()
+	nameless.MustRegister(exporter{sampler: s.sampler})
+	options := promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: 4}
+	public, private := promhttp.HandlerFor(nameless, options), promhttp.HandlerFor(s.registry, options)
+	return s.access.Read(func(w http.ResponseWriter, r *http.Request) {
+		if s.access.SeesNames(r) {
+			private.ServeHTTP(w, r)
+		} else {
+			public.ServeHTTP(w, r)
+		}
+	})
+}
+
 // An exporter makes metrics of the last State.
-type exporter struct{ sampler *sampler }
+type exporter struct {
+	sampler *sampler
+	names   bool // of customers, too
+}
 
 // Describe implements [prometheus.Collector].
 func (exporter) Describe(to chan<- *prometheus.Desc) {
@@ -50,6 +71,8 @@ func (x exporter) Collect(to chan<- prometheus.Metric) {
 	}
 	each(st.Details.Places, m.place)
 	m.count(telemetry.Retries, st.Totals.Retries)
+	m.classes(&st.Totals.Accounts)
+	m.rejected(&st.Rejected, x.names)
 	for role := range st.Totals.Latency {
 		m.latency(&st.Totals.Latency[role], telemetry.Roles[role])
 	}
@@ -61,6 +84,9 @@ func (x exporter) Collect(to chan<- prometheus.Metric) {
 	m.listeners(st.Listeners)
 	each(st.Mongo, m.mongo)
 	each(st.Customers, m.unlisted)
+	if x.names {
+		m.listed(st.Customers)
+	}
 	each(st.Quotas, m.quota)
 	for _, l := range st.Tuned {
 		m.level(telemetry.TunedLimit, l.Value, l.Name)
@@ -197,6 +223,7 @@ func (m metrics) quota(q *quotas.Stats) {
 	m.level(telemetry.QuotaLeader, oneIf[q.Leader], q.Name)
 	m.level(telemetry.QuotaTasks, float64(q.Tasks), q.Name)
 	m.level(telemetry.QuotaConflict, oneIf[q.Conflict], q.Name)
+	m.level(telemetry.QuotaGrace, q.Grace.Seconds(), q.Name)
 	if q.Age >= 0 {
 		m.level(telemetry.QuotaAge, q.Age.Seconds(), q.Name)
 	}
@@ -213,6 +240,50 @@ func (m metrics) unlisted(c *customers.Customer) {
 		m.level(telemetry.UnlistedLimit, c.Limit, c.Listener, c.Cluster)
 		m.count(telemetry.UnlistedRequests, c.Admitted, "admitted", c.Listener, c.Cluster)
 		m.count(telemetry.UnlistedRequests, c.Rejected, "rejected", c.Listener, c.Cluster)
+	}
+}
+
+// classes sends the requests by account, of each class that has come.
+func (m metrics) classes(t *accounts.Totals) {
+	for class := range spillway.Criticalities {
+		came := false
+		for a := range t.Ended {
+			came = came || t.Ended[a][class] > 0
+		}
+		for a := 0; came && a < len(t.Ended); a++ {
+			m.count(telemetry.ClassRequests, t.Ended[a][class], accounts.Account(a).String(), (spillway.Criticality(class) + spillway.Sheddable).String())
+		}
+	}
+}
+
+// rejected sends the rejections of the customers with most of them. Without names they are in one sum.
+func (m metrics) rejected(r *decisions.Rejected, names bool) {
+	others := r.Others
+	for row, n := range r.Rows {
+		if names {
+			m.count(telemetry.CustomerRejected, n, row.Name, row.Criticality, row.Reason)
+		} else {
+			others += n
+		}
+	}
+	m.count(telemetry.CustomerRejected, others, "", "", "")
+}
+
+// listed sends what listed customers may use here, and what they use: of each quota, those with the fullest buckets.
+func (m metrics) listed(all []customers.Customer) {
+	type gate struct{ listener, cluster string }
+	sent := make(map[gate]int)
+	for i := range all {
+		c := &all[i]
+		at := gate{c.Listener, c.Cluster}
+		if !c.Listed || c.Unlisted || sent[at] == telemetry.MostCustomers {
+			continue
+		}
+		sent[at]++
+		if c.Limit > 0 {
+			m.level(telemetry.QuotaShare, c.Limit, c.Customer, c.Listener, c.Cluster)
+		}
+		m.level(telemetry.QuotaUse, c.UsedRate, c.Customer, c.Listener, c.Cluster)
 	}
 }
 

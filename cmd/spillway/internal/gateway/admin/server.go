@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/access"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
@@ -86,7 +85,7 @@ func newServer(c Config, now time.Time) *Server {
 		registry: prometheus.NewRegistry(),
 		proxy:    c.Proxy, logger: c.Logger, stopped: make(chan struct{}), access: access.New(c.Access, c.Logger),
 	}
-	s.registry.MustRegister(exporter{s.sampler})
+	s.registry.MustRegister(exporter{s.sampler, true})
 	return s
 }
 
@@ -155,8 +154,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /api/v1/stream", s.access.Private(s.serveStream))
 	mux.HandleFunc("POST /api/v1/mode", s.changed(s.setMode))
 	mux.HandleFunc("POST /api/v1/reload", s.changed(s.reload))
-	metrics := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: 4})
-	mux.HandleFunc("GET /metrics", s.access.Read(metrics.ServeHTTP))
+	mux.HandleFunc("GET /metrics", s.serveMetrics())
 	mux.HandleFunc("GET /debug/limits", s.access.Private(s.text(writeLimits)))
 	mux.HandleFunc("GET /debug/accounts", s.access.Private(s.text(func(w io.Writer, st *State) { st.Totals.Accounts.Write(w) })))
 	mux.HandleFunc("GET /debug/queues", s.access.Private(s.text(writeQueues)))

@@ -34,6 +34,8 @@ type State struct {
 
 	Totals  *collector.Totals `json:"-"` // since the start
 	Details collector.Details `json:"-"` // likewise
+
+	Rejected decisions.Rejected `json:"-"` // by customer, likewise
 }
 
 // Classes has a value for each criticality, from SHEDDABLE to CRITICAL_PLUS.

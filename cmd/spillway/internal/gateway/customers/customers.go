@@ -32,6 +32,7 @@ type Customer struct {
 	// AdmittedRate and RejectedRate are requests per second in this proxy, in the last 10 seconds.
 	AdmittedRate float64 `json:"admitted_rate"`
 	RejectedRate float64 `json:"rejected_rate"`
+	UsedRate     float64 `json:"used_rate"` // cost per second that was charged, likewise
 
 	Admitted uint64 `json:"admitted"` // requests since the customer has its place
 	Rejected uint64 `json:"rejected"` // likewise
@@ -49,7 +50,7 @@ func Of(listener, cluster string, customers []quota.CustomerStats) []Customer {
 			Listener: listener, Cluster: cluster, Customer: c.Customer, Listed: c.Known, Unlisted: c.Unlisted,
 			Total: finite.Number(c.Limit), Limit: finite.Number(c.Rate), Setting: c.Setting,
 			Wants: finite.Number(c.Wants), Full: finite.Number(c.Debt),
-			AdmittedRate: finite.Number(c.AdmittedRate), RejectedRate: finite.Number(c.RejectedRate),
+			AdmittedRate: finite.Number(c.AdmittedRate), RejectedRate: finite.Number(c.RejectedRate), UsedRate: finite.Number(c.UsedRate),
 		}
 		for j := range c.Classes {
 			x.Admitted += c.Classes[j].AdmittedTotal

@@ -13,6 +13,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/loglimit"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/runbook"
+	"github.com/seed90641741/spillway/internal/frequent"
 )
 
 const (
@@ -30,6 +31,7 @@ type Log struct {
 
 	samples                    [accounts.Reasons * spillway.Criticalities]ring
 	routes, customers, callers window
+	rejected                   *frequent.Table // customers, since the start
 }
 
 // A ring has the last samples of one reason and class, and bounds their lines.
@@ -46,7 +48,7 @@ type ring struct {
 
 // New returns an empty Log. Lines go to the logger; nil writes no lines.
 func New(logger *slog.Logger) *Log {
-	l := &Log{logger: cmp.Or(logger, slog.New(slog.DiscardHandler))}
+	l := &Log{logger: cmp.Or(logger, slog.New(slog.DiscardHandler)), rejected: frequent.New()}
 	for i := range l.samples {
 		l.samples[i].lines, _ = loglimit.NewRate(1) // it is in range
 	}
@@ -137,6 +139,9 @@ func (l *Log) count(now time.Time, reason accounts.Reason, call *spillway.Call, 
 		l.routes.add(now, call.Key, tag)
 	}
 	l.customers.add(now, call.Customer, tag) // without a customer, too: they may be most
+	if mode == spillway.ModeEnforce {
+		l.rejected.Add(call.Customer, tag)
+	}
 	if caller != "" {
 		l.callers.add(now, caller, tag)
 	}

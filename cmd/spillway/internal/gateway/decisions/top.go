@@ -113,3 +113,20 @@ func rowOf(c frequent.Count) Row {
 	reason := accounts.Reason(tag / spillway.Criticalities)
 	return Row{Name: Clean(c.Key), Reason: reason.String(), Criticality: class.String(), Mode: mode.String()}
 }
+
+// A Rejected counts the rejections of the customers with most of them, since the start.
+type Rejected struct {
+	Rows   map[Row]uint64 // without their Count
+	Others uint64         // rejections that are in no row
+}
+
+// Rejected returns the rejections since the start, in at most so many rows. Each number only rises, unless a customer
+// is forgotten and comes back.
+func (l *Log) Rejected(most int) Rejected {
+	all, others := l.rejected.Read(most)
+	r := Rejected{Rows: make(map[Row]uint64, len(all)), Others: others}
+	for _, c := range all {
+		r.Rows[rowOf(c)] += c.Count
+	}
+	return r
+}

@@ -15,6 +15,7 @@ type Stats struct {
 	Leader    bool          `json:"leader"`
 	Tasks     int           `json:"tasks"` // 0 without levels
 	Age       time.Duration `json:"age"`   // of the levels; negative without any
+	Grace     time.Duration `json:"grace"` // until the limits are divided by tasks; 0 where they are
 	Conflict  bool          `json:"conflict"`
 	Customers []Customer    `json:"customers"` // the listed ones with most debt, 20 at most
 	// Lost says that the servers answer, but no leader has sent levels for longer than a task uses its last share.
@@ -40,7 +41,7 @@ func (s *Set) Stats(now time.Time) []Stats {
 		f := t.fleet.Stats(now)
 		all = append(all, Stats{
 			Name: t.name, Syncs: f.SyncsTotal - f.ErrorsTotal - f.FencedTotal, Errors: f.ErrorsTotal, Fenced: f.FencedTotal, Leader: f.Leader,
-			Tasks: f.Tasks, Age: f.Age, Conflict: f.ConfigConflict, Customers: t.indebted(), Lost: t.board.LeaderLost(now, t.grace()),
+			Tasks: f.Tasks, Age: f.Age, Grace: f.Grace, Conflict: f.ConfigConflict, Customers: t.indebted(), Lost: t.board.LeaderLost(now, t.grace()),
 		})
 	}
 	slices.SortFunc(all, func(a, b Stats) int { return cmp.Compare(a.Name, b.Name) })

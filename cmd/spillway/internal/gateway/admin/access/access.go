@@ -49,15 +49,24 @@ func (g *Gate) Private(next http.HandlerFunc) http.HandlerFunc {
 	return g.reading(next, local)
 }
 
+// SeesNames reports whether a request that [Gate.Read] lets pass would also pass [Gate.Private].
+func (g *Gate) SeesNames(r *http.Request) bool {
+	_, err := mayRead(g.config.Load(), r, local)
+	return err == nil
+}
+
 // reading returns a handler that checks the token for reading. Without one, requests that are open
 // need none.
 func (g *Gate) reading(next http.HandlerFunc, open func(*http.Request) bool) http.HandlerFunc {
-	return g.allowed(next, func(c *config.Admin, r *http.Request) (int, error) {
-		if c.ReadToken == "" && open(r) {
-			return http.StatusOK, nil
-		}
-		return bears(r, "from other hosts this needs a token, and neither read_token_file nor token_file is configured", c.ReadToken, c.TokenFile)
-	})
+	return g.allowed(next, func(c *config.Admin, r *http.Request) (int, error) { return mayRead(c, r, open) })
+}
+
+// mayRead returns why a request may not read. Without a token for reading, requests that are open need none.
+func mayRead(c *config.Admin, r *http.Request, open func(*http.Request) bool) (int, error) {
+	if c.ReadToken == "" && open(r) {
+		return http.StatusOK, nil
+	}
+	return bears(r, "from other hosts this needs a token, and neither read_token_file nor token_file is configured", c.ReadToken, c.TokenFile)
 }
 
 // Change returns a handler that makes changes, for requests with the token for changes.
