@@ -138,6 +138,26 @@ func TestRecent(t *testing.T) {
 	rate(2*time.Minute+25*time.Second, 0)
 }
 
+// TestUsedRate: what was charged in the last 10 seconds counts, measured costs included.
+func TestUsedRate(t *testing.T) {
+	q := must(t, Config{Allocator: mustLocal(t, LocalConfig{DefaultLimit: Limit{Rate: 1000}})})
+	for i := range 100 { // 10 per second
+		now := t0.Add(time.Duration(i) * 100 * ms)
+		ticket, err := q.Admit(now, callOf("a", critical))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Charge(now, &ticket, 4)
+		ticket.Settle(now, spillway.OutcomeServed)
+	}
+	if got := statsOf(t, q, 10*time.Second, "a").UsedRate; math.Abs(got-50) > 1 {
+		t.Errorf("%v per second are used, want 50", got)
+	}
+	if got := statsOf(t, q, 31*time.Second, "a").UsedRate; got != 0 {
+		t.Errorf("%v per second are used after a pause", got)
+	}
+}
+
 // TestRejectionByTotalAllocatesNothing: rejections for all unlisted customers together are shared, too,
 // whatever names the calls have.
 func TestRejectionByTotalAllocatesNothing(t *testing.T) {

@@ -258,6 +258,13 @@ func TestUpdate(t *testing.T) {
 	if s := a.Stats(t0.Add(8 * time.Second)); s.Age > 400*ms {
 		t.Errorf("the last word is %v old", s.Age)
 	}
+	grace := a.cfg.Grace
+	if s := a.Stats(t0.Add(8*time.Second + grace/2)); s.Grace > grace/2+400*ms || s.Grace < grace/2-400*ms {
+		t.Errorf("half of the grace of %v without a word leaves %v", grace, s.Grace)
+	}
+	if s := a.Stats(t0.Add(9*time.Second + grace)); s.Grace != 0 {
+		t.Errorf("a grace of %v is left after all of it", s.Grace)
+	}
 	if g := ask(a, 8*time.Second, "mail", 200); g.Rate > 100 {
 		t.Errorf("granted %v of 100", g.Rate)
 	}

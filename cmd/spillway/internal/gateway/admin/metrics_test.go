@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -103,7 +104,7 @@ func TestSeries(t *testing.T) {
 			}
 		}
 		s.second()
-		n, most := series(scrape(t, s.Handler())), 200+150*clusters
+		n, most := series(scrape(t, s.Handler())), 230+150*clusters
 		if n >= most {
 			t.Errorf("%d clusters: %d series, want fewer than %d", clusters, n, most)
 		}
@@ -147,7 +148,7 @@ func TestSeriesOfNothing(t *testing.T) {
 			t.Errorf("there is no %s", name)
 		}
 	}
-	if n := series(m); n > 70 {
+	if n := series(m); n > 75 {
 		t.Errorf("%d series of a proxy that has done nothing", n)
 	}
 }
@@ -170,6 +171,82 @@ func TestUnlistedCustomers(t *testing.T) {
 	}
 	if !maps.Equal(got, map[string]float64{"admitted": 7, "rejected": 3}) {
 		t.Errorf("the requests are %v", got)
+	}
+}
+
+// TestCustomersInMetrics: rejections have a series for each of the customers with most of them, also among names that come
+// once, and requests for each class. Who may not see customers gets the sum.
+func TestCustomersInMetrics(t *testing.T) {
+	s := newScene(spillway.ModeEnforce)
+	log := s.sampler.with.Decisions
+	reject := func(customer string, class spillway.Criticality, mode spillway.Mode, n int) {
+		for range n {
+			log.Observe(spillway.Event{
+				Time: noon, Policy: "quota", Rejected: true, Reason: spillway.ReasonQuota, Mode: mode, Call: spillway.Call{Customer: customer, Criticality: class},
+			})
+		}
+	}
+	reject("acme", spillway.Sheddable, spillway.ModeEnforce, 3000)
+	reject("acme", spillway.Critical, spillway.ModeEnforce, 2000)
+	reject("acme", spillway.Critical, spillway.ModeObserve, 500)
+	reject("", spillway.Critical, spillway.ModeEnforce, 1000)
+	for i := range 10000 {
+		reject(fmt.Sprint("name ", i), spillway.Critical, spillway.ModeEnforce, 1)
+	}
+	s.proxy.levels.Customers = []customers.Customer{
+		{Listener: "main", Cluster: "web", Customer: "acme", Listed: true, Limit: 30, UsedRate: 29},
+		{Listener: "main", Cluster: "web", Customer: "free", Listed: true, UsedRate: 5},
+		{Listener: "main", Cluster: "web", Customer: "name 1", Limit: 10, UsedRate: 10},
+	}
+	s.second()
+	all := scrape(t, s.Handler())
+	got, sum := map[string]float64{}, 0.
+	for _, m := range all["spillway_customer_rejected_total"].GetMetric() {
+		got[strings.Join([]string{label(m, "customer"), label(m, "criticality"), label(m, "reason")}, " ")] = m.GetCounter().GetValue()
+		sum += m.GetCounter().GetValue()
+	}
+	for labels, want := range map[string]float64{"acme SHEDDABLE quota": 3000, "acme CRITICAL quota": 2000, " CRITICAL quota": 1000} {
+		if got[labels] != want {
+			t.Errorf("%q: %v, want %v", labels, got[labels], want)
+		}
+	}
+	if len(got) > telemetry.DefaultCustomers+1 || sum != 16000 {
+		t.Errorf("%d series with a sum of %v, want 16000: %v", len(got), sum, got)
+	}
+	levels := map[string]float64{}
+	for _, name := range []string{"spillway_quota_share", "spillway_quota_use"} {
+		for _, m := range all[name].GetMetric() {
+			levels[name+" "+label(m, "customer")+" "+label(m, "cluster")] = m.GetGauge().GetValue()
+		}
+	}
+	if want := map[string]float64{"spillway_quota_share acme web": 30, "spillway_quota_use acme web": 29, "spillway_quota_use free web": 5}; !maps.Equal(levels, want) {
+		t.Errorf("%v, want %v", levels, want)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil) // from another host
+	r.Host = "127.0.0.1:8001"
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, r)
+	if text := w.Body.String(); strings.Contains(text, "acme") || !strings.Contains(text, `spillway_customer_rejected_total{criticality="",customer="",reason=""} 16000`) {
+		t.Errorf("without a token from another host: %s", text)
+	}
+}
+
+// TestClassesInMetrics: the requests of each class that has come are in accounts.
+func TestClassesInMetrics(t *testing.T) {
+	s := newScene(spillway.ModeEnforce)
+	s.offered = [...]int{0, 0, 0, 0}
+	book := s.sampler.with.Collector.Accounts()
+	for _, a := range []accounts.Account{accounts.Served, accounts.Served, accounts.Late} {
+		book.Begin()
+		book.End(accounts.End{Account: a, Criticality: spillway.Sheddable, At: book.At(accounts.Place{Listener: "main", Cluster: "web"})})
+	}
+	s.second()
+	got := map[string]float64{}
+	for _, m := range scrape(t, s.Handler())["spillway_class_requests_total"].GetMetric() {
+		got[label(m, "account")+" "+label(m, "criticality")] += m.GetCounter().GetValue()
+	}
+	if got["served SHEDDABLE"] != 2 || got["late SHEDDABLE"] != 1 {
+		t.Errorf("%v, want two served and a late one", got)
 	}
 }
 
