@@ -28,8 +28,8 @@ type account struct {
 // A reference is an account at one time. The zero reference is none.
 type reference struct{ at, generation uint32 }
 
-// accounts are those of the customers that have called last. Who loses an account begins anew, with a call that is
-// measured: nothing is escaped, and nobody else is concerned.
+// accounts has an account for each customer that called recently. A customer that loses its account starts again: its
+// next call is measured, so it gains nothing, and no other customer notices.
 type accounts struct {
 	seed   maphash.Seed // clients cannot find names with the same hash
 	places map[uint64]uint32

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// stranger returns a call of a customer that is not known by name.
-func stranger(customer string) Call { return Call{Customer: customer} }
+// unlisted returns a call of a customer that is not known by name.
+func unlisted(customer string) Call { return Call{Customer: customer} }
 
 // The first calls of a customer are measured, and one in eight afterwards. Each other one costs the mean of the
 // customer's own.
@@ -17,8 +17,8 @@ func TestMeasured(t *testing.T) {
 	w := newWorld(t, 1, Config{Rand: func() float64 { random += 1. / 16; return math.Mod(random, 1) }})
 	measured := 0
 	for i := range 16 + leastMeasured {
-		a, cost, known := w.Begin(t0, stranger("a"))
-		if b, _, known := w.Begin(t0, stranger("b")); known || !b.Measure() {
+		a, cost, known := w.Begin(t0, unlisted("a"))
+		if b, _, known := w.Begin(t0, unlisted("b")); known || !b.Measure() {
 			t.Fatalf("call %d of another customer: known %v, measure %v", i, known, b.Measure())
 		}
 		if want := i > 0; known != want || want && math.Abs(cost-3) > 1e-9 {
@@ -36,23 +36,23 @@ func TestMeasured(t *testing.T) {
 		t.Errorf("%d calls are measured, want 4, and 2 of 16", measured)
 	}
 	for range 100 { // it has become expensive
-		a, _, _ := w.Begin(t0, stranger("a"))
+		a, _, _ := w.Begin(t0, unlisted("a"))
 		w.Measured(a, 60*time.Millisecond)
 	}
-	if _, cost, _ := w.Begin(t0, stranger("a")); cost < 59 {
+	if _, cost, _ := w.Begin(t0, unlisted("a")); cost < 59 {
 		t.Errorf("calls of 60ms cost %v", cost)
 	}
 }
 
-// A customer that lost its account begins anew. What is measured of its last call then is nobody's, and the account of one
-// that calls stays.
+// A customer that lost its account starts again, and what its last call was measured to use goes to no other account. A
+// customer that calls keeps its account.
 func TestAccountsAreBounded(t *testing.T) {
 	w := newWorld(t, 1, Config{})
-	old, _, _ := w.Begin(t0, stranger("old"))
+	old, _, _ := w.Begin(t0, unlisted("old"))
 	for i := range 100_000 {
-		w.Begin(t0, stranger(strconv.Itoa(i)))
+		w.Begin(t0, unlisted(strconv.Itoa(i)))
 		if i%1000 == 0 {
-			a, _, known := w.Begin(t0, stranger("stays"))
+			a, _, known := w.Begin(t0, unlisted("stays"))
 			if i > 0 && !known {
 				t.Fatalf("after %d names the cost of a customer that calls is forgotten", i)
 			}
@@ -69,7 +69,7 @@ func TestAccountsAreBounded(t *testing.T) {
 			t.Errorf("an account has the mean %v of a customer that lost it", x.mean)
 		}
 	}
-	if _, cost, _ := w.Begin(t0, stranger("stays")); math.Abs(cost-1) > 1e-9 {
+	if _, cost, _ := w.Begin(t0, unlisted("stays")); math.Abs(cost-1) > 1e-9 {
 		t.Errorf("the customer that calls costs %v, want 1", cost)
 	}
 }
@@ -85,13 +85,13 @@ func TestLentPlaces(t *testing.T) {
 	}
 	for _, name := range []string{"a", "b", "c", ""} {
 		for i := range leastCalls {
-			if place := at(0, stranger(name)); i < leastCalls-1 && place != shared {
+			if place := at(0, unlisted(name)); i < leastCalls-1 && place != shared {
 				t.Fatalf("call %d of %s has place %d", i, name, place)
 			}
 		}
 	}
 	for name, want := range map[string]uint32{"a": named, "b": named + 1, "c": shared, "": shared} {
-		if place := at(0, stranger(name)); place != want {
+		if place := at(0, unlisted(name)); place != want {
 			t.Errorf("%q has place %d, want %d", name, place, want)
 		}
 	}
@@ -100,11 +100,11 @@ func TestLentPlaces(t *testing.T) {
 			t.Errorf("%s has place %d, want %d", name, place, want)
 		}
 	}
-	at(50*time.Second, stranger("b"))
+	at(50*time.Second, unlisted("b"))
 	if place := at(time.Minute, known("many")); place != named { // that of a
 		t.Errorf("a known customer has place %d after a minute, want that of one that left", place)
 	}
-	if place := at(time.Minute, stranger("a")); place != shared {
+	if place := at(time.Minute, unlisted("a")); place != shared {
 		t.Errorf("a has place %d, though it is taken", place)
 	}
 }

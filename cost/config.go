@@ -21,7 +21,7 @@ type Config struct {
 	Interval time.Duration
 
 	// MaxKeys is the maximum number of customers or routes whose cost is learned by comparison; half of them are for
-	// those that are known by name. A key without calls for 10 minutes makes room for a new one, and a customer that is
+	// customers that are known by name. A key without calls for 10 minutes makes room for a new one, and a customer that is
 	// not known by name after 1 minute. An interval takes time in proportion to the square of
 	// MaxKeys: 5 µs for 32. Zero means 32; it must be 1 to 128.
 	MaxKeys int

@@ -85,7 +85,7 @@ func New(c Config) (*Estimator, error) {
 type Call struct {
 	// Customer is who pays. It may be a name that clients invent.
 	Customer string
-	// Known says that the customer is known by name: it has a place before all that are not.
+	// Known says that the customer is known by name: it gets a place before the others.
 	Known bool
 	// Route, if not "", is learned in place of the customer. Clients must not be able to invent it.
 	Route string
@@ -172,7 +172,7 @@ func (e *Estimator) Reject(now time.Time) {
 
 // KeyStats says what is known of the cost of a key.
 type KeyStats struct {
-	// Key is the customer or route: "" for the calls of all that have no place. Their cost is never used.
+	// Key is the customer or route: "" for all calls without a place. Their cost is never used.
 	Key string
 	// Cost is the processor time of a call, and StandardError is that of Cost.
 	Cost, StandardError time.Duration
@@ -238,7 +238,7 @@ func (e *Estimator) learn(x *interval) {
 		}
 		cost, deviation := e.filter.cost[place], e.filter.deviation(place)
 		switch {
-		case place == shared: // it is a mean of strangers, and charged to none of them
+		case place == shared: // it is a mean of many customers, and charged to none of them
 		case k.intervals >= leastIntervals && deviation <= e.config.MaxError*max(cost, unit):
 			k.used, k.cost = true, max(cost, deviation)/unit
 		case k.used: // what was known before, unless it is wrong now
@@ -263,7 +263,7 @@ func (e *Estimator) find(c Call) int {
 	return shared
 }
 
-// lend gives a place to a customer that is not known by name. At least half of all places stay for those that are.
+// lend gives a place to a customer that is not known by name. At least half of all places stay for the others.
 func (e *Estimator) lend(customer string) int {
 	if customer == "" || e.lent >= e.config.MaxKeys/2 {
 		return shared

@@ -14,7 +14,7 @@
 //     place for each customer. Customers that are known by name come first; at most half of the places are for others, each of
 //     which needs 20 calls first. A call of a customer without a place costs what a call costs without learning.
 //   - Memory is bounded: MaxKeys places, and 1024 customers whose calls were measured. A customer that loses its place
-//     or its measurements begins anew, and no other one notices.
+//     or its measurements starts again, and no other one notices.
 //
 // The last cost that was known of a place is used before measurements, as it has in it what a call leaves to other
 // goroutines and to the garbage collector.
@@ -70,7 +70,7 @@
 // at least half of what it uses (TestAlternation). A new customer whose calls vary by a factor of 100 every
 // few seconds may stay unknown for minutes. Keys that are always called by the same
 // customers at once, such as the routes of one page, are not distinguished: use customers as keys.
-// Keys beyond MaxKeys share one estimate, which nobody is charged: it explains what their calls use.
+// Keys beyond MaxKeys share one estimate. It explains what their calls use, and is not charged.
 //
 // # Constants
 //
@@ -80,7 +80,7 @@
 // takes 0 ± 100 µs at first. The tick of 4 ms is the resolution of kernels that
 // count processor time in ticks. Intervals longer than four times Config.Interval are ignored, as the
 // process stood still or had no calls. R has another 1e-11 of Σ x_k²·P_kk for rounding errors, which
-// would make an error 0 where only the sum of two costs is known. It is as much as one tick if the root
+// would make an error 0 where only the sum of two costs is known. It equals one tick if the root
 // of that sum is 21 minutes of processor time, so it is nothing in most intervals. TestConstants halves and
 // doubles each of these. Only the limit matters much: half of it takes noise for changes, and with
 // double of it a doubled cost is learned slowly.

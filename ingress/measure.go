@@ -21,8 +21,8 @@ type Meter struct {
 }
 
 // Measure begins to measure the processor time that the calling goroutine uses for the request, where Config.Costs asks
-// for it and learns from the processor time of this process (Linux only). Until [Meter.End] the goroutine has a
-// thread of its own. What it leaves to other goroutines is not measured.
+// for it and learns from the processor time of this process (Linux only). Until [Meter.End] the goroutine has
+// its own thread. What it leaves to other goroutines is not measured.
 func (p *Passage) Measure() (m Meter) {
 	if a := &p.admission; !a.measurable() || !a.settings.config.Costs.OfThisProcess() {
 		return m

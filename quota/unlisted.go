@@ -12,7 +12,7 @@ const (
 	staysEstablished = 10 * time.Second
 )
 
-// established reports whether the customer has a bucket of its own and was served from it before.
+// established reports whether the customer has its own bucket and was served from it before.
 func (c *customer) established() bool {
 	n := uint64(0)
 	for i := range c.calls {

@@ -111,8 +111,8 @@ var (
 
 	Cost = Metric{
 		"spillway_cost_seconds", Gauge, "s", []string{"listener", "key"}, Both,
-		"Processor time of a call as learned, by customer or route. An empty key is the mean of all calls without a cost of their own, which is not charged. The gates " +
-			"of a cluster of the proxy share what is learned: the listener is empty there.",
+		"Processor time of a call as learned, by customer or route. An empty key is the mean of all calls without a cost of their own, which is " +
+			"not charged. The gates of a cluster of the proxy share what is learned: the listener is empty there.",
 	}
 	CostError = Metric{"spillway_cost_error_seconds", Gauge, "s", []string{"listener", "key"}, Both, "Standard error of spillway_cost_seconds."}
 	CostUsed  = Metric{
@@ -174,7 +174,8 @@ var (
 	QuotaShare = Metric{
 		"spillway_quota_share", Gauge, "1/s", append([]string{"customer"}, gate...), Both,
 		"Cost per second that a listed customer may use in this process now: its limit, or the part of it that a shared quota or the capacity leaves. " +
-			"The 20 customers with the fullest buckets have a series in each quota. Missing without a limit. The proxy shows names as in spillway_customer_rejected_total.",
+			"The 20 customers with the fullest buckets have a series in each quota. Missing without a limit. " +
+			"The proxy shows names as in spillway_customer_rejected_total.",
 	}
 	QuotaUse = Metric{
 		"spillway_quota_use", Gauge, "1/s", append([]string{"customer"}, gate...), Both,
@@ -182,7 +183,8 @@ var (
 	}
 	QuotaGrace = Metric{
 		"spillway_quota_grace_seconds", Gauge, "s", []string{"quota"}, Both,
-		"Time until this process grants the limits of a shared quota divided by its number of tasks, if no new levels come. It falls from the setting grace; 0 where they are divided.",
+		"Time until this process grants the limits of a shared quota divided by its number of tasks, if no new levels come. " +
+			"It falls from the setting grace; 0 where they are divided.",
 	}
 	QuotaRate = Metric{
 		"spillway_quota_rate", Gauge, "1/s", []string{"quota", "customer"}, Proxy,
@@ -233,7 +235,8 @@ var Metrics = []*Metric{
 	&Limit, &InFlight, &QueueLength, &BaseLatency, &Utilization, &Throttle, &Budget, &Cost, &CostError, &CostUsed,
 	&InFlightMax, &QueueWait, &CriticalityMissing, &Endpoints, &Connections, &ConnRejected,
 	&ClientRequests, &ClientsEvicted, &ClientsRejected, &Mongo, &MongoTotal, &TunedLimit,
-	&UnlistedLimit, &UnlistedRequests, &QuotaShare, &QuotaUse, &QuotaRate, &QuotaDebt, &QuotaMarginal, &QuotaAge, &QuotaGrace, &QuotaLeader, &QuotaTasks, &QuotaConflict, &QuotaSyncs, &Overrides,
+	&UnlistedLimit, &UnlistedRequests, &QuotaShare, &QuotaUse,
+	&QuotaRate, &QuotaDebt, &QuotaMarginal, &QuotaAge, &QuotaGrace, &QuotaLeader, &QuotaTasks, &QuotaConflict, &QuotaSyncs, &Overrides,
 	&Notice, &LogLost, &Ready,
 }
 
