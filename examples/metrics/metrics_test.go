@@ -102,7 +102,7 @@ func sources() (server, client, bucket, shared) {
 		{Unlisted: true, Rate: 50, Classes: [spillway.Criticalities]quota.ClassStats{{AdmittedTotal: 2, RejectedTotal: 3}, {AdmittedTotal: 4, RejectedTotal: 5}}},
 		{Customer: "mail", Known: true, Rate: 30, UsedRate: 20}, {Customer: "made up", Rate: 5, UsedRate: 5, Debt: 1},
 	}
-	q := shared{SyncsTotal: 9, ErrorsTotal: 2, FencedTotal: 1, Leader: true, Tasks: 3, Age: 2 * time.Second, ConfigConflict: true}
+	q := shared{SyncsTotal: 9, ErrorsTotal: 2, FencedTotal: 1, Leader: true, Tasks: 3, Age: 2 * time.Second, Grace: 8 * time.Second, ConfigConflict: true}
 	return of, client{"db": s}, bucket{Tokens: 25, Capacity: 100}, q
 }
 
