@@ -173,15 +173,20 @@ func (p *Passage) Answer(now time.Time) {
 func (p *Passage) Charge(now time.Time, cost float64) { p.change(now, 0, cost) }
 
 func (p *Passage) change(now time.Time, suspends int, cost float64) {
+	if s := p.apply(now, suspends, cost); s != nil && suspends > 0 {
+		s.wakeWaiters()
+	}
+}
+
+// apply does what change does under the lock. It returns the Server if the request has not ended.
+func (p *Passage) apply(now time.Time, suspends int, cost float64) *Server {
 	if !p.mu.lock() {
-		return
+		return nil
 	}
 	defer p.mu.unlock()
 	p.admission.change(now, suspends, cost)
 	p.shadow.change(now, suspends, cost)
-	if suspends > 0 && p.server != nil {
-		p.server.wakeWaiters()
-	}
+	return p.server
 }
 
 // Chargeable reports whether [Passage.Charge] can have an effect: whether the request has passed
