@@ -12,6 +12,35 @@ import (
 )
 
 func TestContract(t *testing.T) {
+	contract(t, func(server *ingress.Server) spilltest.Do {
+		return func(ctx context.Context, work func(context.Context) error) error {
+			passage, refusal := server.Enter(ctx, spillway.Call{}, ratelimit.Caller{})
+			if refusal.Rejected() {
+				return refusal.Err
+			}
+			outcome := spillway.OutcomeFailed
+			defer func() { passage.Done(outcome) }()
+			err := work(ctx)
+			if err == nil {
+				outcome = spillway.OutcomeServed
+			}
+			return err
+		}
+	}, 0, 0)
+}
+
+// Work that is no request has the same contract. Its context takes an allocation, and so may waking the dispatcher after a wait.
+func TestContractOfWork(t *testing.T) {
+	contract(t, func(server *ingress.Server) spilltest.Do {
+		return func(ctx context.Context, work func(context.Context) error) error {
+			_, err := server.Do(ctx, spillway.Call{}, work)
+			return err
+		}
+	}, 1, 1)
+}
+
+func contract(t *testing.T, do func(*ingress.Server) spilltest.Do, served, rejected float64) {
+	t.Helper()
 	spilltest.TestStack(t, func(t *testing.T, s spilltest.Setup) spilltest.Stack {
 		config := func(s spilltest.Setup) ingress.Config {
 			return ingress.Config{MaxInFlight: s.Limit, InFlightMode: s.Mode, Observer: s.Observer}
@@ -21,22 +50,12 @@ func TestContract(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = server.Close() })
-		return spilltest.Stack{
-			Do: func(ctx context.Context, work func(context.Context) error) error {
-				passage, refusal := server.Enter(ctx, spillway.Call{}, ratelimit.Caller{})
-				if refusal.Rejected() {
-					return refusal.Err
-				}
-				outcome := spillway.OutcomeFailed
-				defer func() { passage.Done(outcome) }()
-				err := work(ctx)
-				if err == nil {
-					outcome = spillway.OutcomeServed
-				}
-				return err
-			},
+		stack := spilltest.Stack{
+			Do:       do(server),
 			InFlight: func() int { return server.Stats(time.Now()).Concurrency.Shared.InFlight },
 			Update:   func(s spilltest.Setup) error { return server.Update(config(s)) },
 		}
+		stack.Allocations.Served, stack.Allocations.Rejected = served, rejected
+		return stack
 	})
 }

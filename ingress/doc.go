@@ -12,6 +12,10 @@
 // the request is served and [Passage.Done] called when it has ended. Where rejecting a request
 // is cheaper before it is read, the adapter calls [Server.Reject] first.
 //
+// # Work that is no request
+//
+// A message of a queue, a job or a step of a batch passes the same gates by [Server.Do], which takes the work as a func.
+//
 // # The order
 //
 // The rate limit comes first as it needs no state of the request and costs least. The quota

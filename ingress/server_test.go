@@ -432,6 +432,10 @@ func TestAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() { s.Reject(spillway.Call{Deadline: past}, ratelimit.Caller{}) }); n != 0 {
 		t.Errorf("%v allocations to refuse early", n)
 	}
+	work := func(context.Context) error { return nil }
+	if n := testing.AllocsPerRun(1000, func() { _, _ = s.Do(ctx, spillway.Call{Deadline: past}, work) }); n != 0 {
+		t.Errorf("%v allocations to refuse work", n)
+	}
 }
 
 func TestWords(t *testing.T) {

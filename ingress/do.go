@@ -1,0 +1,63 @@
+package ingress
+
+import (
+	"context"
+	"errors"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/ratelimit"
+)
+
+// Do has work done that is no request: a message of a queue, a job, a step of a batch. It asks the gates as [Server.Enter] does, calls
+// work in this goroutine, and ends the call with what work returns: served without an error, timed out or abandoned if the context of
+// work has ended, and failed otherwise, also if work panics. The panic goes on.
+//
+// The class of call counts, not that of ctx. The context of work has this class, so that calls made for the work have it, too, the
+// earlier of the deadlines of ctx and call, and the level of degradation. Work that waits for an event, such as the next message, is no
+// load: wait for it before Do.
+//
+// If the Rejection is one, work was not called, and the error is that of the Rejection. Otherwise the error is that of work. Whoever
+// fetches work waits for Rejection.RetryAfter before it fetches more; whoever is sent work returns it to be sent again after that time.
+// Do is safe for concurrent use, and allocates for the context of work alone.
+func (s *Server) Do(ctx context.Context, call spillway.Call, work func(context.Context) error) (Rejection, error) {
+	passage, why := s.Enter(ctx, call, ratelimit.Caller{})
+	if why.Rejected() {
+		return why, why.Err
+	}
+	ctx, stop := s.workContext(ctx, &call)
+	outcome := spillway.OutcomeFailed
+	defer func() {
+		stop()
+		passage.Done(outcome)
+	}()
+	err := work(ctx)
+	outcome = outcomeOf(ctx, err)
+	return why, err
+}
+
+// workContext returns the context of admitted work.
+func (s *Server) workContext(ctx context.Context, call *spillway.Call) (context.Context, context.CancelFunc) {
+	ctx = spillway.WithCriticality(ctx, call.Criticality)
+	if level := s.Degradation(call.Criticality); level != spillway.DegradationNone {
+		ctx = spillway.WithDegradation(ctx, level)
+	}
+	if call.Deadline.IsZero() {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, call.Deadline)
+}
+
+// outcomeOf returns the outcome of work that has returned err.
+func outcomeOf(ctx context.Context, err error) spillway.Outcome {
+	ended := ctx.Err()
+	switch {
+	case err == nil:
+		return spillway.OutcomeServed
+	case ended == nil:
+		return spillway.OutcomeFailed
+	case errors.Is(ended, context.DeadlineExceeded):
+		return spillway.OutcomeTimedOut
+	default:
+		return spillway.OutcomeAbandoned
+	}
+}
