@@ -1,8 +1,6 @@
 package recipes_test
 
 import (
-	"context"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,40 +8,99 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
-	connectrpc "connectrpc.com/connect"
-	"google.golang.org/protobuf/types/known/wrapperspb"
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+	"github.com/gorilla/mux"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/examples/recipes/chi"
-	"github.com/seed90641741/spillway/examples/recipes/connect"
-	"github.com/seed90641741/spillway/examples/recipes/echo"
+	chirecipe "github.com/seed90641741/spillway/examples/recipes/chi"
 	"github.com/seed90641741/spillway/examples/recipes/gateway"
+	"github.com/seed90641741/spillway/examples/recipes/gorilla"
 	"github.com/seed90641741/spillway/examples/recipes/nethttp"
 	"github.com/seed90641741/spillway/examples/recipes/plain"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
-// A recipe makes a server with one route, which has the key.
+// A recipe serves a site, and returns its address.
 type recipe struct {
-	key  string
-	make func(spillhttp.HandlerConfig, http.HandlerFunc) (http.Handler, error)
+	key      string // of the users
+	serve    func(t *testing.T, c spillhttp.HandlerConfig, s *site) (address string)
+	promises promises
 }
 
-var recipes = map[string]recipe{
-	"nethttp": {"GET /users/{id}", nethttp.New},
-	"plain":   {"/users/", plain.New},
-	"chi":     {"/users/{id}", chi.New},
-	"echo":    {"/users/:id", echo.New},
-	"gateway": {"/users/", func(c spillhttp.HandlerConfig, users http.HandlerFunc) (http.Handler, error) {
-		return gateway.New(c, map[string]*url.URL{"/users/": {Scheme: "http", Host: start(users)}})
-	}},
+// promises says what a recipe has beside the users.
+type promises struct {
+	stream, socket, recovers bool
+	unseen                   bool // requests without a route do not come to the gates
 }
 
-// start serves h until the process ends, and returns the address.
-func start(h http.Handler) string {
-	return httptest.NewServer(h).Listener.Addr().String()
+var all = promises{stream: true, socket: true, recovers: true}
+
+func TestServers(t *testing.T) {
+	for name, recipe := range map[string]recipe{
+		"nethttp": {"GET /users/{id}", serveMux, promises{}},
+		"plain": {"/users/", func(t *testing.T, c spillhttp.HandlerConfig, s *site) string {
+			return start(t)(plain.New(c, s.users))
+		}, promises{}},
+		"chi":     {"/users/{id}", serveChi, all},
+		"gorilla": {"/users/{id}", serveGorilla, promises{stream: true, socket: true}},
+		"gateway": {"/users/", func(t *testing.T, c spillhttp.HandlerConfig, s *site) string {
+			return start(t)(gateway.New(c, map[string]*url.URL{"/users/": {Scheme: "http", Host: start(t)(http.HandlerFunc(s.users), nil)}}))
+		}, promises{}},
+	} {
+		t.Run(name, recipe.check)
+	}
+}
+
+func serveMux(t *testing.T, c spillhttp.HandlerConfig, s *site) string {
+	return start(t)(nethttp.New(c, s.users))
+}
+
+func serveChi(t *testing.T, c spillhttp.HandlerConfig, s *site) string {
+	r := chi.NewRouter()
+	r.Get("/users/{id}", s.users)
+	r.Get("/healthz", healthy)
+	r.Get("/stream", s.stream)
+	r.Get("/events", s.events)
+	r.Get("/socket", s.socket)
+	r.With(middleware.RequestLogger(silence{}), middleware.Recoverer).Get("/panics", func(http.ResponseWriter, *http.Request) { panic("recipe") })
+	return start(t)(chirecipe.Protect(r, c))
+}
+
+// silence logs nothing of a panic.
+type silence struct{}
+
+func (silence) NewLogEntry(*http.Request) middleware.LogEntry           { return silence{} }
+func (silence) Write(int, int, http.Header, time.Duration, interface{}) {}
+func (silence) Panic(any, []byte)                                       {}
+
+func serveGorilla(t *testing.T, c spillhttp.HandlerConfig, s *site) string {
+	r := mux.NewRouter()
+	r.HandleFunc("/users/{id}", s.users)
+	r.HandleFunc("/healthz", healthy)
+	r.HandleFunc("/stream", s.stream)
+	r.HandleFunc("/events", s.events)
+	r.HandleFunc("/socket", s.socket)
+	return start(t)(gorilla.Protect(r, c))
+}
+
+func healthy(http.ResponseWriter, *http.Request) {}
+
+// start returns a func that serves a handler for as long as the test runs, and returns the address.
+func start(t *testing.T) func(http.Handler, error) string {
+	t.Helper()
+	return func(h http.Handler, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := httptest.NewServer(h)
+		t.Cleanup(server.Close)
+		return server.Listener.Addr().String()
+	}
 }
 
 // A recorder keeps the events of the gate that decides last.
@@ -61,10 +118,15 @@ func (r *recorder) Observe(e spillway.Event) {
 	r.events = append(r.events, e)
 }
 
-func (r *recorder) outcomes() (all []spillway.Outcome) {
+func (r *recorder) list() []spillway.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, e := range r.events {
+	return slices.Clone(r.events)
+}
+
+// outcomes returns the outcomes so far.
+func (r *recorder) outcomes() (all []spillway.Outcome) {
+	for _, e := range r.list() {
 		if e.Outcome != 0 {
 			all = append(all, e.Outcome)
 		}
@@ -82,9 +144,27 @@ func newIngress(t *testing.T, c ingress.Config) *ingress.Server {
 	return s
 }
 
-func get(t *testing.T, url string) (status int, body string) {
+// A visit is what one test of a recipe sees.
+type visit struct {
+	*site
+
+	address string
+	seen    recorder
+	ingress *ingress.Server
+}
+
+// open serves a new site.
+func (recipe recipe) open(t *testing.T) *visit {
 	t.Helper()
-	resp, err := http.Get(url)
+	v := &visit{site: newSite()}
+	v.ingress = newIngress(t, ingress.Config{MaxInFlight: 1, Observer: &v.seen})
+	v.address = recipe.serve(t, spillhttp.HandlerConfig{Ingress: v.ingress, HealthPaths: []string{"/healthz"}}, v.site)
+	return v
+}
+
+func (v *visit) get(t *testing.T, path string) (status int, body string) {
+	t.Helper()
+	resp, err := http.Get("http://" + v.address + path)
 	if err != nil {
 		return 0, err.Error()
 	}
@@ -96,114 +176,82 @@ func get(t *testing.T, url string) (status int, body string) {
 	return resp.StatusCode, string(b)
 }
 
-func TestServers(t *testing.T) {
-	for name, recipe := range recipes {
-		t.Run(name, recipe.check)
+// check finds that a server is protected as each of them is, and that what the framework can do it can do behind the policies.
+func (recipe recipe) check(t *testing.T) {
+	t.Run("outcomes", recipe.checkOutcomes)
+	t.Run("limit", recipe.checkLimit)
+	if recipe.promises.stream {
+		t.Run("stream", func(t *testing.T) { recipe.checkStream(t, "/stream", "", "one", "two") })
+		t.Run("events", func(t *testing.T) {
+			recipe.checkStream(t, "/events", "text/event-stream", "data:one\n\n", "data:two\n\n")
+		})
+	}
+	if recipe.promises.socket {
+		t.Run("socket", recipe.checkSocket)
+	}
+	if recipe.promises.recovers {
+		t.Run("recovery", recipe.checkRecovery)
 	}
 }
 
-// check finds that a server is protected as each of them is: requests have the key of their route
-// whatever the path, failures and panics count as such, the server rejects what exceeds the limit,
-// and health checks are always answered.
-func (recipe recipe) check(t *testing.T) {
-	var seen recorder
-	entered, release := make(chan struct{}), make(chan struct{})
-	handler, err := recipe.make(spillhttp.HandlerConfig{
-		Ingress: newIngress(t, ingress.Config{MaxInFlight: 1, Observer: &seen}),
-	}, func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/users/broken":
-			w.WriteHeader(http.StatusInternalServerError)
-		case "/users/panics":
-			panic(http.ErrAbortHandler)
-		case "/users/slow":
-			close(entered)
-			<-release
-		}
-		_, _ = io.WriteString(w, "user")
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(handler)
-	defer server.Close()
+// checkOutcomes finds that requests have the key of their route whatever the path, and that failures count as such.
+func (recipe recipe) checkOutcomes(t *testing.T) {
+	v := recipe.open(t)
 	for _, row := range []struct {
 		path, body string
 		status     int
 	}{
 		{"/users/7", "user", 200}, {"/users/8", "user", 200}, {"/users/broken", "user", 500}, {"/nothing", "", 404}, {"/healthz", "", 200},
 	} {
-		if status, body := get(t, server.URL+row.path); status != row.status || row.body != "" && body != row.body {
+		if status, body := v.get(t, row.path); status != row.status || row.body != "" && body != row.body {
 			t.Errorf("%s: %d %q, want %d %q", row.path, status, body, row.status, row.body)
 		}
 	}
-	if got, want := seen.outcomes(), []spillway.Outcome{spillway.OutcomeServed, spillway.OutcomeServed, spillway.OutcomeFailed, spillway.OutcomeServed}; !slices.Equal(got, want) {
+	want := []spillway.Outcome{spillway.OutcomeServed, spillway.OutcomeServed, spillway.OutcomeFailed, spillway.OutcomeServed}
+	if recipe.promises.unseen {
+		want = want[:3]
+	}
+	if got := v.seen.outcomes(); !slices.Equal(got, want) {
 		t.Errorf("outcomes %v, want %v", got, want)
 	}
-	_, _ = get(t, server.URL+"/users/panics")
-
-	slow := make(chan int)
-	go func() {
-		status, _ := get(t, server.URL+"/users/slow")
-		slow <- status
-	}()
-	<-entered
-	if status, _ := get(t, server.URL+"/users/9"); status != http.StatusServiceUnavailable {
-		t.Errorf("beyond the limit: %d, want 503", status)
-	}
-	if status, _ := get(t, server.URL+"/healthz"); status != http.StatusOK {
-		t.Errorf("health check of a busy server: %d", status)
-	}
-	close(release)
-	if status := <-slow; status != http.StatusOK {
-		t.Errorf("the slow request: %d", status)
-	}
-	seen.mu.Lock()
-	defer seen.mu.Unlock()
-	for _, e := range seen.events {
+	_, _ = v.get(t, "/users/panics")
+	for _, e := range v.seen.list() {
 		if e.Call.Key != recipe.key && e.Call.Key != "" || e.Call.Key == "" && e.Outcome != spillway.OutcomeServed {
 			t.Errorf("key %q of %+v, want %q", e.Call.Key, e, recipe.key)
 		}
 	}
 }
 
-// A service of connect-go that has too many calls answers with an error that its client
-// understands, and the client retries.
-func TestConnect(t *testing.T) {
-	limited := newIngress(t, ingress.Config{MaxInFlight: 1})
-	entered, release := make(chan struct{}), make(chan struct{})
-	handler, err := connect.NewServer(limited, func(_ context.Context, req *connectrpc.Request[wrapperspb.StringValue]) (*connectrpc.Response[wrapperspb.StringValue], error) {
-		if req.Msg.GetValue() == "slow" {
-			close(entered)
-			<-release
+// checkLimit finds that the server rejects what exceeds the limit, and nothing else, and always answers health checks.
+func (recipe recipe) checkLimit(t *testing.T) {
+	v := recipe.open(t)
+	slow := make(chan int)
+	go func() {
+		status, _ := v.get(t, "/users/slow")
+		slow <- status
+	}()
+	<-v.entered
+	if status, _ := v.get(t, "/users/9"); status != http.StatusServiceUnavailable {
+		t.Errorf("beyond the limit: %d, want 503", status)
+	}
+	if status, _ := v.get(t, "/healthz"); status != http.StatusOK {
+		t.Errorf("health check of a busy server: %d", status)
+	}
+	close(v.release)
+	if status := <-slow; status != http.StatusOK {
+		t.Errorf("the slow request: %d", status)
+	}
+	v.idle(t)
+}
+
+// idle fails unless nothing is in flight.
+func (v *visit) idle(t *testing.T) {
+	t.Helper()
+	for range 500 { // a handler returns a little after its client has the answer
+		if v.ingress.Stats(time.Now()).InFlight.InFlight == 0 {
+			return
 		}
-		return connectrpc.NewResponse(wrapperspb.String("Ada")), nil
-	})
-	if err != nil {
-		t.Fatal(err)
+		time.Sleep(10 * time.Millisecond)
 	}
-	server := httptest.NewServer(handler)
-	defer server.Close()
-	client, err := connect.NewClient(server.Client(), server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	call := func(id string) error {
-		_, err := client.CallUnary(t.Context(), connectrpc.NewRequest(wrapperspb.String(id)))
-		return err
-	}
-	if err := call("7"); err != nil {
-		t.Error(err)
-	}
-	done := make(chan error)
-	go func() { done <- call("slow") }()
-	<-entered
-	err = call("8")
-	if e, ok := errors.AsType[*connectrpc.Error](err); !ok || e.Code() != connectrpc.CodeUnavailable || len(e.Details()) == 0 {
-		t.Errorf("beyond the limit: %v, want unavailable with details", err)
-	}
-	close(release)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	t.Errorf("%+v after all requests have ended", v.ingress.Stats(time.Now()).InFlight)
 }

@@ -14,11 +14,14 @@ func beforeGin(e *gin.Engine) (http.Handler, error) {
 	return e, nil
 }
 
-// A server with the framework Gin. All routes share one limit: Gin finds the route of a request
-// only when it serves it. The recipe for Gin has a limit for each.
+// A server with the framework Gin: each of its routes has its own limit.
 func afterGin(e *gin.Engine) (http.Handler, error) {
 	return spillhttp.NewHandler(e, spillhttp.HandlerConfig{
 		HealthPaths: []string{"/healthz"},
-		Key:         func(*http.Request) string { return "gin" },
+		Key: spillhttp.Routes(func(add func(method, path string)) {
+			for _, r := range e.Routes() {
+				add(r.Method, r.Path)
+			}
+		}),
 	})
 }

@@ -25,14 +25,14 @@ func beforeEcho(e *echo.Echo) (http.Handler, error) {
 	return e, nil
 }
 
-// A server with the framework Echo.
+// A server with the framework Echo: each of its routes has its own limit.
 func afterEcho(e *echo.Echo) (http.Handler, error) {
 	return spillhttp.NewHandler(e, spillhttp.HandlerConfig{
 		HealthPaths: []string{"/healthz"},
-		Key: func(req *http.Request) string {
-			c := e.NewContext(req, nil)
-			e.Router().Find(req.Method, req.URL.Path, c)
-			return c.Path()
-		},
+		Key: spillhttp.Routes(func(add func(method, path string)) {
+			for _, r := range e.Routes() {
+				add(r.Method, r.Path)
+			}
+		}),
 	})
 }

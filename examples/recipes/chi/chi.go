@@ -9,18 +9,8 @@ import (
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
-// New returns a protected server with one route. Middleware of chi runs before chi has found
-// the route, so the key asks the router.
-func New(c spillhttp.HandlerConfig, users http.HandlerFunc) (http.Handler, error) {
-	r := chi.NewRouter()
-	c.HealthPaths = []string{"/healthz"}
+// Protect puts the server policies in front of a router. Each route has a limit of its own: the key asks the router.
+func Protect(r chi.Router, c spillhttp.HandlerConfig) (*spillhttp.Handler, error) {
 	c.Key = func(req *http.Request) string { return r.Find(chi.NewRouteContext(), req.Method, req.URL.Path) }
-	protect, err := spillhttp.Middleware(c)
-	if err != nil {
-		return nil, err
-	}
-	r.Use(protect)
-	r.Get("/users/{id}", users)
-	r.Get("/healthz", func(http.ResponseWriter, *http.Request) {})
-	return r, nil
+	return spillhttp.NewHandler(r, c)
 }
