@@ -154,10 +154,10 @@ func (recipe recipe) checkRecovery(t *testing.T) {
 	if status, _ := v.get(t, "/panics"); status != http.StatusInternalServerError {
 		t.Errorf("%d, want 500", status)
 	}
-	v.idle(t)
 	if got := v.seen.outcomes(); len(got) != 1 || got[0] != spillway.OutcomeFailed {
 		t.Errorf("outcomes %v, want one that has failed", got)
 	}
+	v.idle(t)
 	if status, _ := v.get(t, "/users/7"); status != http.StatusOK {
 		t.Errorf("after a panic: %d, want 200", status)
 	}
