@@ -5,12 +5,12 @@ import (
 	"sync/atomic"
 )
 
-// spinlock is a lock for the goroutines of one request: the handler, and those that read its body or write its answer. Whoever
-// holds it tells the policies, which hold mutexes of their own for a moment; it waits for no other request and starts no goroutine. Who
-// finds it locked lets other goroutines run until it is not, so that a holder that has lost its processor goes on.
+// spinlock is a lock for the goroutines of one request: the handler, and the ones that read its body or write its answer. Its
+// holder reports to the policies, which hold their own mutexes briefly; it waits for no other request and starts no goroutine. A
+// goroutine that finds it locked yields to others, so that a holder without a processor gets one.
 //
 // A sync.Mutex in its place would force each [Passage] onto the heap: BenchmarkAdmit then takes one allocation of 384 bytes, and three
-// times as long. Whoever ends it keeps it, which costs one atomic operation and not two.
+// times as long. The goroutine that ends it keeps it, which costs one atomic operation and not two.
 type spinlock uint32
 
 const (

@@ -15,7 +15,7 @@ import (
 //	})
 //
 // The key of a route is its method and its path, such as "GET /users/:id". A segment with ":" or "{" is a parameter, one with "*", "+"
-// or "..." stands for all that follows, and a last one that ends with "?" may be missing. Where several routes fit, the first segment
+// or "..." matches the rest of the path, and a last one that ends with "?" may be missing. Where several routes fit, the first segment
 // that is no parameter decides. A request without a route has no key. The func allocates nothing and is safe for concurrent use.
 func Routes(list func(add func(method, path string))) func(*http.Request) string {
 	methods := map[string]*route{}
@@ -33,7 +33,7 @@ type route struct {
 	static    map[string]*route // by the next segment
 	parameter *route
 	key       string // of the path that ends here
-	rest      string // the key of a path that takes all that follows
+	rest      string // the key of a path that matches whatever follows
 }
 
 // add adds the rest of a path.

@@ -12,8 +12,8 @@ import (
 )
 
 // Handler returns a handler of messages for Consume of a JetStream consumer. It has work done behind the gates, each message in a
-// goroutine of its own: MaxAckPending of the consumer is how many there are at once. A message that is rejected comes again when the gates
-// say, and one whose work has failed comes again at once, as often as MaxDeliver says. Leave the line with the tag out of a copy: it is
+// new goroutine: MaxAckPending of the consumer limits how many there are. A rejected message is delivered again after the time that the
+// rejection states, and a failed one at once, MaxDeliver times at most. Leave the line with the tag out of a copy: it is
 // for the half minute that the broker of the test takes to compile.
 func Handler(ctx context.Context, server *ingress.Server, work func(context.Context, jetstream.Msg) error) jetstream.MessageHandler {
 	return func(m jetstream.Msg) {

@@ -49,8 +49,8 @@ func broker(t *testing.T) (jetstream.JetStream, jetstream.Consumer) {
 	return js, consumer
 }
 
-// Messages pass the gates: no more are handled at once than MaxInFlight, those that were rejected come again, those that failed come
-// again, and each is handled in the class that its publisher has given it.
+// Messages pass the gates: no more are handled at once than MaxInFlight, rejected and failed ones are delivered again, and each is
+// handled in the class that its publisher has set.
 func TestNATS(t *testing.T) {
 	js, consumer := broker(t)
 	rejected := make(chan struct{}, 1000)

@@ -11,14 +11,14 @@ import (
 
 // A Job is what a worker does.
 type Job struct {
-	Kind        string // a few values: each has a limit of its own
+	Kind        string // a few values: each has a separate limit
 	Criticality spillway.Criticality
 	Run         func(context.Context) error
 }
 
 // Work does jobs in n goroutines until the channel is closed or ctx has ended, and returns then. A worker whose job was rejected waits
-// for as long as the gates say, takes no other job meanwhile, and then asks for the same one again. failed is told of jobs that have
-// failed.
+// for the time that the rejection states, takes no other job meanwhile, and then asks for the same one again. failed is called for each
+// failed job.
 func Work(ctx context.Context, server *ingress.Server, n int, jobs <-chan Job, failed func(Job, error)) {
 	var workers sync.WaitGroup
 	for range n {
@@ -33,7 +33,7 @@ func Work(ctx context.Context, server *ingress.Server, n int, jobs <-chan Job, f
 	workers.Wait()
 }
 
-// do does a job as soon as the gates let it in.
+// do does a job when the gates admit it.
 func do(ctx context.Context, server *ingress.Server, job Job) error {
 	for {
 		why, err := server.Do(ctx, spillway.Call{Key: job.Kind, Criticality: job.Criticality}, job.Run)

@@ -22,7 +22,7 @@ func newServer(t *testing.T, c ingress.Config) *ingress.Server {
 	return s
 }
 
-// Eight workers do all jobs, no more at once than the gates let in, and report those that have failed.
+// Eight workers do all jobs, no more at once than the gates admit, and report failed jobs.
 func TestWorkers(t *testing.T) {
 	broken := errors.New("broken")
 	var rejected, now, most, done atomic.Int64

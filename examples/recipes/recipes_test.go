@@ -32,7 +32,7 @@ type recipe struct {
 	promises promises
 }
 
-// promises says what a recipe has beside the users.
+// promises says what a recipe serves in addition to the users.
 type promises struct {
 	stream, socket, recovers bool
 	unseen                   bool // requests without a route do not come to the gates
@@ -90,7 +90,7 @@ func serveGorilla(t *testing.T, c spillhttp.HandlerConfig, s *site) string {
 
 func healthy(http.ResponseWriter, *http.Request) {}
 
-// start returns a func that serves a handler for as long as the test runs, and returns the address.
+// start returns a func that serves a handler until the test ends, and returns the address.
 func start(t *testing.T) func(http.Handler, error) string {
 	t.Helper()
 	return func(h http.Handler, err error) string {

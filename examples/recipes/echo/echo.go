@@ -7,7 +7,7 @@ import (
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
-// Protect puts the server policies in front of an Echo that has all its routes. Each has a limit of its own.
+// Protect puts the server policies in front of an Echo that has all its routes. Each route has a separate limit.
 func Protect(e *echo.Echo, c spillhttp.HandlerConfig) (*spillhttp.Handler, error) {
 	c.Key = spillhttp.Routes(func(add func(method, path string)) {
 		for _, r := range e.Routes() {

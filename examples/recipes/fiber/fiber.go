@@ -19,8 +19,8 @@ import (
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
-// Protect has the server policies decide on all requests to routes and middleware that are registered after it. Each route has a limit
-// of its own. What a stream sends after its handler has returned is not counted, nor is a connection that was hijacked.
+// Protect has the server policies decide on all requests to routes and middleware that are registered after it. Each route has a
+// separate limit. What a stream sends after its handler has returned is not counted, nor is a hijacked connection.
 func Protect(app *fiber.App, server *ingress.Server) {
 	key := sync.OnceValue(func() func(*http.Request) string {
 		return spillhttp.Routes(func(add func(method, path string)) {

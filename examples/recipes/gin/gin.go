@@ -10,7 +10,7 @@ import (
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
-// Protect puts the server policies in front of an engine that has all its routes. Each has a limit of its own.
+// Protect puts the server policies in front of an engine that has all its routes. Each route has a separate limit.
 func Protect(e *gin.Engine, c spillhttp.HandlerConfig) (*spillhttp.Handler, error) {
 	c.Key = spillhttp.Routes(func(add func(method, path string)) {
 		for _, r := range e.Routes() {

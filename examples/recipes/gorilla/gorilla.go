@@ -9,7 +9,7 @@ import (
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
-// Protect puts the server policies in front of a router. Each route has a limit of its own: the key asks the router.
+// Protect puts the server policies in front of a router. Each route has a separate limit: the key asks the router.
 func Protect(r *mux.Router, c spillhttp.HandlerConfig) (*spillhttp.Handler, error) {
 	c.Key = func(req *http.Request) string {
 		var match mux.RouteMatch

@@ -9,8 +9,8 @@ import (
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
-// Protect returns the option for [runtime.NewServeMux] that puts the server policies in front of all handlers. Each route has a limit
-// of its own. Calls to the service itself belong to a gRPC client with the client policies.
+// Protect returns the option for [runtime.NewServeMux] that puts the server policies in front of all handlers. Each route has a
+// separate limit. Use a gRPC client with the client policies for the calls to the service.
 func Protect(c spillhttp.HandlerConfig) (runtime.ServeMuxOption, error) {
 	c.Key = func(r *http.Request) string {
 		pattern, _ := runtime.HTTPPattern(r.Context())
