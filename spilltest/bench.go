@@ -28,6 +28,7 @@ type bench struct {
 
 	mu     sync.Mutex
 	events []spillway.Event
+	fuse   int // the event, counted from now, at which Observe panics; zero: it does not
 }
 
 // A decision is what the policies say of a call that is over the limit.
@@ -56,6 +57,11 @@ func (b *bench) Observe(e spillway.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.events = append(b.events, e)
+	if b.fuse > 0 {
+		if b.fuse--; b.fuse == 0 {
+			panic(errObserver)
+		}
+	}
 }
 
 // allocations returns how many a call makes, without those for its events.

@@ -60,6 +60,7 @@ func TestStack(t *testing.T, open func(t *testing.T, s Setup) Stack) {
 	}{
 		{"each call is settled once", testSettled},
 		{"panic", testPanic},
+		{"panic of the observer", testObserverPanic},
 		{"cancel", testCancel},
 		{"cancel while it waits", testCancelWaiting},
 		{"limit", testLimit},
