@@ -12,8 +12,8 @@ import (
 // work in this goroutine, and ends the call with what work returns: served without an error, timed out or abandoned if the context of
 // work has ended, and failed otherwise, also if work panics. The panic goes on.
 //
-// The class of call counts, not that of ctx. The context of work has this class, so that calls made for the work have it, too, the
-// earlier of the deadlines of ctx and call, and the level of degradation. Work that waits for an event, such as the next message, is no
+// The class of call counts, not that of ctx. The context of work has this class, so that calls made for the work have it, too, a
+// [spillway.Task] unless ctx has one, the earlier of the deadlines of ctx and call, and the level of degradation. Work that waits for an event, such as the next message, is no
 // load: wait for it before Do.
 //
 // If the Rejection is one, work was not called, and the error is that of the Rejection. Otherwise the error is that of work. A worker
@@ -25,6 +25,7 @@ func (s *Server) Do(ctx context.Context, call spillway.Call, work func(context.C
 	if why.Rejected() {
 		return why, why.Err
 	}
+	call = passage.Call()
 	ctx, stop := s.workContext(ctx, &call)
 	outcome := spillway.OutcomeFailed
 	defer func() {
@@ -39,6 +40,11 @@ func (s *Server) Do(ctx context.Context, call spillway.Call, work func(context.C
 // workContext returns the context of admitted work.
 func (s *Server) workContext(ctx context.Context, call *spillway.Call) (context.Context, context.CancelFunc) {
 	ctx = spillway.WithCriticality(ctx, call.Criticality)
+	if spillway.TaskFrom(ctx) == nil {
+		task := new(spillway.Task)
+		task.Begin(call.Level, call.Progress)
+		ctx = spillway.WithTask(ctx, task)
+	}
 	if level := s.Degradation(call.Criticality); level != spillway.DegradationNone {
 		ctx = spillway.WithDegradation(ctx, level)
 	}

@@ -33,7 +33,7 @@ func TestDo(t *testing.T) {
 			s := must(t, Config{InFlightMode: spillway.ModeOff, Observer: &seen})
 			ctx, leave := context.WithCancel(t.Context())
 			defer leave()
-			call := spillway.Call{Key: "jobs", Criticality: spillway.SheddablePlus}
+			call := spillway.Call{Key: "jobs", Criticality: spillway.SheddablePlus, Level: 7, Progress: 2}
 			if row.timeout > 0 {
 				call.Deadline = time.Now().Add(row.timeout)
 			}
@@ -44,6 +44,9 @@ func TestDo(t *testing.T) {
 				deadline, limited := ctx.Deadline()
 				if class := spillway.CriticalityFrom(ctx); class != spillway.SheddablePlus || limited != (row.timeout > 0) || !deadline.Equal(call.Deadline) {
 					t.Errorf("%s: work has the class %v and the deadline %v", name, class, deadline)
+				}
+				if task := spillway.TaskFrom(ctx); task.Level() != 7 || task.Progress() != 2 {
+					t.Errorf("%s: work belongs to the task %v %v", name, task.Level(), task.Progress())
 				}
 				return row.work(ctx)
 			})

@@ -126,6 +126,13 @@ var brokenStacks = map[string]func(s *spilltest.Stack){
 			return err
 		}
 	},
+	"panic of the observer": func(s *spilltest.Stack) {
+		do := s.Do
+		s.Do = func(ctx context.Context, work func(context.Context) error) (err error) {
+			defer func() { _ = recover() }()
+			return do(ctx, work)
+		}
+	},
 	"cancel": func(s *spilltest.Stack) {
 		do := s.Do
 		s.Do = func(ctx context.Context, work func(context.Context) error) error {
