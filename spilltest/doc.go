@@ -5,12 +5,14 @@
 //     a call ends with any outcome, any call and any time is accepted without a panic, nothing is allocated.
 //   - [TestStack] tests whatever runs calls under a limit on calls in flight: package
 //     ingress or egress, or an adapter for a client or a server. Each call is settled
-//     exactly once, also if it panics, fails, is canceled, or if the limit changes while it
+//     exactly once, also if it or the Observer panics, or if it fails, is canceled, or if the limit changes while it
 //     runs, the mode observe decides as the mode enforce does, and nothing is allocated.
 //   - [TestRetries] tests whatever makes calls under a [retry.Strategy]: each call is settled
 //     with the strategy exactly once.
 //   - [TestLessons] tests what a client on top of package egress learns from each end of a call: nothing if it was never
 //     sent, and retry budget is earned by answers only.
+//   - [TestPromises] tests that an adapter breaks no promise of its host library: who owns memory, which optional methods exist, where a
+//     panic can be recovered, how many connections there are, and that idle streams are no load.
 //
 // Each clause of a contract is a subtest, whose name is the clause. All run the tested
 // code in several goroutines: run the tests with the race detector, too.

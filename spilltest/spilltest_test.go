@@ -1,6 +1,10 @@
 package spilltest_test
 
 import (
+	"io"
+	"os"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -53,4 +57,23 @@ func TestGates(t *testing.T) {
 
 func TestDo(t *testing.T) {
 	spilltest.TestRetries(t, func(_ *testing.T, s retry.Strategy) spilltest.Do { return retries(s) })
+}
+
+// MissingMethods finds a method that is missing, and one with another signature.
+func TestMissingMethods(t *testing.T) {
+	file, part := reflect.TypeFor[*os.File](), reflect.TypeFor[interface {
+		Write([]byte) (int, error)
+		Close()
+		Name() string
+	}]()
+	missing := spilltest.MissingMethods(reflect.TypeFor[interface {
+		io.WriteCloser
+		Sync() error
+	}](), part)
+	if want := []string{"Close() error", "Sync() error"}; !slices.Equal(missing, want) {
+		t.Errorf("%q, want %q", missing, want)
+	}
+	if missing := spilltest.MissingMethods(file, file); len(missing) > 0 {
+		t.Errorf("%q of a type that has all", missing)
+	}
 }

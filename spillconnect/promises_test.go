@@ -1,0 +1,17 @@
+package spillconnect
+
+import (
+	"testing"
+
+	"github.com/seed90641741/spillway/spilltest"
+)
+
+func TestPromises(t *testing.T) {
+	spilltest.TestPromises(t, spilltest.Promises{
+		Ownership:  spilltest.Promise{Not: "a call is encoded before Send or the interceptor returns, and no stream is retried"},
+		Interfaces: spilltest.Promise{Not: "the connections of connect-go have no optional methods"},
+		Panics:     spilltest.Promise{Tests: []func(*testing.T){TestStreamPanics}},
+		Churn:      spilltest.Promise{Not: "net/http owns the connections"},
+		Idle:       spilltest.Promise{Tests: []func(*testing.T){TestIdleStream}},
+	})
+}

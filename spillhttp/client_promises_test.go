@@ -1,0 +1,18 @@
+package spillhttp_test
+
+import (
+	"testing"
+
+	"github.com/seed90641741/spillway/spillhttp"
+	"github.com/seed90641741/spillway/spilltest"
+)
+
+func TestPromisesOfTransport(t *testing.T) {
+	spilltest.TestPromises(t, spilltest.Promises{
+		Ownership:  spilltest.Promise{Not: "net/http says that a request is the transport's until the body of its answer is closed"},
+		Interfaces: spilltest.Promise{Tests: []func(*testing.T){spillhttp.UpgradeTest}},
+		Panics:     spilltest.Promise{Tests: []func(*testing.T){TestObserverPanics, TestTransportContract}},
+		Churn:      spilltest.Promise{Tests: []func(*testing.T){spillhttp.ConnectionsReusedTest}},
+		Idle:       spilltest.Promise{Not: "an open answer is in flight: max_requests counts it, as in Envoy"},
+	})
+}
