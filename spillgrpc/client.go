@@ -33,7 +33,7 @@ type ClientConfig struct {
 	// becomes the full name of the method. Nil means [ClassifyByProto].
 	Classify func(ctx context.Context, method string) spillway.Call
 	// Imported, if not nil, are the retries of a service config; Egress.Retry must
-	// then be nil.
+	// then be nil, or a strategy around [Imported.Strategy].
 	Imported *Imported
 	// External says that the calls go to services of other organizations. They are sent
 	// without criticality and attempt number, even if the caller has set them.
@@ -59,10 +59,12 @@ func NewClient(c ClientConfig) (*Client, error) {
 		return nil, invalid.Field("spillgrpc", "MaxBackends", c.MaxBackends, "0 or more")
 	}
 	if c.Imported != nil {
-		if c.Egress.Retry != nil {
-			return nil, invalid.Field("spillgrpc", "Egress.Retry", c.Egress.Retry, "nil where Imported is given")
+		if c.Egress.Retry == nil {
+			c.Egress.Retry = c.Imported.strategy
 		}
-		c.Egress.Retry = c.Imported.strategy
+		if !c.Imported.inside(c.Egress.Retry) {
+			return nil, invalid.Field("spillgrpc", "Egress.Retry", c.Egress.Retry, "nil, or a strategy around Imported.Strategy, where Imported is given")
+		}
 	}
 	if c.Classify == nil {
 		c.Classify = ClassifyByProto

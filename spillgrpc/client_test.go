@@ -75,7 +75,7 @@ func TestClientConfig(t *testing.T) {
 		{ClientConfig{}, ""},
 		{ClientConfig{MaxBackends: -1}, "MaxBackends is -1, must be 0 or more"},
 		{ClientConfig{Egress: egress.Config{ThrottleMode: 7}}, "spillgrpc: Egress.ThrottleMode is Mode(7)"},
-		{ClientConfig{Egress: eager, Imported: must(ImportServiceConfig("{}"))}, "Egress.Retry is set, must be nil where Imported is given"},
+		{ClientConfig{Egress: eager, Imported: must(ImportServiceConfig("{}"))}, "Egress.Retry is set, must be nil, or a strategy around Imported.Strategy, where Imported is given"},
 	} {
 		_, err := NewClient(row.config)
 		if (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/retry"
@@ -59,6 +60,21 @@ func ImportServiceConfig(text string) (*Imported, error) {
 	}
 	m.strategy = newByMethod(m, throttling)
 	return m, nil
+}
+
+// Strategy returns the retries as a strategy, for code that puts another one around it, such as the limits of an xDS cluster:
+//
+//	spillgrpc.ClientConfig{Imported: m, Egress: cluster.Egress(egress.Config{Retry: m.Strategy()})}
+func (m *Imported) Strategy() retry.Strategy { return m.strategy }
+
+// inside reports whether the tokens of a strategy are those of m.
+func (m *Imported) inside(around retry.Strategy) bool {
+	t := around.Begin(spillway.Call{})
+	if m.strategy.Release(t, fault.Failure{Unsent: true}) == nil {
+		return true
+	}
+	_ = around.Release(t, fault.Failure{Unsent: true}) // nothing was done with it
+	return false
 }
 
 func (m *Imported) missingf(format string, args ...any) {

@@ -182,6 +182,43 @@ func TestImportedClient(t *testing.T) {
 	})
 }
 
+// bounded is a strategy with a bound on all retries, as that of an xDS cluster.
+type bounded struct {
+	retry.Strategy
+
+	left int // failures that may be asked about
+}
+
+func (b *bounded) Refresh(now time.Time, t retry.Token, f fault.Failure) (retry.Token, error) {
+	if b.left--; b.left < 0 {
+		_ = b.Release(t, f)
+		return retry.Token{}, &retry.NotRetriedError{Reason: retry.ReasonBudget}
+	}
+	return b.Strategy.Refresh(now, t, f)
+}
+
+// Imported retries and a bound around them, as that of an xDS cluster, work together.
+func TestImportedWithinABound(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var calls atomic.Int32
+		m := must(ImportServiceConfig(imported))
+		around := &bounded{m.Strategy(), 6}
+		cc := open(t, &service{unary: func(context.Context) error {
+			calls.Add(1)
+			return status.Error(codes.Aborted, "conflict")
+		}}).dial(mustClient(t, ClientConfig{
+			Imported: m, Egress: egress.Config{ThrottleMode: spillway.ModeOff, Retry: around},
+			Classify: func(context.Context, string) spillway.Call { return spillway.Call{Key: "mine"} },
+		}).DialOptions()...)
+		if err := call(t.Context(), cc); err == nil || calls.Load() != 4 || around.left != 2 {
+			t.Errorf("%v after %d attempts, %d left; want a failure after 4 by the service config, and 2 left", err, calls.Load(), around.left)
+		}
+		if err := call(t.Context(), cc); err == nil || calls.Load() != 7 {
+			t.Errorf("%v after %d attempts, want a failure after 7 by the bound", err, calls.Load())
+		}
+	})
+}
+
 // FuzzImport expects every text to be a service config or an error, and each method
 // to have a policy.
 func FuzzImport(f *testing.F) {

@@ -13,7 +13,9 @@ var errObserver = errors.New("spilltest: the observer has panicked")
 // caller must learn of it. It uses a new Stack each time, as the events after a panic are missing.
 func testObserverPanic(b *bench) {
 	for name, work := range map[string]func(context.Context) error{"served": works, "failed": fails, "panicked": panics, "rejected": nil} {
-		for n := 1; b.explodes(name, n, work); n++ {
+		n := 1
+		for b.explodes(name, n, work) {
+			n++
 		}
 	}
 }

@@ -72,7 +72,8 @@ func (c *Cluster) Limiter() *inflight.Limiter { return c.limiter }
 // Egress returns config with the limits of the cluster in it: the in-flight limit,
 // and a bound on retries around config.Retry, which nil makes [retry.Budgeted]
 // with its defaults and a budget for the cluster. config.MaxRequests and config.Hedge must be zero,
-// which egress.New checks. All clients made of it, and of other calls of Egress,
+// which egress.New checks. For the retries of a service config, config.Retry is Strategy of the Imported of package spillgrpc.
+// All clients made of it, and of other calls of Egress,
 // share the limits.
 //
 // If config.InflightMode is Observe, calls that would be rejected are admitted and are not
