@@ -13,7 +13,7 @@ import (
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
-func TestEcho(t *testing.T) { recipe{"GET /users/:id", serveEcho, all}.check(t) }
+func TestEcho(t *testing.T) { recipe{"GET /users/:id", serveEcho, allPromises}.check(t) }
 
 func serveEcho(t *testing.T, c spillhttp.HandlerConfig, s *site) string {
 	e := echo.New()

@@ -16,7 +16,7 @@ import (
 )
 
 func TestFiber(t *testing.T) {
-	recipe{"GET /users/:id", serveFiber, all}.check(t)
+	recipe{"GET /users/:id", serveFiber, allPromises}.check(t)
 }
 
 func serveFiber(t *testing.T, c spillhttp.HandlerConfig, s *site) string {

@@ -12,7 +12,7 @@ import (
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
-func TestGin(t *testing.T) { recipe{"GET /users/:id", serveGin, all}.check(t) }
+func TestGin(t *testing.T) { recipe{"GET /users/:id", serveGin, allPromises}.check(t) }
 
 func serveGin(t *testing.T, c spillhttp.HandlerConfig, s *site) string {
 	gin.SetMode(gin.ReleaseMode)

@@ -38,7 +38,7 @@ type promises struct {
 	unseen                   bool // requests without a route do not come to the gates
 }
 
-var all = promises{stream: true, socket: true, recovers: true}
+var allPromises = promises{stream: true, socket: true, recovers: true}
 
 func TestServers(t *testing.T) {
 	for name, recipe := range map[string]recipe{
@@ -46,7 +46,7 @@ func TestServers(t *testing.T) {
 		"plain": {"/users/", func(t *testing.T, c spillhttp.HandlerConfig, s *site) string {
 			return start(t)(plain.New(c, s.users))
 		}, promises{}},
-		"chi":     {"/users/{id}", serveChi, all},
+		"chi":     {"/users/{id}", serveChi, allPromises},
 		"gorilla": {"/users/{id}", serveGorilla, promises{stream: true, socket: true}},
 		"gateway": {"/users/", func(t *testing.T, c spillhttp.HandlerConfig, s *site) string {
 			return start(t)(gateway.New(c, map[string]*url.URL{"/users/": {Scheme: "http", Host: start(t)(http.HandlerFunc(s.users), nil)}}))
@@ -74,9 +74,9 @@ func serveChi(t *testing.T, c spillhttp.HandlerConfig, s *site) string {
 // silence logs nothing of a panic.
 type silence struct{}
 
-func (silence) NewLogEntry(*http.Request) middleware.LogEntry           { return silence{} }
-func (silence) Write(int, int, http.Header, time.Duration, interface{}) {}
-func (silence) Panic(any, []byte)                                       {}
+func (silence) NewLogEntry(*http.Request) middleware.LogEntry   { return silence{} }
+func (silence) Write(int, int, http.Header, time.Duration, any) {}
+func (silence) Panic(any, []byte)                               {}
 
 func serveGorilla(t *testing.T, c spillhttp.HandlerConfig, s *site) string {
 	r := mux.NewRouter()
