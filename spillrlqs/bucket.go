@@ -11,12 +11,13 @@ import (
 	envoytype "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/quota"
 )
 
 const (
 	maxKeys  = 32      // of an id that is remembered
 	maxBytes = 4096    // of these keys and their values
-	maxCalls = 1e9     // in one report: more is not counted
+	maxCalls = 1 << 30 // in one report: more is not counted
 	late     = 3       // times the usual time between reports, after which no use is assumed
 	maxName  = 255     // of a customer, as in quota/fleet
 	maxID    = 1 << 16 // bytes of an id that is answered at all
@@ -26,6 +27,8 @@ const (
 type bucket struct {
 	id       *rlqs.BucketId // nil for the bucket of all ids without a place
 	key      string
+	owner    *customer
+	listed   bool // when it got its place
 	class    int
 	pending  []*rlqs.BucketId // without a place, and to be answered
 	holders  holders          // of these, and of earlier ones
@@ -47,8 +50,10 @@ type bucket struct {
 // customer is a customer's buckets in one stream.
 type customer struct {
 	name    string
-	listed  bool
+	listed  bool // when it came
 	buckets []*bucket
+	grant   quota.Grant // the last one
+	calls   classCalls  // since it came
 }
 
 // idKey returns an id as text that is the same for equal ids, or false if the id has no
@@ -70,21 +75,23 @@ func idKey(id map[string]string) (string, bool) {
 	return string(b), true
 }
 
-// report takes in what an Envoy counted since its last report.
-func (b *bucket) report(now time.Time, allowed, denied uint64, interval time.Duration) {
+// report takes in what an Envoy counted since its last report, and returns what of it counts.
+func (b *bucket) report(now time.Time, allowed, denied uint64, interval time.Duration) quota.ClassStats {
 	if b.counted.IsZero() {
 		b.counted, b.busy = now.Add(-interval), now // when it began is unknown
 	}
 	if !b.reported.IsZero() {
 		b.period = now.Sub(b.reported)
 	}
-	a, d := min(float64(allowed), maxCalls), min(float64(denied), maxCalls)
+	counted := quota.ClassStats{AdmittedTotal: min(allowed, maxCalls), RejectedTotal: min(denied, maxCalls)}
+	a, d := float64(counted.AdmittedTotal), float64(counted.RejectedTotal)
 	b.reported = now
 	b.calls += a + d
 	b.allowed += a
 	if a+d > 0 {
 		b.busy = now
 	}
+	return counted
 }
 
 // demand returns what is wanted per second, and the cost that was used since the last

@@ -314,7 +314,7 @@ func FuzzReports(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		st, err := s.open()
+		st, err := s.begin()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -52,10 +52,13 @@ func (l limitService) ShouldRateLimit(_ context.Context, r *ratelimit.RateLimitR
 		m.Statuses = append(m.Statuses, statusOf(hits, i))
 	}
 	l.s.count(func(st *Stats) {
+		calls := &st.Calls[hits[0].call.Criticality.Index()]
 		if over {
 			st.OverLimitTotal++
+			calls.RejectedTotal++
 		} else {
 			st.OKTotal++
+			calls.AdmittedTotal++
 		}
 	})
 	return m, nil
@@ -103,12 +106,13 @@ func (s *Server) hits(r *ratelimit.RateLimitRequest) (hits []hit, of []int, err 
 // named returns the customer and the class that a descriptor names, and whether it names a
 // customer.
 func (s *Server) named(d *descriptor.RateLimitDescriptor) (name string, class spillway.Criticality, named bool) {
+	cfg := s.cfg.Load()
 	class = spillway.Critical
 	for _, e := range d.GetEntries() {
 		switch e.GetKey() {
-		case s.cfg.CustomerKey:
+		case cfg.CustomerKey:
 			name, named = e.GetValue(), true
-		case s.cfg.CriticalityKey:
+		case cfg.CriticalityKey:
 			if c, err := spillway.ParseCriticality(e.GetValue()); err == nil {
 				class = c
 			}

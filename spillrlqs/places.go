@@ -16,13 +16,14 @@ func (t *stream) bucket(id *rlqs.BucketId) *bucket {
 	if b := t.buckets[key]; ok && b != nil {
 		return b
 	}
-	name := id.GetBucket()[t.cfg.CustomerKey]
-	class := classOf(id.GetBucket()[t.cfg.CriticalityKey])
-	_, listed := t.cfg.Fleet.Limits.Customers[name]
+	cfg := t.cfg.Load()
+	name := id.GetBucket()[cfg.CustomerKey]
+	class := classOf(id.GetBucket()[cfg.CriticalityKey])
+	_, listed := cfg.Fleet.Limits.Customers[name]
 	if !ok || len(name) > maxName || !t.hasPlace(name, listed) {
 		return t.others(class)
 	}
-	b := &bucket{id: id, key: key, class: class, given: math.NaN()}
+	b := &bucket{id: id, key: key, class: class, listed: listed, given: math.NaN()}
 	t.buckets[key] = b
 	t.places[index(listed)]++
 	t.add(name, listed, b)
@@ -31,10 +32,11 @@ func (t *stream) bucket(id *rlqs.BucketId) *bucket {
 
 // hasPlace takes a place for a bucket, if there is one.
 func (t *stream) hasPlace(name string, listed bool) bool {
-	if t.places[index(listed)] >= t.cfg.MaxStreamBuckets {
+	cfg := t.cfg.Load()
+	if t.places[index(listed)] >= cfg.MaxStreamBuckets {
 		return false
 	}
-	if t.customers[name] == nil && !listed && t.unlisted >= t.cfg.Fleet.MaxUnlisted {
+	if t.customers[name] == nil && !listed && t.unlisted >= cfg.Fleet.MaxUnlisted {
 		return false
 	}
 	return t.take(listed)
@@ -65,6 +67,7 @@ func (t *stream) add(name string, listed bool, b *bucket) {
 			t.unlisted++
 		}
 	}
+	b.owner = c
 	c.buckets = append(c.buckets, b)
 }
 
@@ -86,17 +89,17 @@ func classOf(s string) int {
 
 // forget abandons buckets without demand.
 func (c *customer) forget(t *stream, now time.Time, m *rlqs.RateLimitQuotaResponse) {
-	kept := c.buckets[:0]
+	cfg, kept := t.cfg.Load(), c.buckets[:0]
 	for _, b := range c.buckets {
-		if !b.gone(now, t.cfg.Idle, t.cfg.TTL) {
+		if !b.gone(now, cfg.Idle, cfg.TTL) {
 			kept = append(kept, b)
 			continue
 		}
 		if b.id != nil {
 			m.BucketAction = append(m.BucketAction, abandonment(b.id))
 			delete(t.buckets, b.key)
-			t.places[index(c.listed)]--
-			t.give(c.listed, 1)
+			t.places[index(b.listed)]--
+			t.give(b.listed, 1)
 		}
 	}
 	clear(c.buckets[len(kept):])

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	rlqs "github.com/envoyproxy/go-control-plane/envoy/service/rate_limit_quota/v3"
@@ -21,12 +24,14 @@ import (
 // A Server serves quotas to Envoys. It is safe for concurrent use and must not be copied;
 // make one with [New], run [Server.Run], and [Server.Register] it on a gRPC server.
 type Server struct {
-	cfg   Config
+	cfg   atomic.Pointer[Config] // with its defaults
+	board fleet.Board
 	fleet *fleet.Fleet // this server as a task: requests of the older protocol
 	gate  *quota.Quota
 
 	mu      sync.Mutex
 	started uint64 // streams, since the server was made
+	streams map[*stream]struct{}
 	stats   Stats
 }
 
@@ -41,7 +46,10 @@ type Stats struct {
 	RejectedTotal    uint64 // streams and requests that were refused
 	OverLimitTotal   uint64 // answers OVER_LIMIT of the older protocol
 	OKTotal          uint64 // its other answers
-	Fleet            fleet.Stats
+	// Calls are the calls by class, as Envoys report them and as the older protocol asks for them. Index it
+	// with [spillway.Criticality.Index].
+	Calls [spillway.Criticalities]quota.ClassStats
+	Fleet fleet.Stats
 }
 
 // New returns a Server, or an error that names the field of c that is out of range.
@@ -54,14 +62,51 @@ func New(c Config) (*Server, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	gate, err := quota.New(quota.Config{Allocator: f, BurstSeconds: c.Fleet.BurstSeconds, MaxUnlisted: c.Fleet.MaxUnlisted})
+	gate, err := quota.New(c.gate(f))
 	if err != nil {
 		return nil, inFleet(err)
 	}
-	if c.Board == nil {
-		c.Board = fleet.NewMemory(time.Now)
+	s := &Server{board: c.Board, fleet: f, gate: gate, streams: make(map[*stream]struct{})}
+	if s.board == nil {
+		s.board = fleet.NewMemory(time.Now)
 	}
-	return &Server{cfg: c, fleet: f, gate: gate}, nil
+	s.cfg.Store(&c)
+	return s, nil
+}
+
+// gate returns the configuration of the gate of the older protocol.
+func (c *Config) gate(f *fleet.Fleet) quota.Config {
+	return quota.Config{Allocator: f, BurstSeconds: c.Fleet.BurstSeconds, MaxUnlisted: c.Fleet.MaxUnlisted}
+}
+
+// Update changes the configuration of a Server in use, or returns an error that names the field
+// that is out of range and changes nothing. Streams go on. Board and Fleet.Task have no effect, and other keys
+// count for new buckets. Limits must come to all servers soon.
+func (s *Server) Update(c Config) error {
+	c = c.withDefaults()
+	if err := c.validate(); err != nil {
+		return err
+	}
+	if err := s.fleet.Update(c.Fleet); err != nil {
+		return inFleet(err)
+	}
+	if err := s.gate.Update(c.gate(s.fleet)); err != nil { // cannot be: the fleet has checked the same fields
+		return inFleet(err)
+	}
+	s.cfg.Store(&c)
+	for _, t := range s.open() {
+		if err := t.fleet.Update(c.Fleet); err != nil { // cannot be: it was accepted above
+			return inFleet(err)
+		}
+	}
+	return nil
+}
+
+// open returns the streams.
+func (s *Server) open() []*stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.streams))
 }
 
 // inFleet returns an error of a field of Config.Fleet.
@@ -82,7 +127,7 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 
 // Run syncs this server's own part with the board until ctx ends, and says goodbye to it then.
 // Call it once, before requests arrive. Streams sync on their own.
-func (s *Server) Run(ctx context.Context) { fleet.Run(ctx, s.fleet, s.cfg.Board) }
+func (s *Server) Run(ctx context.Context) { fleet.Run(ctx, s.fleet, s.board) }
 
 // Stats returns how the Server stands.
 func (s *Server) Stats() Stats {
@@ -93,11 +138,11 @@ func (s *Server) Stats() Stats {
 	return all
 }
 
-// open makes a stream, or returns an error if there are too many.
-func (s *Server) open() (*stream, error) {
+// begin makes a stream, or returns an error if there are too many.
+func (s *Server) begin() (*stream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stats.Streams >= s.cfg.MaxStreams {
+	if s.stats.Streams >= s.cfg.Load().MaxStreams {
 		s.stats.RejectedTotal++
 		return nil, status.Errorf(codes.ResourceExhausted, "%d streams are open, the limit", s.stats.Streams)
 	}
@@ -107,7 +152,9 @@ func (s *Server) open() (*stream, error) {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
 	s.stats.Streams++
-	return newStream(s, f), nil
+	t := newStream(s, f)
+	s.streams[t] = struct{}{}
+	return t, nil
 }
 
 // take takes a place for a bucket, and returns false if all are taken.
@@ -115,7 +162,7 @@ func (s *Server) take(listed bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.places(listed)
-	if *n >= s.cfg.MaxBuckets {
+	if *n >= s.cfg.Load().MaxBuckets {
 		return false
 	}
 	*n++
@@ -145,10 +192,11 @@ func (s *Server) count(change func(*Stats)) {
 
 // domain rejects a request for another domain.
 func (s *Server) domain(name string) error {
-	if s.cfg.Domain == "" || name == s.cfg.Domain {
+	served := s.cfg.Load().Domain
+	if served == "" || name == served {
 		return nil
 	}
-	return s.refuse("domain %.64q is not served here, only %q", name, s.cfg.Domain)
+	return s.refuse("domain %.64q is not served here, only %q", name, served)
 }
 
 // refuse counts an invalid message of a client, and returns an error for it.

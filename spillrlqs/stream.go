@@ -21,7 +21,7 @@ type quotaService struct {
 
 // StreamRateLimitQuotas serves one Envoy.
 func (q quotaService) StreamRateLimitQuotas(conn rlqs.RateLimitQuotaService_StreamRateLimitQuotasServer) error {
-	t, err := q.s.open()
+	t, err := q.s.begin()
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,10 @@ func (t *stream) close() {
 	defer t.mu.Unlock()
 	t.give(false, t.places[0])
 	t.give(true, t.places[1])
-	t.count(func(s *Stats) { s.Streams-- })
+	t.count(func(s *Stats) {
+		s.Streams--
+		delete(t.streams, t)
+	})
 }
 
 // receive takes in the reports of an Envoy.
@@ -89,13 +92,15 @@ func (t *stream) receive(now time.Time, m *rlqs.RateLimitQuotaUsageReports) erro
 			return err
 		}
 	}
-	overflow := uint64(0)
+	overflow, calls := uint64(0), classCalls{}
 	defer func() {
 		t.count(func(s *Stats) {
 			s.ReportsTotal += uint64(len(m.GetBucketQuotaUsages()))
 			s.OverflowTotal += overflow
+			calls.addTo(&s.Calls)
 		})
 	}()
+	cfg := t.cfg.Load()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, u := range m.GetBucketQuotaUsages() {
@@ -118,7 +123,9 @@ func (t *stream) receive(now time.Time, m *rlqs.RateLimitQuotaUsageReports) erro
 			default:
 			}
 		}
-		b.report(now, u.GetNumRequestsAllowed(), u.GetNumRequestsDenied(), t.cfg.Fleet.Interval)
+		used := b.report(now, u.GetNumRequestsAllowed(), u.GetNumRequestsDenied(), cfg.Fleet.Interval)
+		calls.add(b.class, used)
+		b.owner.calls.add(b.class, used)
 	}
 	return nil
 }
@@ -133,7 +140,7 @@ func (t *stream) run(ctx context.Context, send func(*rlqs.RateLimitQuotaResponse
 		}
 		err := t.serve(ctx, send)
 		leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		_ = t.fleet.Leave(leave, t.cfg.Board) // the others find out after Hold
+		_ = t.fleet.Leave(leave, t.board) // the others find out after Hold
 		cancel()
 		if err != nil {
 			return
@@ -143,14 +150,13 @@ func (t *stream) run(ctx context.Context, send func(*rlqs.RateLimitQuotaResponse
 
 // serve syncs and sends once per interval, and earlier for a new bucket, until there are no buckets.
 func (t *stream) serve(ctx context.Context, send func(*rlqs.RateLimitQuotaResponse) error) error {
-	interval := t.cfg.Fleet.Interval
 	for {
-		began := time.Now()
+		began, interval := time.Now(), t.cfg.Load().Fleet.Interval
 		if !t.offer(began) {
 			return nil
 		}
 		within, cancel := context.WithTimeout(ctx, 2*interval)
-		_ = t.fleet.Sync(within, began, t.cfg.Board) // without it, the last levels apply
+		_ = t.fleet.Sync(within, began, t.board) // without it, the last levels apply
 		cancel()
 		if m := t.assign(time.Now()); len(m.GetBucketAction()) > 0 {
 			t.count(func(s *Stats) { s.AssignmentsTotal += uint64(len(m.GetBucketAction())) })
@@ -190,7 +196,7 @@ func (t *stream) pause(ctx context.Context, began time.Time, interval time.Durat
 func (t *stream) offer(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	interval := t.cfg.Fleet.Interval
+	interval := t.cfg.Load().Fleet.Interval
 	dt := interval
 	if !t.last.IsZero() {
 		dt = min(max(now.Sub(t.last), time.Millisecond), late*interval)
@@ -235,7 +241,7 @@ func (t *stream) assign(now time.Time) *rlqs.RateLimitQuotaResponse {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pending = 0
-	kept := t.order[:0]
+	cfg, kept := t.cfg.Load(), t.order[:0]
 	for _, c := range t.order {
 		c.forget(t, now, m)
 		if len(c.buckets) == 0 {
@@ -251,9 +257,10 @@ func (t *stream) assign(now time.Time) *rlqs.RateLimitQuotaResponse {
 			wants += b.rate
 		}
 		g := t.lease(now, quota.Demand{Customer: c.name, Wants: wants})
+		c.grant = g
 		c.split(g.Rate, g.LeastClass)
 		for _, b := range c.buckets {
-			m.BucketAction = append(m.BucketAction, b.assign(now, &t.cfg)...)
+			m.BucketAction = append(m.BucketAction, b.assign(now, cfg)...)
 		}
 	}
 	clear(t.order[len(kept):])
