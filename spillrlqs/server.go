@@ -49,6 +49,7 @@ type Stats struct {
 	// Calls are the calls by class, as Envoys report them and as the older protocol asks for them. Index it
 	// with [spillway.Criticality.Index].
 	Calls [spillway.Criticalities]quota.ClassStats
+	// Fleet is of this server as a task. Its Leader says whether this server or one of its streams leads.
 	Fleet fleet.Stats
 }
 
@@ -134,9 +135,17 @@ func (s *Server) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := s.stats
-	all.Fleet = s.fleet.Stats(time.Now())
+	now := time.Now()
+	all.Fleet = s.fleet.Stats(now)
+	for t := range s.streams {
+		all.Fleet.Leader = all.Fleet.Leader || t.fleet.Stats(now).Leader
+	}
 	return all
 }
+
+// Level returns the level of a customer over all servers, or false if the last levels have none: it uses
+// less than half of its limit.
+func (s *Server) Level(customer string) (fleet.Level, bool) { return s.fleet.Level(customer) }
 
 // begin makes a stream, or returns an error if there are too many.
 func (s *Server) begin() (*stream, error) {

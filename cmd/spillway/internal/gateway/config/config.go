@@ -1,4 +1,4 @@
-// Package config reads the configuration file of "spillway proxy", which is YAML or JSON.
+// Package config reads the configuration files of "spillway proxy" and "spillway quota", which are YAML or JSON.
 // Parsing is strict; an error has the field, the line and the text around it. Missing
 // fields have defaults. For optional limits, a negative value means no limit.
 package config

@@ -11,7 +11,9 @@ import (
 // Diff describes the changes from a to b, one line per field: its path, the old value and
 // the new value. Elements of lists are identified by their names, if they have names. The
 // values of fields with the tag secret, such as headers, are not shown.
-func Diff(a, b *Config) []string {
+func Diff(a, b *Config) []string { return diff(a, b) }
+
+func diff[T any](a, b *T) []string {
 	was, is := make(values), make(values)
 	was.flatten("", reflect.ValueOf(a).Elem())
 	is.flatten("", reflect.ValueOf(b).Elem())

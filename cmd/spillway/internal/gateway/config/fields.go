@@ -78,7 +78,10 @@ func Field(part any, path string) reflect.Value {
 }
 
 // Files returns the names of all other files that c names.
-func (c *Config) Files() (names []string) {
+func (c *Config) Files() []string { return files(c) }
+
+// files returns the names of the files that a configuration names.
+func files[T any](c *T) (names []string) {
 	visit("", reflect.ValueOf(c).Elem(), func(_ string, v reflect.Value, tag reflect.StructTag) {
 		if tag.Get("file") != "" && !v.IsZero() {
 			names = append(names, v.String())

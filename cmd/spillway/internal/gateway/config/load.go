@@ -31,15 +31,20 @@ func Open(name string) (*Config, error) {
 // Parse reads and checks a configuration. It does not check the files that it names. Errors
 // are [strict.Errors] in the order of the file, and have its name.
 func Parse(name string, text []byte) (*Config, error) {
-	s := strict.Source{Name: name, Text: text}
 	c := new(Config)
-	if err := s.Decode(c, maxSize); err != nil {
-		return nil, err
-	}
-	errs := s.Locate(c.check())
-	slices.SortStableFunc(errs, func(a, b *Error) int { return cmp.Compare(a.Line, b.Line) })
-	if err := errs.Err(); err != nil {
+	if err := decode(name, text, c, c.check); err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+// decode reads a text into a struct, and returns what check then finds, with its lines.
+func decode(name string, text []byte, into any, check func() strict.Errors) error {
+	s := strict.Source{Name: name, Text: text}
+	if err := s.Decode(into, maxSize); err != nil {
+		return err
+	}
+	errs := s.Locate(check())
+	slices.SortStableFunc(errs, func(a, b *Error) int { return cmp.Compare(a.Line, b.Line) })
+	return errs.Err()
 }

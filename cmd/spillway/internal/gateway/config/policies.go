@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
@@ -165,7 +166,7 @@ func policyError[T any](at string, section any, err error) *Error {
 	if !ok {
 		return failf(at, "is wrong: %v", err)
 	}
-	return failf(at+"."+policyconf.Path[T](section, e.Path), "%s", e.Problem())
+	return failf(strings.TrimPrefix(at+".", ".")+policyconf.Path[T](section, e.Path), "%s", e.Problem())
 }
 
 // Defaulted returns l with its defaults.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/policyconf"
 	"github.com/seed90641741/spillway/quota/fleet"
 )
 
@@ -36,9 +37,13 @@ func (k *checker) engine(at string, e *Engine) {
 		k.failf(at+".redis", "is missing, must say which servers the proxies share")
 		return
 	}
-	k.endpoints(at+".redis.addresses", e.Redis.Addresses)
-	if e.Redis.Username != "" && e.Redis.PasswordFile == "" {
-		k.failf(at+".redis.password_file", "is missing, must be given with username")
+	k.redis(at+".redis", e.Redis)
+}
+
+func (k *checker) redis(at string, r *policyconf.Redis) {
+	k.endpoints(at+".addresses", r.Addresses)
+	if r.Username != "" && r.PasswordFile == "" {
+		k.failf(at+".password_file", "is missing, must be given with username")
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/seed90641741/spillway/quota/fleet"
 )
 
 // Stats says how a quota stands that is shared with other proxies.
@@ -38,26 +40,35 @@ func (s *Set) Stats(now time.Time) []Stats {
 	tasks := *s.found.Load()
 	all := make([]Stats, 0, len(tasks))
 	for _, t := range tasks {
-		f := t.fleet.Stats(now)
-		all = append(all, Stats{
-			Name: t.name, Syncs: f.SyncsTotal - f.ErrorsTotal - f.FencedTotal, Errors: f.ErrorsTotal, Fenced: f.FencedTotal, Leader: f.Leader,
-			Tasks: f.Tasks, Age: f.Age, Grace: f.Grace, Conflict: f.ConfigConflict, Customers: t.indebted(), Lost: t.board.LeaderLost(now, t.grace()),
-		})
+		all = append(all, Of(now, t.name, &t.config, t.fleet.Stats(now), t.fleet, t.board))
 	}
 	slices.SortFunc(all, func(a, b Stats) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
 
+// Of returns how a quota stands whose task has a configuration, statistics and a board.
+func Of(now time.Time, name string, c *fleet.Config, f fleet.Stats, levels Leveled, b *Watched) Stats {
+	return Stats{
+		Name: name, Syncs: f.SyncsTotal - f.ErrorsTotal - f.FencedTotal, Errors: f.ErrorsTotal, Fenced: f.FencedTotal, Leader: f.Leader,
+		Tasks: f.Tasks, Age: f.Age, Grace: f.Grace, Conflict: f.ConfigConflict, Customers: indebted(c, levels), Lost: b.LeaderLost(now, grace(c)),
+	}
+}
+
+// Leveled knows the levels of customers.
+type Leveled interface {
+	Level(customer string) (fleet.Level, bool)
+}
+
 // grace returns the time without levels after which a task has its limit divided by tasks.
-func (t *task) grace() time.Duration {
-	hold := cmp.Or(t.config.Hold, max(2*time.Second, 10*t.config.Interval))
-	return cmp.Or(t.config.Grace, 5*hold)
+func grace(c *fleet.Config) time.Duration {
+	hold := cmp.Or(c.Hold, max(2*time.Second, 10*c.Interval))
+	return cmp.Or(c.Grace, 5*hold)
 }
 
 // indebted returns the listed customers with most debt in proportion to their rate.
-func (t *task) indebted() (all []Customer) {
-	for name := range t.config.Limits.Customers {
-		if l, ok := t.fleet.Level(name); ok && l.Rate > 0 {
+func indebted(c *fleet.Config, levels Leveled) (all []Customer) {
+	for name := range c.Limits.Customers {
+		if l, ok := levels.Level(name); ok && l.Rate > 0 {
 			debt := time.Duration(min(l.Debt/l.Rate, 1e6) * float64(time.Second))
 			all = append(all, Customer{Customer: name, Rate: l.Rate, Debt: debt, Marginal: l.Marginal})
 		}

@@ -26,16 +26,19 @@ func Files(c *config.Config) []error {
 
 // Try returns an error for each engine that cannot be used, and says what to do.
 func Try(ctx context.Context, c *config.Config) []error {
-	return each(c, func(e *policyconf.Engine) error {
-		err := tryOne(ctx, e)
-		if err == nil {
-			return nil
-		}
-		if hint := diagnosis(err, false); hint != "" {
-			return fmt.Errorf("%w: %s", err, hint)
-		}
-		return err
-	})
+	return each(c, func(e *policyconf.Engine) error { return TryEngine(ctx, e) })
+}
+
+// TryEngine returns an error if an engine cannot be used, and says what to do.
+func TryEngine(ctx context.Context, e *policyconf.Engine) error {
+	err := tryOne(ctx, e)
+	if err == nil {
+		return nil
+	}
+	if hint := diagnosis(err, false); hint != "" {
+		return fmt.Errorf("%w: %s", err, hint)
+	}
+	return err
 }
 
 // each returns the errors of engines by name.

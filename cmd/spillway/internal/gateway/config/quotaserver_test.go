@@ -1,0 +1,92 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/invopop/jsonschema"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict/stricttest"
+)
+
+var quotaSchema = stricttest.Schema{
+	Title: "Configuration of spillway quota", Of: &QuotaServer{}, File: "quotaserver.json", Text: QuotaSchema,
+	Types: map[reflect.Type]*jsonschema.Schema{},
+}
+
+func TestSchemaIsThatOfQuotaServer(t *testing.T) { quotaSchema.Agrees(t, *update) }
+
+const quotaServer = `domain: shop
+tasks: 20
+customers: {mail: {rate: 1000}}
+default_limit: {rate: 10}
+redis: {addresses: ["127.0.0.1:6379"], username: quota, password_file: password}
+tls: {certificate: cert.pem, key: key.pem, client_ca: ca.pem}
+admin: {address: "127.0.0.1:0", token_file: token}
+`
+
+func TestQuotaServer(t *testing.T) {
+	q, err := ParseQuotaServer("quota.yaml", []byte(quotaServer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := quotaSchema.Valid(t)(quotaServer); err != nil {
+		t.Error(err)
+	}
+	if quotaSchema.Valid(t)("domain: x\ncustomer: {}\n") == nil {
+		t.Error("the schema has a field that does not exist")
+	}
+	if got := strings.Join(q.Files(), " "); got != "password cert.pem key.pem ca.pem token" {
+		t.Errorf("it names %s", got)
+	}
+	f := q.Fleet()
+	if f.Tasks != 20 || f.Interval != time.Second || f.Limits.Customers["mail"].Rate != 1000 || f.Limits.DefaultLimit.Rate != 10 {
+		t.Errorf("a task has %+v", f)
+	}
+	if d := q.Defaulted(); d.CustomerKey != "customer" || d.Interval != time.Second {
+		t.Errorf("the defaults are %+v", d)
+	}
+	next, err := ParseQuotaServer("quota.yaml", []byte(strings.NewReplacer("domain: shop", "domain: other", "rate: 10}", "rate: 20}").Replace(quotaServer)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := q.Restart(next); !reflect.DeepEqual(got, []string{"domain"}) {
+		t.Errorf("a restart is needed for %v", got)
+	}
+	if got := strings.Join(DiffQuotaServers(q, next), "\n"); got != "default_limit.rate: 10 is now 20\ndomain: shop is now other" {
+		t.Error(got)
+	}
+}
+
+// Mistakes are found with the same words as in the file of the proxy, and at their line.
+func TestWrongQuotaServer(t *testing.T) {
+	for text, want := range map[string]string{
+		"customer: {}":                                          "quota.yaml:1: customer is no field here",
+		"domain: x\ntasks: -1\ndefault_limit: {rate: 1}":        "quota.yaml:2: tasks is -1, must be 1 to 1000000",
+		"interval: 1h\ndefault_limit: {rate: 1}":                "quota.yaml:1: interval is 1h0m0s, must be 50ms to 10s",
+		"customers: {mail: {rate: -1}}":                         "quota.yaml:1: customers.mail.rate is -1",
+		"hold: 1s\ndefault_limit: {rate: 1}":                    "quota.yaml:1: hold is 1s, must be 5 intervals (5s)",
+		"default_limit: {rate: 1, shares: {critical: 0.5}}":     "default_limit.shares is given",
+		"default_limit: {rate: 1}\nredis: {addresses: [x]}":     "redis.addresses[0]",
+		"default_limit: {rate: 1}\nredis: {}":                   "redis.addresses is missing",
+		"default_limit: {rate: 1}\ntls: {certificate: x}":       "tls.key is missing",
+		"default_limit: {rate: 1}\nadmin: {address: x}":         "admin.address",
+		"default_limit: {rate: 1}\ndomain: '{x}'":               `quota.yaml:2: domain is "{x}"`,
+		"default_limit: {rate: 1}\nredis: {addresses: ['a:1']}": "domain is \"\"",
+		"domain: shop":                                          "limits no customer",
+		"":                                                      "limits no customer",
+	} {
+		if _, err := ParseQuotaServer("quota.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	q, err := ParseQuotaServer("quota.yaml", []byte("customers: {mail: {rate: 1}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := q.Warnings().Error(); !strings.Contains(got, "customers are the only ones with a limit") || !strings.Contains(got, "tasks is not given") {
+		t.Error(got)
+	}
+}
