@@ -85,7 +85,7 @@ func (o *Observer) instruments() error {
 	var errs []error
 	m := o.config.Meter
 	for _, x := range telemetry.Metrics {
-		if x.Scope == telemetry.Proxy {
+		if !x.OfLibrary() {
 			continue
 		}
 		var err error

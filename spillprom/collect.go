@@ -12,7 +12,7 @@ var descriptions = describe()
 func describe() map[string]*prometheus.Desc {
 	all := make(map[string]*prometheus.Desc)
 	for _, m := range telemetry.Metrics {
-		if m.Scope != telemetry.Proxy {
+		if m.OfLibrary() {
 			all[m.Name] = prometheus.NewDesc(m.Name, m.Help, m.Labels, nil)
 		}
 	}

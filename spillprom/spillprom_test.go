@@ -144,7 +144,7 @@ func TestTable(t *testing.T) {
 	var families []*dto.MetricFamily
 	for _, m := range telemetry.Metrics {
 		f := all[m.Name]
-		if m.Scope == telemetry.Proxy {
+		if !m.OfLibrary() {
 			if f != nil {
 				t.Errorf("%s is of the proxy only", m.Name)
 			}

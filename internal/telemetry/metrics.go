@@ -21,6 +21,7 @@ const (
 	Both    Scope = "library, proxy"
 	Library Scope = "library"
 	Proxy   Scope = "proxy"
+	Quota   Scope = "quota" // spillway quota
 )
 
 // A Metric is a row of the table of metrics. All observers make their metrics of it.
@@ -32,6 +33,9 @@ type Metric struct {
 	Scope  Scope
 	Help   string
 }
+
+// OfLibrary reports whether observers of the library report m.
+func (m *Metric) OfLibrary() bool { return m.Scope == Both || m.Scope == Library }
 
 // OfProxy returns the labels, after Labels, that only the proxy has.
 func (m *Metric) OfProxy() []string {
@@ -214,6 +218,24 @@ var (
 		"Exchanges of reports and levels: ok, error, and fenced where another task led meanwhile.",
 	}
 
+	QuotaEnvoys = Metric{
+		"spillway_quota_envoys", Gauge, "{client}", []string{"quota"}, Quota,
+		"Envoys that have a stream of rate_limit_quota.v3 to this server.",
+	}
+	QuotaBuckets = Metric{
+		"spillway_quota_buckets", Gauge, "{bucket}", []string{"quota", "customers"}, Quota,
+		"Buckets of Envoys with a stream: of listed customers, and of all others (unlisted).",
+	}
+	QuotaCalls = Metric{
+		"spillway_quota_calls_total", Counter, "{request}", []string{"quota", "criticality", "outcome"}, Quota,
+		"Requests that Envoys have admitted and rejected, as they report them, and that ratelimit.v3 has answered.",
+	}
+	QuotaReports = Metric{
+		"spillway_quota_reports_total", Counter, "{report}", []string{"quota", "result"}, Quota,
+		"Reports of buckets: ok, and overflow for buckets beyond the limits on buckets, which share one assignment. " +
+			"invalid counts streams and messages that were rejected: another domain, too many streams, or not valid.",
+	}
+
 	Overrides = Metric{
 		"spillway_overrides", Gauge, "{setting}", nil, Proxy,
 		"Settings that were changed over the API and differ from the configuration.",
@@ -236,7 +258,8 @@ var Metrics = []*Metric{
 	&InFlightMax, &QueueWait, &CriticalityMissing, &Endpoints, &Connections, &ConnRejected,
 	&ClientRequests, &ClientsEvicted, &ClientsRejected, &Mongo, &MongoTotal, &TunedLimit,
 	&UnlistedLimit, &UnlistedRequests, &QuotaShare, &QuotaUse,
-	&QuotaRate, &QuotaDebt, &QuotaMarginal, &QuotaAge, &QuotaGrace, &QuotaLeader, &QuotaTasks, &QuotaConflict, &QuotaSyncs, &Overrides,
+	&QuotaRate, &QuotaDebt, &QuotaMarginal, &QuotaAge, &QuotaGrace, &QuotaLeader, &QuotaTasks, &QuotaConflict, &QuotaSyncs,
+	&QuotaEnvoys, &QuotaBuckets, &QuotaCalls, &QuotaReports, &Overrides,
 	&Notice, &LogLost, &Ready,
 }
 
@@ -245,7 +268,7 @@ func LabelValues() map[string][]string {
 	all := map[string][]string{
 		"policy": Policies[:], "state": {"up", "down", "working", "waiting"}, "mode": {"enforce", "observe"},
 		"criticality": {"SHEDDABLE", "SHEDDABLE_PLUS", "CRITICAL", "CRITICAL_PLUS"}, "role": {"client", "server"},
-		"kind": Notices, "log": {"program", "access"},
+		"kind": Notices, "log": {"program", "access"}, "customers": {"listed", "unlisted"},
 	}
 	seen := make(map[string]bool)
 	add := func(label, value string) {

@@ -168,7 +168,7 @@ func TestTable(t *testing.T) {
 	o.Observe(spillway.Event{Time: now, Policy: "shed", Outcome: spillway.OutcomeTimedOut, Latency: time.Second})
 	all := read(t, r)
 	for _, x := range telemetry.Metrics {
-		if x.Scope == telemetry.Proxy {
+		if !x.OfLibrary() {
 			continue
 		}
 		m, ok := all[x.OTel()]

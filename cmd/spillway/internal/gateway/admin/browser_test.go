@@ -24,6 +24,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/human"
 	"github.com/seed90641741/spillway/internal/thorough"
+	"github.com/seed90641741/spillway/quota"
 )
 
 //go:embed testdata/probe.js
@@ -31,25 +32,26 @@ var probeJS string
 
 // What testdata/probe.js found.
 type probed struct {
-	Errors   []string // uncaught errors, console errors, violations of the policy
-	Requests []string // URLs that the page fetched
-	Width    int      // of the window
-	Tiles    map[string]struct{ Value, Text, Name string }
-	Verdict  []string // level, headline, text
-	Override string
-	Charts   []string                  // that show, and have something on them
-	Labels   int                       // of these, those with a text for who cannot see them
-	Painted  map[string]map[string]int // pixels of the stacked charts, by chart and class
-	Readouts map[string]string         // above the charts
-	Reasons  []string
-	Notes    []string // below the reasons
-	Clusters []string
-	Tuned    string
-	RawRows  int      // of the table behind the charts
-	Overflow int      // how far the page reaches beyond the window
-	Cut      []string // texts that are not seen as a whole
-	Beside   int      // how far the reasons reach beyond their part of the window
-	Paper    []string // the background before and after the theme button
+	Errors    []string // uncaught errors, console errors, violations of the policy
+	Requests  []string // URLs that the page fetched
+	Width     int      // of the window
+	Tiles     map[string]struct{ Value, Text, Name string }
+	Verdict   []string // level, headline, text
+	Override  string
+	Charts    []string                  // that show, and have something on them
+	Labels    int                       // of these, those with a text for who cannot see them
+	Painted   map[string]map[string]int // pixels of the stacked charts, by chart and class
+	Readouts  map[string]string         // above the charts
+	Reasons   []string
+	Notes     []string // below the reasons
+	Clusters  []string
+	Customers []string
+	Tuned     string
+	RawRows   int      // of the table behind the charts
+	Overflow  int      // how far the page reaches beyond the window
+	Cut       []string // texts that are not seen as a whole
+	Beside    int      // how far the reasons reach beyond their part of the window
+	Paper     []string // the background before and after the theme button
 }
 
 func findBrowser(t *testing.T) string {
@@ -319,6 +321,21 @@ func TestBrowserCutsNothing(t *testing.T) {
 	}
 }
 
+// TestBrowserService looks at the page of "spillway quota".
+func TestBrowserService(t *testing.T) {
+	s := newService(30, quota.ClassStats{RejectedTotal: 200}, quota.ClassStats{}, quota.ClassStats{AdmittedTotal: 998765, RejectedTotal: 2})
+	p := browse(t, s, narrow+"390", asIs)
+	if want := []string{"asked", "rejected"}; !slices.Equal(p.Charts, want) {
+		t.Errorf("drawn are %q, want %q", p.Charts, want)
+	}
+	if len(p.Cut) > 0 || p.Overflow > 0 || len(p.Errors) > 0 || len(p.Tiles) != 6 || p.Tiles["goodput"].Text != "998,765/s" {
+		t.Errorf("cut %q, %d pixels too wide, errors %q, tiles %v", p.Cut, p.Overflow, p.Errors, p.Tiles)
+	}
+	if all := strings.Join(p.Customers, "|"); len(p.Customers) != 3 || !strings.Contains(all, "maillisted1,000/s1,200/s998/s202/s99.8 %SHEDDABLE in part") || !strings.Contains(all, "(all unlisted customers together)") {
+		t.Errorf("the customers are %q", p.Customers)
+	}
+}
+
 // What was a minute ago takes no rows: one line has it.
 func TestBrowserAfterwards(t *testing.T) {
 	s := overloaded(spillway.ModeEnforce)
@@ -348,7 +365,7 @@ func TestBrowserBare(t *testing.T) {
 	s.sampler.tick(noon.Add(2 * time.Second))
 	p := browse(t, s, "", asIs)
 	if len(p.Clusters) != 2 || !strings.Contains(p.Clusters[0], "0 of 0 up") || !strings.Contains(p.Clusters[1], "2 / 16") || p.Verdict[1] != "All is well." ||
-		p.Tiles["goodput"].Text != "1.5/s" || !strings.HasPrefix(p.Readouts["limit-7"], "minimum 4 maximum 64 limit 16") {
+		p.Tiles["goodput"].Text != "1.5/s" || !strings.HasPrefix(p.Readouts["limit-8"], "minimum 4 maximum 64 limit 16") {
 		t.Errorf("%+v", p)
 	}
 }

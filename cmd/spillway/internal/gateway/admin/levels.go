@@ -12,7 +12,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 )
 
-// A Proxy is the proxy that the server shows and changes. Its methods are called by several
+// A Proxy is the proxy, or the service of quotas, that the server shows and changes. Its methods are called by several
 // goroutines at once, and must not wait for requests.
 type Proxy interface {
 	// Levels returns the levels at the time now. It is called by one goroutine.
@@ -49,6 +49,7 @@ type Levels struct {
 	Quotas    []quotas.Stats       `json:"quotas,omitempty"`
 	Customers []customers.Customer `json:"customers,omitempty"` // with most use, and with most rejections
 	Logs      []Log                `json:"logs,omitempty"`
+	Service   *QuotaService        `json:"service,omitempty"` // nil: this is the proxy
 }
 
 // A Log is a log that the proxy writes.

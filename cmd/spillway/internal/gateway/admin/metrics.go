@@ -64,6 +64,18 @@ func (exporter) Describe(to chan<- *prometheus.Desc) {
 func (x exporter) Collect(to chan<- prometheus.Metric) {
 	st := x.sampler.state.Load()
 	m := metrics{to}
+	m.level(telemetry.Ready, oneIf[st.Ready])
+	m.notices(st)
+	each(st.Quotas, m.quota)
+	if st.Service != nil {
+		m.service(st.Service)
+	} else {
+		m.proxy(st, x.names)
+	}
+}
+
+// proxy sends the metrics that the proxy alone has, with the names of customers or without.
+func (m metrics) proxy(st *State, names bool) {
 	for cluster, events := range st.Details.Events {
 		events.Each(func(mode spillway.Mode, k telemetry.Kind, c spillway.Criticality, n uint64) {
 			m.count(telemetry.Decisions, n, k.Policy(), c.String(), k.Outcome(), k.Reason(), mode.String(), cluster)
@@ -72,22 +84,19 @@ func (x exporter) Collect(to chan<- prometheus.Metric) {
 	each(st.Details.Places, m.place)
 	m.count(telemetry.Retries, st.Totals.Retries)
 	m.classes(&st.Totals.Accounts)
-	m.rejected(&st.Rejected, x.names)
+	m.rejected(&st.Rejected, names)
 	for role := range st.Totals.Latency {
 		m.latency(&st.Totals.Latency[role], telemetry.Roles[role])
 	}
 	m.level(telemetry.Overrides, oneIf[st.Override != nil])
-	m.level(telemetry.Ready, oneIf[st.Ready])
-	m.notices(st)
 	each(st.Gates, m.gate)
 	each(st.Clusters, m.cluster)
 	m.listeners(st.Listeners)
 	each(st.Mongo, m.mongo)
 	each(st.Customers, m.unlisted)
-	if x.names {
+	if names {
 		m.listed(st.Customers)
 	}
-	each(st.Quotas, m.quota)
 	for _, l := range st.Tuned {
 		m.level(telemetry.TunedLimit, l.Value, l.Name)
 	}

@@ -15,14 +15,14 @@ func quotaNotices(then, now *Levels) (all []Notice) {
 		switch {
 		case q.Errors > was.Errors && q.Syncs <= was.Syncs:
 			all = append(all, Notice{telemetry.NoticeQuotaAway, q.Name, "The servers of quota " + q.Name + " do not answer.",
-				"Customers keep their last share, and later get their limit divided by quotas.NAME.tasks, 10 by default. The log has the error."})
+				"Customers keep their last share, and later get their limit divided by tasks, 10 by default. The log has the error."})
 		case q.Lost:
 			all = append(all, Notice{telemetry.NoticeQuotaLeader, q.Name, "Quota " + q.Name + " has no leader.",
-				"Its servers answer, but no proxy sends levels: customers get their limit divided by quotas.NAME.tasks, 10 by default. " +
-					"Look at the proxy that leads (spillway_quota_leader)."})
+				"Its servers answer, but no task sends levels: customers get their limit divided by tasks, 10 by default. " +
+					"Look at the task that leads (spillway_quota_leader)."})
 		}
 		if q.Conflict {
-			all = append(all, Notice{telemetry.NoticeQuotaConflict, q.Name, "Proxies have different limits for quota " + q.Name + ".",
+			all = append(all, Notice{telemetry.NoticeQuotaConflict, q.Name, "Tasks have different limits for quota " + q.Name + ".",
 				"The limits of the leader count. Roll out the same file everywhere."})
 		}
 	}

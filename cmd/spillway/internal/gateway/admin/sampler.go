@@ -45,7 +45,7 @@ type sampler struct {
 }
 
 func newSampler(c Config, now time.Time) *sampler {
-	c.Decisions = cmp.Or(c.Decisions, decisions.New(nil))
+	c.Collector, c.Decisions = cmp.Or(c.Collector, collector.New()), cmp.Or(c.Decisions, decisions.New(nil))
 	if c.Wall == nil {
 		c.Wall = func(t time.Time) time.Time { return t.Round(0) }
 	}

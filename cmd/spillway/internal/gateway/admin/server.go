@@ -25,6 +25,7 @@ import (
 
 // Config configures a [Server].
 type Config struct {
+	// Collector has the events of the policies. Nil means that there are none.
 	Collector *collector.Collector
 	// Decisions is the log of rejections. Nil means that none are shown.
 	Decisions *decisions.Log

@@ -160,6 +160,7 @@ func figures(then, now, quantiles *sample) Figures {
 		}
 	}
 	f.Offered = float64(is.Offered-was.Offered) / seconds
+	f.service(then.levels.Service, now.levels.Service)
 	f.latency(quantiles, now)
 	f.levels(now)
 	if sent := f.Goodput + f.Late + f.Failed + f.RejectedUpstream; sent > 0 && (f.Budget != nil || now.totals.Retries > 0) {

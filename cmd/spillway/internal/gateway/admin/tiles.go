@@ -20,6 +20,9 @@ const unknown = "–"
 
 func tiles(s *State) []Tile {
 	f := &s.Mean
+	if s.Service != nil {
+		return serviceTiles(s)
+	}
 	return []Tile{
 		rateTile("offered", "Offered", f.Offered, "without retries"),
 		goodputTile(f),

@@ -36,6 +36,8 @@ func judge(s *State, ever bool) Verdict {
 	switch {
 	case s.Draining:
 		return Verdict{"warn", "", "Draining.", "No new connections are accepted; " + human.Counted(f.InFlight, "request") + " in flight."}
+	case s.Service != nil:
+		return judgeService(s)
 	case len(s.MongoAway) > 0 && f.lost() >= f.Goodput:
 		return Verdict{"bad", telemetry.NoticeMongoDB, "No MongoDB server behind " + human.Listed(s.MongoAway) + " can be used.",
 			fmt.Sprintf("Servers hung up or could not be reached in the last %.0f s: a failover, or they are down. Drivers connect again by themselves.", f.Seconds) +

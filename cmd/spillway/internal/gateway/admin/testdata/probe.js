@@ -68,6 +68,7 @@
     found.Reasons = all("#reasons tbody tr").map(text);
     found.Notes = all("#reasons .note").map(text);
     found.Clusters = all("#clusters tbody tr").map(text);
+    found.Customers = all("#customers tbody tr").map(text);
     found.Tuned = $("#tuned").hidden ? "" : text($("#tuned"));
     found.Readouts = Object.fromEntries(all("figure[data-chart]").map((f) => [f.dataset.chart, text(f.querySelector(".readout"))]));
     found.Overflow = Math.max(0, document.documentElement.scrollWidth - innerWidth);

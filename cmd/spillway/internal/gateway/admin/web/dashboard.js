@@ -51,6 +51,9 @@
       line("goodput", "goodput", (r) => r.goodput, { width: 2.25, area: true }),
       line("late or failed", "timed-out", (r) => r.late + r.failed + r.rejected_upstream),
       line("client gone", "refused-throttle", (r) => r.client_gone_sent + r.client_gone_waiting, { dash: [5, 4] })] },
+    { id: "asked", title: "Asked for and admitted", about: "per second, as Envoys report", text: rate, axis: plain, lines: [
+      line("asked for", "muted", (r) => r.offered, { dash: [5, 4], width: 1.5 }),
+      line("admitted", "goodput", (r) => r.goodput, { width: 2.25, area: true })] },
     { id: "rejected", title: "Rejected, by criticality", about: "per second, stacked", text: rate, axis: plain, stack: true, lines: layers((r) => r.rejected) },
     { id: "would", title: "Would be rejected, by criticality", about: "per second; gates observe", text: rate, axis: plain, stack: true, lines: layers((r) => r.would_reject) },
     { id: "latency", title: "Latency of the admitted", about: "over ten seconds, log scale", text: millis, log: true, lines: [
@@ -269,6 +272,11 @@
       return c.figure.hidden;
     }).map((id) => charts.find((x) => x.id === id));
     if (!rejected && !would) folded.unshift(charts.find((c) => c.id === "rejected"));
+    figure("asked").hidden = !state?.service;
+    if (state?.service) { // it has no requests, and so no latencies
+      for (const c of charts) c.figure.hidden ||= !["asked", "rejected"].includes(c.id);
+      folded.splice(0, folded.length, ...folded.filter((c) => c.id === "rejected"));
+    }
     $("#flat").hidden = !folded.length;
     say($("#flat"), "Nothing to show: " + folded.map((c) => c.title.toLowerCase()).join("; ") + ".");
   }
@@ -319,6 +327,7 @@
 
   // --- the state -------------------------------------------------------------------
 
+  const program = () => (state.service ? "quota" : "proxy");
   const badges = { ok: "OK", warn: "WARN", bad: "BAD", idle: "IDLE" };
 
   function showVerdict() {
@@ -327,8 +336,9 @@
     say(box.querySelector(".badge"), badges[v.level]);
     say(box.querySelector("h1"), v.headline);
     say(box.querySelector("p"), v.text);
-    document.title = `${badges[v.level]}: ${v.headline} Spillway proxy`;
-    say($("#about"), `${state.version}, mode ${state.mode}`);
+    document.title = `${badges[v.level]}: ${v.headline} Spillway ${program()}`;
+    say($("#program"), program());
+    say($("#about"), state.service ? `${state.version}, domain ${state.service.quota || "(any)"}` : `${state.version}, mode ${state.mode}`);
     const local = new Date(state.time), zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
     say($("#clock"), local.toLocaleTimeString("en-GB") + " " + zone);
     $("#clock").dateTime = state.time;
@@ -342,6 +352,7 @@
 
   function showTiles() {
     const box = $("#tiles");
+    box.classList.toggle("six", Boolean(state.service));
     state.tiles.forEach((t, i) => {
       let tile = box.children[i];
       if (!tile) {
@@ -411,6 +422,22 @@
     }));
   }
 
+  // showCustomers shows how the customers of a service of quotas use them.
+  function showCustomers() {
+    $("#customers").hidden = !state.service;
+    for (const e of document.querySelectorAll("#reasons, #clusters, .of-proxy")) e.hidden = Boolean(state.service);
+    if (!state.service) return;
+    const all = state.customers ?? [], box = $("#customers .scroll");
+    if (!all.length) return box.replaceChildren(make("p", "No Envoy has reported a customer.", { class: "note" }));
+    const marginal = (name) => state.quotas?.[0]?.customers?.find((c) => c.customer === name)?.marginal ?? -1;
+    const lines = all.map((c) => {
+      const name = c.unlisted ? "(all unlisted customers together)" : customer(c.customer), asked = c.admitted_rate + c.rejected_rate, least = c.listed ? marginal(c.customer) : -1;
+      return [name, c.listed ? "listed" : "unlisted", c.total ? rate(c.total) : "no limit", rate(asked), rate(c.admitted_rate),
+        make("td", rate(c.rejected_rate), c.rejected_rate ? { class: "down" } : {}), c.total ? percent(c.admitted_rate / c.total) : "–", least < 0 ? "all" : `${short[least]} in part`];
+    });
+    box.replaceChildren(grid(["customer", "limit by", "limit", "asked for", "admitted", "rejected", "of its limit", "classes admitted"], lines));
+  }
+
   function showClusters() {
     const t = grid(["cluster", "state", "in flight", "sent", "latency", "errors", "rejected", "throttle", "retry budget"], []);
     const row = (name, attributes, ...cells) => {
@@ -469,6 +496,7 @@
     showTiles();
     showReasons();
     showClusters();
+    showCustomers();
     showTuned();
     showTop();
     draw();

@@ -1,0 +1,153 @@
+package admin
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/human"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
+	"github.com/seed90641741/spillway/internal/telemetry"
+	"github.com/seed90641741/spillway/quota"
+)
+
+// A QuotaService is what "spillway quota" serves to Envoys. Its quota is in [Levels.Quotas], and its
+// customers are in [Levels.Customers].
+type QuotaService struct {
+	Quota    string `json:"quota"`    // its domain
+	Address  string `json:"address"`  // for Envoys
+	Envoys   int    `json:"envoys"`   // with a stream
+	Listed   int    `json:"listed"`   // buckets of listed customers
+	Unlisted int    `json:"unlisted"` // buckets of all others
+	Reports  uint64 `json:"reports"`  // of buckets, since the start
+	Overflow uint64 `json:"overflow"` // of these, reports of buckets without a place
+	Invalid  uint64 `json:"invalid"`  // streams and messages that were rejected
+	// Calls are the requests that Envoys admitted and rejected, by class, since the start.
+	Calls [spillway.Criticalities]quota.ClassStats `json:"calls"`
+}
+
+// asked returns how many requests there were since the start.
+func (q *QuotaService) asked() (n uint64) {
+	for _, c := range q.Calls {
+		n += c.AdmittedTotal + c.RejectedTotal
+	}
+	return n
+}
+
+// service sets the figures between two samples of a service of quotas.
+func (f *Figures) service(then, now *QuotaService) {
+	if then == nil || now == nil {
+		return
+	}
+	for class := range now.Calls {
+		admitted := float64(now.Calls[class].AdmittedTotal-then.Calls[class].AdmittedTotal) / f.Seconds
+		f.Rejected[class] = float64(now.Calls[class].RejectedTotal-then.Calls[class].RejectedTotal) / f.Seconds
+		f.Ended[class] = admitted + f.Rejected[class]
+		f.Goodput += admitted
+		f.Offered += f.Ended[class]
+	}
+}
+
+// limited returns the customers with rejections.
+func limited(all []customers.Customer) (names []string) {
+	for i := range all {
+		if c := &all[i]; c.RejectedRate > 0 && !c.Unlisted {
+			names = append(names, c.Customer)
+		}
+	}
+	return names
+}
+
+// judgeService returns the verdict on the figures of a service of quotas.
+func judgeService(s *State) Verdict {
+	f, q := &s.Mean, s.Service
+	switch {
+	case len(s.Notices) > 0:
+		return Verdict{"warn", "", s.Notices[0].Headline, strings.TrimSpace(noticed(s, s.Notices[0].Headline)) + " " + usage(s)}
+	case q.Envoys == 0 && q.asked() == 0:
+		return Verdict{"idle", "", "No Envoy yet.", "Envoys connect to " + q.Address + "."}
+	case f.Offered == 0:
+		return Verdict{"idle", "", "No requests.", fmt.Sprintf("Envoys reported none in the last %.0f s. %s connected.", f.Seconds, human.Counted(q.Envoys, "Envoy"))}
+	case f.matters(f.Rejected.sum(), rejectedShare):
+		return Verdict{"warn", "", "Customers that ask for more than their quota are rejected.", usage(s)}
+	}
+	return Verdict{"ok", "", "Customers are within their quotas.", usage(s)}
+}
+
+// mostNamed is how many customers the verdict names.
+const mostNamed = 3
+
+// usage says what is asked for, and by whom it is too much.
+func usage(s *State) string {
+	f := &s.Mean
+	text := fmt.Sprintf("%s asked for, %s admitted", human.PerSecond(f.Offered), human.PerSecond(f.Goodput))
+	if rejected := f.Rejected.sum(); rejected > 0 {
+		text += fmt.Sprintf(", %s rejected", human.PerSecond(rejected))
+	}
+	text += fmt.Sprintf(" by %s.", human.Counted(s.Service.Envoys, "Envoy"))
+	if names := limited(s.Customers); len(names) > 0 {
+		more := ""
+		if n := len(names) - mostNamed; n > 0 {
+			more = fmt.Sprintf(" and %d more", n)
+		}
+		text += fmt.Sprintf(" %s at the limit: %s%s.", human.Counted(len(names), "customer"), strings.Join(names[:min(mostNamed, len(names))], ", "), more)
+	}
+	return text
+}
+
+// serviceTiles returns the figures of a service of quotas.
+func serviceTiles(s *State) []Tile {
+	f, q := &s.Mean, s.Service
+	admitted := rateTile("goodput", "Admitted", f.Goodput, "by Envoys")
+	rejected := rateTile("rejected", "Rejected", f.Rejected.sum(), "nothing")
+	if f.Offered > 0 {
+		admitted.Note = human.Percent(f.Goodput/f.Offered) + " of asked for"
+	}
+	if *rejected.Value > 0 {
+		rejected.Note = human.Percent(*rejected.Value/f.Offered) + " of asked for"
+	}
+	if f.matters(*rejected.Value, rejectedShare) {
+		rejected.Level = "warn"
+	}
+	at := limited(s.Customers)
+	return []Tile{
+		rateTile("offered", "Asked for", f.Offered, "by all customers"), admitted, rejected,
+		countTile("limited", "Customers at their limit", len(at), "of "+human.Grouped(float64(len(s.Customers)))+" shown below"),
+		countTile("envoys", "Envoys", q.Envoys, human.Grouped(float64(q.Listed+q.Unlisted))+" buckets"),
+		sharedTile(s),
+	}
+}
+
+func countTile(id, name string, n int, note string) Tile {
+	value := float64(n)
+	return Tile{ID: id, Name: name, Value: &value, Text: human.Grouped(value), Note: note}
+}
+
+// sharedTile shows with how many tasks the limits are shared.
+func sharedTile(s *State) Tile {
+	t := Tile{ID: "tasks", Name: "Tasks that share", Text: unknown, Note: "no levels yet"}
+	for _, q := range s.Quotas {
+		if q.Tasks > 0 {
+			t = countTile("tasks", t.Name, q.Tasks, "levels "+human.Duration(milliseconds(q.Age))+" old")
+		}
+		if q.Lost || q.Conflict {
+			t.Level = "warn"
+		}
+	}
+	return t
+}
+
+// service sends the metrics of a service of quotas.
+func (m metrics) service(q *QuotaService) {
+	m.level(telemetry.QuotaEnvoys, float64(q.Envoys), q.Quota)
+	m.level(telemetry.QuotaBuckets, float64(q.Listed), q.Quota, "listed")
+	m.level(telemetry.QuotaBuckets, float64(q.Unlisted), q.Quota, "unlisted")
+	m.count(telemetry.QuotaReports, q.Reports-q.Overflow, q.Quota, "ok")
+	m.count(telemetry.QuotaReports, q.Overflow, q.Quota, "overflow")
+	m.count(telemetry.QuotaReports, q.Invalid, q.Quota, "invalid")
+	for class, c := range q.Calls {
+		name := (spillway.Sheddable + spillway.Criticality(class)).String()
+		m.count(telemetry.QuotaCalls, c.AdmittedTotal, q.Quota, name, "admitted")
+		m.count(telemetry.QuotaCalls, c.RejectedTotal, q.Quota, name, "rejected")
+	}
+}
