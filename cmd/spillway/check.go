@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
@@ -46,19 +47,23 @@ func (c *checkCommand) Run(ctx context.Context, w streams) error {
 	if err := c.named(); err != nil {
 		return err
 	}
-	steps := c.steps(ctx)
+	return reportSteps(&c.output, w, c.steps(ctx))
+}
+
+// reportSteps writes steps, and returns the exit status.
+func reportSteps(o *output, w streams, steps []step) error {
 	var verdict error
 	if i := slices.IndexFunc(steps, func(s step) bool { return !s.OK }); i >= 0 {
 		verdict = status(steps[i].status)
 	}
-	return c.tell(w, func(w io.Writer) error { return writeSteps(w, steps) }, steps, verdict)
+	return o.tell(w, func(w io.Writer) error { return writeSteps(w, steps) }, steps, verdict)
 }
 
 func (c *checkCommand) steps(ctx context.Context) (all []step) {
 	r := readingOf(c.File)
-	wanted, err := r.config()
+	wanted, err := parsed(&r, config.Parse)
 	if err != nil {
-		return []step{schemaStep(err)}
+		return []step{schemaStep(err, "spillway schema describes the file; docs/proxy.md has examples")}
 	}
 	d := wanted.Defaulted()
 	counts := fmt.Sprintf("%d listeners, %d clusters, %d routes", len(d.Listeners), len(d.Clusters), len(d.Routes))
@@ -66,21 +71,17 @@ func (c *checkCommand) steps(ctx context.Context) (all []step) {
 		counts += fmt.Sprintf(", %d of MongoDB", n)
 	}
 	all = append(all, step{Name: "schema", OK: true, Detail: fmt.Sprintf("%s is good: %s, mode %s", c.File, counts, d.Mode)})
-	if w := (strict.Source{Name: c.File, Text: r.text}).Locate(wanted.Warnings()); len(w) > 0 {
-		all = append(all, step{Name: "warnings", OK: true, Warnings: texts(w.Unwrap()), Hint: "the proxy starts with these all the same"})
-	}
+	all = append(all, warningSteps(&r, wanted.Warnings())...)
 	unusable := gateway.Files(wanted)
 	if err := otel.Check(wanted.Otel); err != nil {
 		unusable = append(unusable, err)
 	}
-	all = append(all, newStep("files", exitEnvironment, unusable, fmt.Sprintf("%d files can be used", len(wanted.Files())),
-		"paths are relative to the directory that the proxy is started in; it must be allowed to read them"))
+	all = append(all, filesStep(unusable, wanted.Files()))
 	if !c.Live {
 		return all
 	}
 	all = append(all,
-		newStep("addresses", exitEnvironment, gateway.Bind(ctx, wanted), "all addresses can be listened on",
-			"an address is in use as long as a proxy with this very file runs; ports below 1024 need CAP_NET_BIND_SERVICE"),
+		addressesStep(gateway.Bind(ctx, wanted)),
 		newStep("endpoints", exitBroken, gateway.Reach(ctx, wanted), "all endpoints can be reached",
 			"is the service up, the name right, and the way open from here? The proxy starts without it, and answers 502"))
 	if n := len(wanted.Quotas); n > 0 {
@@ -90,8 +91,26 @@ func (c *checkCommand) steps(ctx context.Context) (all []step) {
 	return all
 }
 
-func schemaStep(err error) step {
-	hint := "spillway schema describes the file; docs/proxy.md has examples"
+// warningSteps returns a step of warnings, if there are any.
+func warningSteps(r *reading, all strict.Errors) []step {
+	if len(all) == 0 {
+		return nil
+	}
+	all = strict.Source{Name: r.file, Text: r.text}.Locate(all)
+	return []step{{Name: "warnings", OK: true, Warnings: texts(all.Unwrap()), Hint: "it starts with these all the same"}}
+}
+
+func filesStep(unusable []error, files []string) step {
+	return newStep("files", exitEnvironment, unusable, fmt.Sprintf("%d files can be used", len(files)),
+		"paths are relative to the directory that the program is started in; it must be allowed to read them")
+}
+
+func addressesStep(unusable []error) step {
+	return newStep("addresses", exitEnvironment, unusable, "all addresses can be listened on",
+		"an address is in use as long as a program with this very file runs; ports below 1024 need CAP_NET_BIND_SERVICE")
+}
+
+func schemaStep(err error, hint string) step {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, os.ErrPermission) {
 		hint = "the file is looked for in the directory that this was started in"
 	}

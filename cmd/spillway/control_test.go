@@ -33,7 +33,7 @@ func TestControlPlaneIsNoticed(t *testing.T) {
 	defer p.Close()
 	log, logger := newLogging(io.Discard, "")
 	defer log.close()
-	o := supervisor{proxy: p, collector: collector, now: c, logger: logger, log: log, control: control}
+	o := supervisor{follower: &follower{logger: logger, draining: make(chan struct{})}, proxy: p, collector: collector, now: c, log: log, control: control}
 	o.use(c)
 	now := time.Now()
 	for after, want := range map[time.Duration]bool{0: false, time.Minute: true} {

@@ -19,10 +19,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict/stricttest"
 	"github.com/seed90641741/spillway/internal/snippets"
-	"github.com/seed90641741/spillway/spillrlqs"
 )
 
 // TestDocuments loads the files that documents show, and runs the commands with the file before them.
@@ -31,7 +29,10 @@ func TestDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := document{valid: stricttest.Schema{File: "config.json", Text: config.Schema}.Valid(t)}
+	d := document{
+		valid:  stricttest.Schema{File: "config.json", Text: config.Schema}.Valid(t),
+		quotas: stricttest.Schema{File: "quota.json", Text: config.QuotaSchema}.Valid(t),
+	}
 	n := 0
 	for _, s := range all {
 		if !s.Is(snippets.Program) {
@@ -61,7 +62,7 @@ func TestDocuments(t *testing.T) {
 // A document is what a reader of one has.
 type document struct {
 	name, dir, dashboard string
-	valid                func(string) error // checks a configuration of the proxy
+	valid, quotas        func(string) error // check configurations of the proxy and of the service of quotas
 }
 
 // begin starts another document in an empty directory, which has the files that a reader brings.
@@ -95,16 +96,10 @@ func (d *document) load(t *testing.T, s snippets.Snippet) {
 		}
 	case strings.HasPrefix(s.Text, "domain:"):
 		d.write(t, "quota.yaml", s.Text)
-		var file quotaFile
-		source := strict.Source{Name: s.String(), Text: []byte(s.Text)}
-		if err := source.Decode(&file, maxQuotaFile); err != nil {
+		if _, err := config.ParseQuotaServer(s.String(), []byte(s.Text)); err != nil {
 			t.Error(err)
 		}
-		c, err := file.config(nil)
-		if err == nil {
-			_, err = spillrlqs.New(c)
-		}
-		if err != nil {
+		if err := d.quotas(s.Text); err != nil {
 			t.Errorf("%s: %v", s, err)
 		}
 	default:

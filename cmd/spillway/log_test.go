@@ -98,11 +98,11 @@ func TestChangesAreNotMissed(t *testing.T) {
 	text := "listeners: [{address: '127.0.0.1:0'}]\nclusters: [{name: web, endpoints: ['127.0.0.1:9']}]\nadmin: {token_file: '" + token + "'}\n"
 	write(file, text)
 	r := readingOf(file)
-	c, err := r.config()
+	c, err := parsed(&r, config.Parse)
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := r.fingerprint(c)
+	seen := r.fingerprint(c.Files())
 	for _, row := range []struct {
 		file, text string
 		changed    bool
@@ -112,13 +112,13 @@ func TestChangesAreNotMissed(t *testing.T) {
 		{token, "secret", true},
 	} {
 		write(row.file, row.text)
-		if now := readingOf(file); (now.fingerprint(c) != seen) != row.changed {
+		if now := readingOf(file); (now.fingerprint(c.Files()) != seen) != row.changed {
 			t.Errorf("%s, %q: a change is %v, want %v", row.file, row.text, !row.changed, row.changed)
 		}
 	}
 	write(file, text+"drain_timeout: 1s\n") // after the reading, and before the fingerprint
-	seen = r.fingerprint(c)
-	if now := readingOf(file); now.fingerprint(c) == seen {
+	seen = r.fingerprint(c.Files())
+	if now := readingOf(file); now.fingerprint(c.Files()) == seen {
 		t.Error("a change while the file was put in place is missed")
 	}
 }

@@ -58,23 +58,34 @@ func (e *events) reloaded(err error) {
 	e.broken = broken
 }
 
+// A secured is a listener with a certificate.
+type secured struct {
+	name string
+	tls  *config.ServerTLS // nil: without
+}
+
+// listenersOf returns the listeners of a proxy.
+func listenersOf(c *config.Config) (all []secured) {
+	for _, l := range c.Listeners {
+		all = append(all, secured{l.Name, l.TLS})
+	}
+	for _, m := range c.Mongo {
+		all = append(all, secured{m.Name, m.TLS})
+	}
+	return all
+}
+
 // use reads when the certificates of listeners expire. It ignores unreadable files, which are
 // reported elsewhere.
-func (e *events) use(c *config.Config) {
+func (e *events) use(listeners ...secured) {
 	var certs []certificate
-	add := func(name string, t *config.ServerTLS) {
-		if t == nil {
-			return
+	for _, l := range listeners {
+		if l.tls == nil {
+			continue
 		}
-		if pair, err := tls.LoadX509KeyPair(t.Certificate, t.Key); err == nil && pair.Leaf != nil {
-			certs = append(certs, certificate{name, pair.Leaf.NotAfter})
+		if pair, err := tls.LoadX509KeyPair(l.tls.Certificate, l.tls.Key); err == nil && pair.Leaf != nil {
+			certs = append(certs, certificate{l.name, pair.Leaf.NotAfter})
 		}
-	}
-	for _, l := range c.Defaulted().Listeners {
-		add(l.Name, l.TLS)
-	}
-	for _, m := range c.Defaulted().Mongo {
-		add(m.Name, m.TLS)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -104,6 +115,14 @@ func (e *events) read(now time.Time) (notices []admin.Notice, changes []admin.Ch
 		})
 	}
 	return notices, slices.Clone(e.changes)
+}
+
+// addLog adds a log to levels, and a notice if its lines are being lost.
+func addLog(l *admin.Levels, name, words string, s lines.Stats) {
+	l.Logs = append(l.Logs, admin.Log{Name: name, Lost: s.LostTotal})
+	if n, lost := lostNotice(words, s); lost {
+		l.Notices = append(l.Notices, n)
+	}
 }
 
 // lostNotice returns the notice that lines of a log are being lost, if they are.

@@ -4,15 +4,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"os/signal"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
@@ -50,20 +47,20 @@ func (proxyCommand) Help() string {
 }
 
 func (c *proxyCommand) Run(ctx context.Context, w streams) error {
-	// From here on a SIGHUP, or a change of the file, is not missed.
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
+	follower, hangups := newFollower(cmp.Or(c.File, c.Config), nil)
 	defer signal.Stop(hangups)
 	wanted, seen, err := c.wanted()
 	if err != nil {
 		return usage{err}
 	}
+	follower.files, follower.seen = wanted.Files(), seen
 	if err := otel.Check(wanted.Otel); err != nil {
 		return err
 	}
 	log, logger := newLogging(w.stderr, c.Log)
 	defer log.close()
 	log.set(wanted)
+	follower.logger = logger
 	collector, decided, control := collector.New(), decisions.New(logger), new(xds.Connector)
 	tracer, err := otel.StartTraces(wanted.Defaulted().Otel, version(), logger)
 	if err != nil {
@@ -79,10 +76,8 @@ func (c *proxyCommand) Run(ctx context.Context, w streams) error {
 	if err := c.hello(logger, p, wanted); err != nil {
 		return errors.Join(err, p.Close())
 	}
-	s := supervisor{
-		file: c.File, proxy: p, logger: logger, log: log, control: control, collector: collector,
-		now: wanted, seen: seen, asks: make(chan func()), draining: make(chan struct{}),
-	}
+	s := supervisor{follower: follower, proxy: p, log: log, control: control, collector: collector, now: wanted}
+	s.parse = s.load
 	if err = s.operate(c.Admin, decided, c.wall); err != nil {
 		return errors.Join(err, p.Close())
 	}
@@ -95,42 +90,6 @@ func (c *proxyCommand) Run(ctx context.Context, w streams) error {
 	}
 	logger.Info("ended")
 	return nil
-}
-
-// A reading is the text of a file at one time, or the error of reading it.
-type reading struct {
-	file string
-	text []byte
-	err  error
-}
-
-func readingOf(file string) (r reading) {
-	r.file = file
-	r.text, r.err = os.ReadFile(file)
-	return r
-}
-
-func (r *reading) config() (*config.Config, error) {
-	if r.err != nil {
-		return nil, r.err
-	}
-	return config.Parse(r.file, r.text)
-}
-
-// fingerprint changes when the text changes, or a file that c names. An unreadable file has a
-// fingerprint, too.
-func (r *reading) fingerprint(c *config.Config) [sha256.Size]byte {
-	h := sha256.New()
-	add := func(name string, text []byte, err error) {
-		fmt.Fprintf(h, "%q %d %v\n", name, len(text), err != nil)
-		h.Write(text)
-	}
-	add(r.file, r.text, r.err)
-	for _, name := range c.Files() {
-		text, err := os.ReadFile(name)
-		add(name, text, err)
-	}
-	return [sha256.Size]byte(h.Sum(nil))
 }
 
 // wanted returns the configuration from the flags or the file, and the fingerprint of the
@@ -154,8 +113,8 @@ func (c *proxyCommand) wanted() (all *config.Config, seen [sha256.Size]byte, err
 			}
 		}
 		r := readingOf(c.File)
-		if all, err = r.config(); err == nil {
-			seen = r.fingerprint(all)
+		if all, err = parsed(&r, config.Parse); err == nil {
+			seen = r.fingerprint(all.Files())
 		}
 		return all, seen, err
 	}
@@ -208,97 +167,32 @@ func (c *proxyCommand) hello(logger *slog.Logger, p *gateway.Proxy, wanted *conf
 	return nil
 }
 
-// watchEvery is the interval at which files are checked for changes.
-const watchEvery = time.Second
-
 // A supervisor reloads the configuration of a proxy when its file changes, gives operators a view of the
 // proxy, and applies their changes. It implements [admin.Proxy].
 type supervisor struct {
-	file      string // none: there is nothing to follow
+	*follower
+	operators
+
 	proxy     *gateway.Proxy
-	logger    *slog.Logger
 	log       *logging
 	control   *xds.Connector
 	collector *collector.Collector
-
-	// Only the goroutine of follow uses these.
-	now  *config.Config
-	seen [sha256.Size]byte // of the files
-
-	server   *admin.Server // serves nobody without an address, and still logs incidents
-	address  string        // of it, as it was asked for
-	exporter *otel.Exporter
-	asks     chan func()   // that follow is to do
-	draining chan struct{} // closed when follow has ended: not ready, and no changes from then on
+	now       *config.Config // only the goroutine of follow uses it
+	exporter  *otel.Exporter
 
 	config   atomic.Pointer[config.Config]   // with changes over the API
 	settings atomic.Pointer[[]admin.Setting] // of config
 	override atomic.Pointer[admin.Override]
-	events   events
-	tls      atomic.Pointer[tls.Config] // nil: in the clear
 }
 
-// follow looks for changes until ctx ends.
-func (s *supervisor) follow(ctx context.Context, hangups <-chan os.Signal) {
-	looks := time.NewTicker(watchEvery)
-	defer looks.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hangups:
-			_ = s.read("SIGHUP") // it has logged an error
-		case ask := <-s.asks:
-			ask()
-		case <-looks.C:
-			if s.changed() {
-				_ = s.read("a file has changed") // as above
-			}
-		}
-	}
-}
-
-func (s *supervisor) changed() bool {
-	if s.file == "" {
-		return false
-	}
-	r := readingOf(s.file)
-	return r.fingerprint(s.now) != s.seen
-}
-
-// read reloads the file; why is the reason, for the log, which has an error, too.
-func (s *supervisor) read(why string) error {
-	if s.file == "" {
-		s.logger.Info("there is no file to read again")
-		return nil
-	}
-	// The fingerprint is of the text that is used, and of the other files before they are
-	// read: a change in between is detected as a change.
-	r := readingOf(s.file)
-	s.seen = r.fingerprint(s.now)
-	err := s.load(&r)
-	s.events.reloaded(plainly(err))
-	if err != nil {
-		s.logger.Error("reload failed; keeping the previous configuration", "because", why, "error", plainly(err))
-		return err
-	}
-	s.logger.Info("the configuration was read", "because", why)
-	return nil
-}
-
-// load puts what was read in place, if this program supports it.
-func (s *supervisor) load(r *reading) error {
-	wanted, err := r.config()
+// load returns a func that puts what was read in place, if this program supports it.
+func (s *supervisor) load(r *reading) (files []string, put func() error, err error) {
+	wanted, err := parsed(r, config.Parse)
 	if err == nil {
 		err = otel.Check(wanted.Otel)
 	}
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	seen := r.fingerprint(wanted)
-	if err := s.put(wanted); err != nil {
-		return err
-	}
-	s.seen = seen
-	return nil
+	return wanted.Files(), func() error { return s.put(wanted) }, nil
 }

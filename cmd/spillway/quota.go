@@ -1,196 +1,191 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"os"
+	"os/signal"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/keepalive"
-
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/policyconf"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
-	"github.com/seed90641741/spillway/quota/fleet"
-	"github.com/seed90641741/spillway/spillrlqs"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotaserver"
 )
 
-// quotaCommand has the flags of "spillway quota".
+// quotaCommand has the commands of "spillway quota".
 type quotaCommand struct {
-	configFile
-	Listen   string `default:"127.0.0.1:18081" placeholder:"HOST:PORT" help:"Address for Envoys (default ${default}). Use TLS for addresses that are not loopback."`
-	Cert     string `placeholder:"FILE" help:"Certificate of this server, as PEM. Without it there is no TLS."`
-	Key      string `placeholder:"FILE" help:"Key of the certificate, as PEM."`
-	ClientCA string `name:"client-ca" placeholder:"FILE" help:"CA certificates that verify Envoys, as PEM. With it, Envoys must have a certificate."`
-	Log      string `placeholder:"FORMAT" enum:",text,json" default:"" help:"Log format: text or json (default text)."`
+	Serve   quotaServe   `cmd:"" default:"withargs" help:"Serve quotas (the default)."`
+	Check   quotaCheck   `cmd:"" help:"Check a file of quotas."`
+	Explain quotaExplain `cmd:"" help:"Show what a customer may use, and why."`
+	Schema  printed      `cmd:"" help:"Print the JSON schema of files of quotas."`
 }
 
 func (*quotaCommand) Help() string {
 	return "Serves one quota per customer to all Envoys of a service: by rate_limit_quota.v3, and by ratelimit.v3 for " +
-		"older filters. The file has the limits, and the servers of Redis or Valkey through which replicas share them:\n\n" +
+		"older filters. The file has the limits, and the servers of Redis or Valkey through which replicas share them. It is reloaded when it changes or " +
+		"on SIGHUP, and streams go on:\n\n" +
 		"    domain: shop\n    tasks: 20 # Envoys, about\n    interval: 1s # at least the reporting_interval of the Envoys\n" +
 		"    customers: {mail: {rate: 1000}} # cost per second\n    default_limit: {rate: 10} # each customer that is not listed\n" +
 		"    redis: {addresses: [\"127.0.0.1:6379\"]} # replicas share it"
 }
 
-// maxQuotaFile is the largest size of the file in bytes.
-const maxQuotaFile = 16 << 20
-
-// quotaFile is the file of "spillway quota".
-type quotaFile struct {
-	policyconf.Engine `yaml:",inline"`
-
-	BurstSeconds   float64                     `yaml:"burst_seconds"`
-	Capacity       float64                     `yaml:"capacity"`
-	Customers      map[string]policyconf.Limit `yaml:"customers"`
-	DefaultLimit   policyconf.Limit            `yaml:"default_limit"`
-	UnlistedTotal  policyconf.Limit            `yaml:"unlisted_total"`
-	CustomerKey    string                      `yaml:"customer_key"`
-	CriticalityKey string                      `yaml:"criticality_key"`
+// quotaServe has the flags of "spillway quota".
+type quotaServe struct {
+	configFile
+	Listen   string `default:"127.0.0.1:18081" placeholder:"HOST:PORT" help:"Address for Envoys (default ${default}). Use TLS for addresses that are not loopback."`
+	Cert     string `placeholder:"FILE" help:"Certificate of this server, as PEM, in place of tls in the file. Without either there is no TLS."`
+	Key      string `placeholder:"FILE" help:"Key of the certificate, as PEM."`
+	ClientCA string `name:"client-ca" placeholder:"FILE" help:"CA certificates that verify Envoys, as PEM. With it, Envoys must have a certificate."`
+	Admin    string `placeholder:"HOST:PORT" help:"Address for operators (page, metrics, health), or off; overrides the file (default 127.0.0.1:18082)."`
+	Log      string `placeholder:"FORMAT" enum:",text,json" default:"" help:"Log format: text or json (default text)."`
 }
 
-func (c *quotaCommand) Run(ctx context.Context, w streams) error {
+// defaultQuotaAdmin is the default address for operators of a service of quotas.
+const defaultQuotaAdmin = "127.0.0.1:18082"
+
+func (c *quotaServe) Run(ctx context.Context, w streams) error {
+	if err := c.usable(); err != nil {
+		return usage{err}
+	}
+	follower, hangups := newFollower(c.File, nil)
+	defer signal.Stop(hangups)
+	r := readingOf(c.File)
+	file, err := c.parse(&r)
+	if err != nil {
+		return usage{err}
+	}
+	follower.files, follower.seen = file.Files(), r.fingerprint(file.Files())
+	log, logger := newLogging(w.stderr, c.Log)
+	defer log.close()
+	follower.logger = logger
+	server, err := quotaserver.Start(file, c.Listen, logger)
+	if err != nil {
+		return err
+	}
+	s := quotaSupervisor{follower: follower, server: server, flags: c, log: log}
+	follower.parse = s.load
+	s.use(file)
+	if err := s.start(c.Admin, defaultQuotaAdmin, file.Admin, &admin.Config{Proxy: &s, Logger: logger}); err != nil {
+		return errors.Join(err, server.Close())
+	}
+	defer s.operators.close()
+	logger.Info("serving", "addr", server.Addr().String(), "domain", file.Domain, "customers", len(file.Customers), "tls", file.TLS != nil)
+	s.follow(ctx, hangups)
+	close(s.draining)
+	err = server.Close()
+	s.logEnd(logger)
+	return err
+}
+
+// usable returns what is wrong with the flags.
+func (c *quotaServe) usable() error {
 	if err := c.named(); err != nil {
 		return err
 	}
-	file, source, err := c.read()
-	if err != nil {
-		return usage{err}
-	}
-	log, logger := newLogging(w.stderr, c.Log)
-	defer log.close()
-	o, err := c.options()
-	if err != nil {
-		return usage{err}
-	}
-	b, closeBoard, err := file.board(logger)
-	if err != nil {
-		return usage{err}
-	}
-	defer closeBoard()
-	s, err := file.server(b)
-	if err != nil {
-		return usage{located(source, err)}
-	}
-	listener, err := net.Listen("tcp", c.Listen)
-	if err != nil {
+	if err := hostPort("listen", c.Listen); err != nil {
 		return err
 	}
-	logger.Info("serving", "addr", listener.Addr().String(), "domain", file.Domain, "customers", len(file.Customers), "tls", c.Cert != "")
-	err = serveQuota(ctx, s, grpc.NewServer(o...), listener)
-	st := s.Stats()
-	logger.Info("ended", "reports", st.ReportsTotal, "assignments", st.AssignmentsTotal, "ok", st.OKTotal, "over_limit", st.OverLimitTotal)
-	return err
+	if c.Admin != "" && c.Admin != "off" && !strings.HasPrefix(c.Admin, "unix:") {
+		if err := hostPort("admin", c.Admin); err != nil {
+			return err
+		}
+	}
+	if c.ClientCA != "" && (c.Cert == "" || c.Key == "") {
+		return errors.New("--client-ca needs --cert and --key")
+	}
+	if (c.Cert == "") != (c.Key == "") {
+		return errors.New("--cert and --key go together")
+	}
+	return nil
 }
 
-// read returns the content of the file, and its text for messages.
-func (c *quotaCommand) read() (file quotaFile, source strict.Source, err error) {
-	if err := hostPort("listen", c.Listen); err != nil {
-		return file, source, err
+// parse returns the configuration that was read, with the certificate from the flags.
+func (c *quotaServe) parse(r *reading) (*config.QuotaServer, error) {
+	file, err := parsed(r, config.ParseQuotaServer)
+	if err != nil || c.Cert == "" {
+		return file, err
 	}
-	text, err := os.ReadFile(c.File)
-	if err != nil {
-		return file, source, err
+	if file.TLS != nil {
+		return nil, fmt.Errorf("--cert goes without tls in the file, and %s has tls", r.file)
 	}
-	source = strict.Source{Name: c.File, Text: text}
-	err = source.Decode(&file, maxQuotaFile)
-	return file, source, err
+	file.TLS = &config.ServerTLS{Certificate: c.Cert, Key: c.Key, ClientCA: c.ClientCA}
+	return file, nil
 }
 
-func serveQuota(ctx context.Context, s *spillrlqs.Server, g *grpc.Server, listener net.Listener) error {
-	var done sync.WaitGroup
-	done.Go(func() { s.Run(ctx) })
-	s.Register(g)
-	stop := context.AfterFunc(ctx, g.Stop) // streams never end by themselves, and Envoys connect to another server
-	defer stop()
-	err := g.Serve(listener)
-	done.Wait()
-	return err
+// A quotaSupervisor reloads the file of a service of quotas, and gives operators a view of it. It implements
+// [admin.Proxy].
+type quotaSupervisor struct {
+	*follower
+	operators
+
+	server   *quotaserver.Server
+	flags    *quotaServe
+	log      *logging
+	now      *config.QuotaServer // only the goroutine of follow uses it
+	settings atomic.Pointer[[]admin.Setting]
 }
 
-func (f *quotaFile) server(b fleet.Board) (*spillrlqs.Server, error) {
-	wanted, err := f.config(b)
-	if err != nil {
-		return nil, err
-	}
-	s, err := spillrlqs.New(wanted)
-	if err == nil && f.limitsNone() {
-		err = errors.New("limits no customer: set customers, default_limit or unlisted_total")
-	}
-	return s, err
-}
-
-// limitsNone reports whether all customers of all Envoys could do as they like, as with an empty file.
-func (f *quotaFile) limitsNone() bool {
-	return len(f.Customers) == 0 && f.DefaultLimit.Rate == 0 && f.UnlistedTotal.Rate == 0 && f.Capacity == 0
-}
-
-// config returns the configuration of the server, or an error that names a setting that it does
-// not have.
-func (f *quotaFile) config(b fleet.Board) (c spillrlqs.Config, err error) {
-	q := policyconf.Quota{
-		BurstSeconds: f.BurstSeconds, Capacity: f.Capacity, Customers: f.Customers, DefaultLimit: f.DefaultLimit, UnlistedTotal: f.UnlistedTotal,
-	}
-	if name := q.OfOneProcess(); name != "" {
-		return c, fmt.Errorf("%s is given, but quotas for Envoys have none", name)
-	}
-	return spillrlqs.Config{
-		Board: b, Domain: f.Domain, CustomerKey: f.CustomerKey, CriticalityKey: f.CriticalityKey, Fleet: f.Fleet(&q),
-	}, nil
-}
-
-// located returns an error of a field of the server's configuration as one of the file.
-func located(s strict.Source, err error) error {
-	e, ok := errors.AsType[*spillway.FieldError](err)
-	if !ok {
-		return fmt.Errorf("%s: %w", s.Name, err)
-	}
-	field := strings.TrimPrefix(strings.TrimPrefix(strict.Path(e.Path), "fleet."), "limits.")
-	return strict.Errors{s.At(field, e.Problem())}
-}
-
-// board returns the configured board, or nil, and a func that closes it.
-func (f *quotaFile) board(logger *slog.Logger) (fleet.Board, func(), error) {
-	if f.Redis == nil {
-		return nil, func() {}, nil
-	}
-	engine, err := quotas.Open(&f.Engine)
+// load returns a func that puts what was read in place.
+func (s *quotaSupervisor) load(r *reading) (files []string, put func() error, err error) {
+	wanted, err := s.flags.parse(r)
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := engine.Board(f.Domain)
-	if err != nil {
-		return nil, nil, errors.Join(err, engine.Close())
-	}
-	return quotas.Logged(b, f.Domain, logger), func() { _ = engine.Close() }, nil // nothing depends on it
+	return wanted.Files(), func() error { return s.put(wanted) }, nil
 }
 
-func (c *quotaCommand) options() ([]grpc.ServerOption, error) {
-	o := []grpc.ServerOption{
-		grpc.MaxConcurrentStreams(1000),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}), // finds Envoys that are gone
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
-		grpc.ConnectionTimeout(10 * time.Second),
+func (s *quotaSupervisor) put(c *config.QuotaServer) error {
+	if err := s.server.Update(c); err != nil {
+		return err
 	}
-	switch {
-	case c.Cert != "" || c.Key != "":
-		t, err := keys.Server(&config.ServerTLS{Certificate: c.Cert, Key: c.Key, ClientCA: c.ClientCA})
-		if err != nil {
-			return nil, err
-		}
-		o = append(o, grpc.Creds(credentials.NewTLS(t)))
-	case c.ClientCA != "":
-		return nil, errors.New("--client-ca needs --cert and --key")
+	for _, field := range s.now.Restart(c) {
+		s.follower.logger.Warn(field + " counts from the next start on")
 	}
-	return o, nil
+	for _, line := range config.DiffQuotaServers(s.now, c) {
+		s.follower.logger.Info("configuration changed", "field", line)
+	}
+	s.operators.update(c.Admin)
+	s.use(c)
+	return nil
+}
+
+func (s *quotaSupervisor) use(c *config.QuotaServer) {
+	s.now = c
+	s.settings.Store(new(settingsOf(*c, *c.Defaulted())))
+	s.events.use(secured{"for Envoys", c.TLS})
+}
+
+// Levels implements [admin.Proxy].
+func (s *quotaSupervisor) Levels(now time.Time) admin.Levels {
+	l := s.server.Levels(now)
+	l.Mode, l.Draining = spillway.ModeEnforce, s.ended() != nil
+	l.Notices, l.Changes = s.events.read(now)
+	addLog(&l, "program", "log", s.log.lines.Stats())
+	return l
+}
+
+// Ready implements [admin.Proxy].
+func (s *quotaSupervisor) Ready() error { return cmp.Or(s.ended(), s.server.Ready()) }
+
+// Settings implements [admin.Proxy].
+func (s *quotaSupervisor) Settings() []admin.Setting { return *s.settings.Load() }
+
+// SetMode implements [admin.Proxy].
+func (*quotaSupervisor) SetMode(spillway.Mode) ([]string, error) {
+	return nil, errors.New("a service of quotas has no mode: the filter of the Envoys rejects requests")
+}
+
+// Reload implements [admin.Proxy].
+func (s *quotaSupervisor) Reload() error {
+	return s.do(func() error { return s.read("the API") })
+}
+
+func (s *quotaSupervisor) logEnd(logger *slog.Logger) {
+	st := s.server.Stats()
+	logger.Info("ended", "reports", st.ReportsTotal, "assignments", st.AssignmentsTotal, "ok", st.OKTotal, "over_limit", st.OverLimitTotal)
 }

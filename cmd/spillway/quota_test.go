@@ -95,19 +95,14 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// Files that are wrong are refused, with the field.
+// Files that are wrong are rejected, with the field.
 func TestQuotaUsage(t *testing.T) {
 	for text, want := range map[string]string{
-		"customer: {}":                             "is no field here",
-		"tasks: -1":                                "quota.yaml:1: tasks is -1",
-		"domain: x\ninterval: 1h":                  "quota.yaml:2: interval is 1h0m0s",
-		"customers: {mail: {rate: -1}}":            "quota.yaml:1: customers.mail.rate is -1",
-		"domain: x\nburst_seconds: -1":             "quota.yaml:2: burst_seconds is -1",
-		"default_limit: {shares: {critical: 0.5}}": "default_limit.shares",
-		"redis: {}":                                "redis.addresses",
-		"":                                         "limits no customer",
-		"domain: shop\ntasks: 2":                   "limits no customer",
-		"redis: {addresses: [\"127.0.0.1:6379\"]}": "Domain",
+		"customer: {}":                      "is no field here",
+		"domain: x\ninterval: 1h":           "quota.yaml:2: interval is 1h0m0s",
+		"default_limit: {rate: -1}":         "quota.yaml:1: default_limit.rate is -1",
+		"":                                  "limits no customer",
+		"default_limit: {rate: 1}\ntls: {}": "tls.certificate is missing",
 	} {
 		var stdout, stderr bytes.Buffer
 		if status := run(t.Context(), []string{"quota", quotaYAML(t, text)}, &stdout, &stderr); status != exitUsage || !strings.Contains(stderr.String(), want) {
@@ -115,13 +110,22 @@ func TestQuotaUsage(t *testing.T) {
 		}
 	}
 	good := quotaYAML(t, "default_limit: {rate: 10}")
-	for flag, want := range map[string]string{
-		"--client-ca=x": "--client-ca needs --cert and --key",
-		"--listen=8000": `--listen is "8000", must be a host and a port`,
+	secured := quotaYAML(t, "default_limit: {rate: 10}\ntls: {certificate: a, key: b}")
+	for _, row := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{good, "--client-ca=x"}, "--client-ca needs --cert and --key"},
+		{[]string{good, "--cert=x"}, "--cert and --key go together"},
+		{[]string{good, "--listen=8000"}, `--listen is "8000", must be a host and a port`},
+		{[]string{good, "--admin=8000"}, `--admin is "8000", must be a host and a port`},
+		{[]string{secured, "--cert=x", "--key=y"}, "--cert goes without tls in the file"},
+		{[]string{"explain", secured + "x"}, "no such file"},
+		{nil, "name a FILE"},
 	} {
 		var stdout, stderr bytes.Buffer
-		if status := run(t.Context(), []string{"quota", "--config", good, flag}, &stdout, &stderr); status != exitUsage || !strings.Contains(stderr.String(), want) {
-			t.Errorf("%s: status %d, %s", flag, status, stderr.String())
+		if status := run(t.Context(), append([]string{"quota"}, row.args...), &stdout, &stderr); status != exitUsage || !strings.Contains(stderr.String(), row.want) {
+			t.Errorf("%q: status %d, %s", row.args, status, stderr.String())
 		}
 	}
 }

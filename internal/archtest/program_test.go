@@ -26,7 +26,7 @@ var rooms = [][]string{
 	{"gateway/admin/access", "gateway/collector", "gateway/customers", "gateway/resets"},
 	{"gateway/accesslog", "gateway/clients", "gateway/mongoproxy/link", "gateway/otel", "gateway/quotas", "gateway/upstream"},
 	{"gateway/admin", "gateway/mongoproxy/servers"},
-	{"gateway/httpproxy", "gateway/mongoproxy", "gateway/xds"},
+	{"gateway/httpproxy", "gateway/mongoproxy", "gateway/quotaserver", "gateway/xds"},
 	{"gateway", "gateway/explain"},
 	{"gateway/hostile", "gateway/levels"},
 	// The laboratory.

@@ -40,29 +40,13 @@ func Files(c *config.Config) (errs []error) {
 		_, err := keys.Client(x.TLS)
 		note("xds", x.Address, err)
 	}
-	for field, name := range map[string]string{"token_file": c.Admin.TokenFile, "read_token_file": c.Admin.ReadToken} {
-		if name != "" {
-			_, err := keys.Token(name)
-			note("admin", field, err)
-		}
-	}
-	_, err := keys.Server(c.Admin.TLS)
-	note("admin", "tls", err)
-	return append(errs, quotas.Files(c)...)
+	return append(append(errs, keys.Admin(&c.Admin)...), quotas.Files(c)...)
 }
 
 // Bind returns an error for each address that cannot be listened on, for example because a
 // running proxy uses it.
 func Bind(ctx context.Context, c *config.Config) (errs []error) {
-	try := func(part, name, address string) {
-		s, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-		if err == nil {
-			err = s.Close()
-		}
-		if err != nil {
-			errs = append(errs, wrap(part, name, err))
-		}
-	}
+	try := func(part, name, address string) { errs = append(errs, BindAddress(ctx, part, name, address)...) }
 	d := c.Defaulted()
 	for _, l := range d.Listeners {
 		try("listener", l.Name, l.Address)
@@ -74,6 +58,18 @@ func Bind(ctx context.Context, c *config.Config) (errs []error) {
 		try("admin", "address", a)
 	}
 	return errs
+}
+
+// BindAddress returns an error, of a part of a configuration, if an address cannot be listened on.
+func BindAddress(ctx context.Context, part, name, address string) []error {
+	s, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err == nil {
+		err = s.Close()
+	}
+	if err != nil {
+		return []error{wrap(part, name, err)}
+	}
+	return nil
 }
 
 // Reach returns an error for each endpoint that cannot be connected to, or whose TLS

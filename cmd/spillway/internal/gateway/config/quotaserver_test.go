@@ -63,7 +63,7 @@ func TestQuotaServer(t *testing.T) {
 // Mistakes are found with the same words as in the file of the proxy, and at their line.
 func TestWrongQuotaServer(t *testing.T) {
 	for text, want := range map[string]string{
-		"customer: {}":                                          "quota.yaml:1: customer is no field here",
+		"customer: {}": "quota.yaml:1: customer is no field here",
 		"domain: x\ntasks: -1\ndefault_limit: {rate: 1}":        "quota.yaml:2: tasks is -1, must be 1 to 1000000",
 		"interval: 1h\ndefault_limit: {rate: 1}":                "quota.yaml:1: interval is 1h0m0s, must be 50ms to 10s",
 		"customers: {mail: {rate: -1}}":                         "quota.yaml:1: customers.mail.rate is -1",
@@ -75,8 +75,8 @@ func TestWrongQuotaServer(t *testing.T) {
 		"default_limit: {rate: 1}\nadmin: {address: x}":         "admin.address",
 		"default_limit: {rate: 1}\ndomain: '{x}'":               `quota.yaml:2: domain is "{x}"`,
 		"default_limit: {rate: 1}\nredis: {addresses: ['a:1']}": "domain is \"\"",
-		"domain: shop":                                          "limits no customer",
-		"":                                                      "limits no customer",
+		"domain: shop": "limits no customer",
+		"":             "limits no customer",
 	} {
 		if _, err := ParseQuotaServer("quota.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)

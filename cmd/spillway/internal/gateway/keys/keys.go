@@ -91,3 +91,21 @@ func pool(field, name string) (*x509.CertPool, string, error) {
 	}
 	return all, string(text), nil
 }
+
+// Admin returns an error for each file of the address for operators that cannot be used.
+func Admin(c *config.Admin) (errs []error) {
+	note := func(field string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("admin %s: %w", field, err))
+		}
+	}
+	for _, f := range [...]struct{ field, name string }{{"token_file", c.TokenFile}, {"read_token_file", c.ReadToken}} {
+		if f.name != "" {
+			_, err := Token(f.name)
+			note(f.field, err)
+		}
+	}
+	_, err := Server(c.TLS)
+	note("tls", err)
+	return errs
+}
