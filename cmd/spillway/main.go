@@ -78,7 +78,10 @@ type streams struct{ stdout, stderr io.Writer }
 
 // run does what args say and returns the status to exit with.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	c := cli{Schema: printed{config.Schema}, Quota: quotaCommand{Schema: printed{config.QuotaSchema}}, Sim: simCommand{Schema: printed{scenario.Schema}}, VersionOf: printed{version() + "\n"}}
+	c := cli{
+		Schema: printed{config.Schema}, Quota: quotaCommand{Schema: printed{config.QuotaSchema}}, Sim: simCommand{Schema: printed{scenario.Schema}},
+		VersionOf: printed{version() + "\n"},
+	}
 	parser, err := kong.New(&c,
 		kong.Name("spillway"),
 		kong.Description("Overload control: keeps services standing when more work arrives than they can do. "+

@@ -31,30 +31,35 @@ import (
 // quotaAddresses waits for the addresses of a service of quotas.
 func quotaAddresses(t *testing.T, p *running) (envoys, page string) {
 	t.Helper()
-	for _, pattern := range []*regexp.Regexp{regexp.MustCompile(`msg=serving addr=(\S+)`), regexp.MustCompile(`dashboard=(\S+)/`)} {
-		deadline := time.Now().Add(20 * time.Second)
-		for pattern.FindStringSubmatch(p.stderr.String()) == nil {
-			if time.Now().After(deadline) {
-				t.Fatalf("does not serve: %s", p.stderr.String())
-			}
-			time.Sleep(10 * time.Millisecond)
+	p.waitFor(t, "msg=serving addr=")
+	at := func(pattern string) string {
+		return regexp.MustCompile(pattern).FindStringSubmatch(p.stderr.String())[1]
+	}
+	return at(`msg=serving addr=(\S+)`), at(`dashboard=(\S+)/`)
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	deadline, ticks := time.After(20*time.Second), time.NewTicker(50*time.Millisecond)
+	defer ticks.Stop()
+	for !is() {
+		select {
+		case <-ticks.C:
+		case <-deadline:
+			t.Fatalf("%s: not within 20 s", what)
 		}
 	}
-	return regexp.MustCompile(`msg=serving addr=(\S+)`).FindStringSubmatch(p.stderr.String())[1],
-		regexp.MustCompile(`dashboard=(\S+)/`).FindStringSubmatch(p.stderr.String())[1]
 }
 
 // until waits for a text of the address for operators.
-func until(t *testing.T, url, want string) string {
+func until(t *testing.T, url, want string) (text string) {
 	t.Helper()
-	var text string
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if text = bodyOf(t, http.DefaultClient, url); strings.Contains(text, want) {
-			return text
-		}
-	}
-	t.Fatalf("%s lacks %s: %s", url, want, text)
-	return ""
+	eventually(t, url+" has "+want, func() bool {
+		text = bodyOf(t, http.DefaultClient, url)
+		return strings.Contains(text, want)
+	})
+	return text
 }
 
 func bodyOf(t *testing.T, c *http.Client, url string) string {
@@ -154,10 +159,7 @@ func TestQuotaOperators(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, page+"/debug/config", "1000")
-	deadline := time.Now().Add(20 * time.Second)
-	for over(t, cc, "mail", 5) > 0 && time.Now().Before(deadline) {
-		time.Sleep(50 * time.Millisecond)
-	}
+	eventually(t, "the new limit", func() bool { return over(t, cc, "mail", 5) == 0 })
 	if n := over(t, cc, "mail", 10); n > 0 {
 		t.Errorf("%d of 10 are over the limit of 1000", n)
 	}
@@ -230,11 +232,7 @@ func TestQuotaCertificate(t *testing.T) {
 	p.waitFor(t, "reload failed; keeping the previous configuration")
 	until(t, page+"/metrics", `spillway_notice{kind="reload_failed"} 1`)
 	second := signed(t, dir)
-	for deadline := time.Now().Add(20 * time.Second); trusts(second) != nil; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the new certificate is not in use: %v", trusts(second))
-		}
-	}
+	eventually(t, "the new certificate", func() bool { return trusts(second) == nil })
 	if trusts(first) == nil {
 		t.Error("the old certificate is in use")
 	}

@@ -18,7 +18,7 @@ var rooms = [][]string{
 	{"strict", "page", "ready"}, // what both wings use
 	{"strict/stricttest", "policyconf"},
 	// The gateway.
-	{"gateway/admin/human", "gateway/finite", "gateway/histogram"},
+	{"gateway/admin/human", "gateway/admin/kinds", "gateway/finite", "gateway/histogram"},
 	{"gateway/capped", "gateway/pooltest", "gateway/textpage", "gateway/slow"},
 	{"gateway/accounts", "gateway/admin/limits", "gateway/balance", "gateway/drain", "gateway/frames", "gateway/headers", "gateway/incidents", "gateway/importer/document", "gateway/lines", "gateway/loglimit", "gateway/media", "gateway/memory", "gateway/orca", "gateway/runbook", "gateway/turns"},
 	{"gateway/config"},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/kinds"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/limits"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
@@ -219,8 +220,8 @@ func reasons(then, now *collector.Totals, d *collector.Details) []Reason {
 	all := []Reason{}
 	for mode := range now.Events {
 		for k := range telemetry.Kind(telemetry.Kinds) {
-			r := Reason{Policy: k.Policy(), Outcome: k.Outcome(), Reason: k.Reason(), Mode: spillway.Mode(mode).String(), Words: wordsOf(k)}
-			if !shown(k) || !r.count(then.Events[mode][k], now.Events[mode][k]) {
+			r := Reason{Policy: k.Policy(), Outcome: k.Outcome(), Reason: k.Reason(), Mode: spillway.Mode(mode).String(), Words: kinds.Words(k)}
+			if !kinds.Shown(k) || !r.count(then.Events[mode][k], now.Events[mode][k]) {
 				continue
 			}
 			for cluster, events := range d.Events {
@@ -253,7 +254,7 @@ var goneAccounts = [...]accounts.Account{accounts.GoneWaiting, accounts.GoneSent
 // have no events. Their rejections have no class, and count as CRITICAL.
 func ownReasons(then, now *collector.Totals, places []accounts.PlaceTotal) (all []Reason) {
 	add := func(outcome, reason string, then, now classCounts, at func(*accounts.PlaceTotal) uint64) {
-		r := Reason{Policy: decisions.ByProxy, Outcome: outcome, Reason: reason, Mode: spillway.ModeEnforce.String(), Words: reasonWords[reason]}
+		r := Reason{Policy: decisions.ByProxy, Outcome: outcome, Reason: reason, Mode: spillway.ModeEnforce.String(), Words: kinds.OfReason(reason)}
 		if !r.count(then, now) {
 			return
 		}

@@ -138,6 +138,9 @@ func (e *Explanation) Write(w io.Writer) error {
 	return err
 }
 
+// ofHeader is the type of an input of Envoy.
+const ofHeader = "type.googleapis.com/envoy.type.matcher.v3.HttpRequestHeaderMatchInput"
+
 // filter returns the filter of the Envoys.
 func filter(d *config.QuotaServer, e *Explanation) string {
 	share := max(1, math.Round(e.Share))
@@ -145,7 +148,7 @@ func filter(d *config.QuotaServer, e *Explanation) string {
 		share = 1000
 	}
 	header := func(key, header string) string {
-		return fmt.Sprintf("%s: {custom_value: {name: header, typed_config: {\"@type\": type.googleapis.com/envoy.type.matcher.v3.HttpRequestHeaderMatchInput, header_name: %s}}}", key, header)
+		return fmt.Sprintf(`%s: {custom_value: {name: header, typed_config: {"@type": %s, header_name: %s}}}`, key, ofHeader, header)
 	}
 	return fmt.Sprintf(`- name: envoy.filters.http.rate_limit_quota
   typed_config:

@@ -1,4 +1,4 @@
-package admin
+package kinds
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 // TestReasonWords: each kind that the page shows has words.
 func TestReasonWords(t *testing.T) {
 	for k := range telemetry.Kind(telemetry.Kinds) {
-		if shown(k) && wordsOf(k) == "" {
+		if Shown(k) && Words(k) == "" {
 			t.Errorf("%s %s has no words", k.Policy(), k.Reason())
 		}
 	}

@@ -1,9 +1,10 @@
-package admin
+// Package kinds describes reasons and kinds of decisions for people.
+package kinds
 
 import "github.com/seed90641741/spillway/internal/telemetry"
 
-// reasonWords are the page's descriptions of reasons, by policy and reason, or by reason alone.
-var reasonWords = map[string]string{
+// words are the descriptions of reasons, by policy and reason, or by reason alone.
+var words = map[string]string{
 	"rate_limit":          "the request rate was above the limit",
 	"quota":               "the customer has used up its quota",
 	"queue_full":          "the queue was full",
@@ -36,19 +37,20 @@ var reasonWords = map[string]string{
 	"":                    "admitted, and answered",
 }
 
-func wordsOf(k telemetry.Kind) string {
+// Words returns the description of a kind.
+func Words(k telemetry.Kind) string {
 	if k.Reason() == "deadline" && k.Code() > telemetry.Rejected {
 		return "the deadline was closer than the fastest recent response"
 	}
-	if text, ok := reasonWords[k.Policy()+" "+k.Reason()]; ok {
+	if text, ok := words[k.Policy()+" "+k.Reason()]; ok {
 		return text
 	}
-	return reasonWords[k.Reason()]
+	return words[k.Reason()]
 }
 
-// shown reports whether the page lists a kind among the reasons: the end of a request that
+// Shown reports whether a page lists a kind among the reasons: the end of a request that
 // all gates admitted is reported by the retry policy, or by the queue of a batch cluster.
-func shown(k telemetry.Kind) bool {
+func Shown(k telemetry.Kind) bool {
 	switch c := k.Code(); c {
 	case telemetry.Admitted, telemetry.Gone, telemetry.Elsewhere:
 		return false
@@ -56,3 +58,6 @@ func shown(k telemetry.Kind) bool {
 		return c >= telemetry.Rejected || k.Policy() == "retry" || k.Policy() == "batch"
 	}
 }
+
+// OfReason returns the description of a reason of the proxy itself.
+func OfReason(reason string) string { return words[reason] }
