@@ -59,7 +59,7 @@ var (
 // ofPrometheus are labels and words that are not of the program.
 var (
 	ofTarget = []string{"job", "instance", "le"}
-	words    = []string{"sum", "max", "min", "rate", "by", "or", "vector", "histogram_quantile", "label_values", "le", "job", "and", "unless", "increase", "present_over_time", "up"}
+	words    = []string{"sum", "max", "min", "rate", "by", "or", "vector", "histogram_quantile", "label_values", "le", "job", "and", "unless", "increase", "present_over_time", "max_over_time", "up"}
 )
 
 // wrongWith returns what an expression names and is not there.
@@ -162,6 +162,9 @@ func TestAlerts(t *testing.T) {
 		if ofProxy(strings.ReplaceAll(r.Expr, withoutProxies, "")) != (r.Labels["component"] == "proxy") {
 			t.Errorf("%s: the label component does not say whether the proxy alone has its metrics", r.Alert)
 		}
+		if of(telemetry.Quota, r.Expr) != (r.Labels["component"] == "quota") {
+			t.Errorf("%s: the label component does not say whether spillway quota alone has its metrics", r.Alert)
+		}
 		if !strings.Contains(tested, "- alertname: "+r.Alert+"\n") {
 			t.Errorf("%s never fires in alerts_test.yaml", r.Alert)
 		}
@@ -198,9 +201,12 @@ func TestAlertsOfDocuments(t *testing.T) {
 const withoutProxies = "unless on (job, instance) present_over_time(spillway_ready[15m])"
 
 // ofProxy reports whether an expression has a metric that only the proxy has.
-func ofProxy(expression string) bool {
+func ofProxy(expression string) bool { return of(telemetry.Proxy, expression) }
+
+// of reports whether an expression has a metric of a scope.
+func of(scope telemetry.Scope, expression string) bool {
 	return slices.ContainsFunc(metricsOf(), func(m metric) bool {
-		return m.scope == telemetry.Proxy && regexp.MustCompile(`\b`+m.name+`(_sum|_count|_bucket)?\b`).MatchString(expression)
+		return m.scope == scope && regexp.MustCompile(`\b`+m.name+`(_sum|_count|_bucket)?\b`).MatchString(expression)
 	})
 }
 
@@ -227,6 +233,9 @@ func TestDashboard(t *testing.T) {
 		}
 		for _, x := range p.Targets {
 			checkExpression(t, p.Title, x.Expr)
+			if of(telemetry.Quota, x.Expr) && !strings.HasPrefix(p.Description, "Spillway quota only") {
+				t.Errorf("%s does not say that spillway quota alone has %s", p.Title, x.Expr)
+			}
 			if ofProxy(x.Expr) && !strings.Contains(strings.ToLower(p.Description), "proxy only") {
 				t.Errorf("%s does not say that the proxy alone has %s", p.Title, x.Expr)
 			}

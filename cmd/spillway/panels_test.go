@@ -197,7 +197,7 @@ func empty(expressions []string, got map[string]string) (all []string) {
 
 // ofLibrary reports whether an expression has metrics that the proxy does not have.
 func ofLibrary(expression string) bool {
-	return slices.ContainsFunc(metricsOf(), func(m metric) bool { return m.scope == telemetry.Library && strings.Contains(expression, m.name) })
+	return of(telemetry.Library, expression) || of(telemetry.Quota, expression)
 }
 
 // selector finds the metrics in expressions, with what their labels must be.
