@@ -24,7 +24,7 @@ func (t *classCalls) addTo(sum *[spillway.Criticalities]quota.ClassStats) {
 	}
 }
 
-// Customers returns a line for each customer that Envoys of this server report or ask for, in the order
+// Customers returns a line for each customer with calls that Envoys of this server report or ask for, in the order
 // of names, and one for all unlisted customers together. Rate is what this server and its Envoys may use now. Rates of calls are
 // those of the last reports. Debt is that of the customer over all servers, and 0 while the customer uses less
 // than half of its limit. Customers allocates, and takes time for each bucket.
@@ -42,15 +42,17 @@ func (s *Server) Customers(now time.Time) []quota.CustomerStats {
 		t.addCustomers(all)
 	}
 	cfg := s.cfg.Load()
+	window := max(1, cfg.Fleet.BurstSeconds, 5*cfg.Fleet.Interval.Seconds()) // as in package fleet
 	for name, c := range all {
 		if _, c.Known = cfg.Fleet.Limits.Customers[name]; !c.Known {
 			continue
 		}
 		c.Debt = 0
 		if l, ok := s.fleet.Level(name); ok && l.Rate > 0 {
-			c.Debt = l.Debt / max(l.Rate*max(1, cfg.Fleet.BurstSeconds), 1)
+			c.Debt = l.Debt / max(l.Rate*window, 1)
 		}
 	}
+	maps.DeleteFunc(all, func(_ string, c *quota.CustomerStats) bool { return c.Classes == [spillway.Criticalities]quota.ClassStats{} })
 	lines := slices.SortedFunc(maps.Values(all), func(a, b *quota.CustomerStats) int { return cmp.Compare(a.Customer, b.Customer) })
 	for _, c := range lines {
 		unlisted = append(unlisted, *c)

@@ -139,7 +139,9 @@ var (
 	shellWord = regexp.MustCompile(`'[^']*'|[^' ]+`)
 	flagName  = regexp.MustCompile(`^--[a-z-]+`)
 	// elsewhere are the commands that need another system, or a minute: only their flags are checked.
-	elsewhere = map[string]bool{"drill": true, "tune": true, "quota": true}
+	elsewhere = map[string][]string{"drill": {"drill"}, "tune": {"tune"}, "quota": {"quota", "serve"}}
+	// ofQuota are the commands of quota that end by themselves.
+	ofQuota = map[string]bool{"check": true, "explain": true, "schema": true}
 )
 
 // runs runs a command of a document.
@@ -166,8 +168,8 @@ func (d *document) runs(t *testing.T, s snippets.Snippet, command string) {
 		d.asks(t, s, command)
 	case words[1] == "proxy":
 		d.dashboard = dashboardOf(t, start(t, append(words[1:], "--admin=127.0.0.1:0")...))
-	case elsewhere[words[1]]:
-		help := start(t, words[1], "--help")
+	case elsewhere[words[1]] != nil && !(len(words) > 2 && ofQuota[words[2]]):
+		help := start(t, append(elsewhere[words[1]], "--help")...)
 		if status := help.status(t); status != 0 {
 			t.Fatalf("%s --help: status %d", words[1], status)
 		}

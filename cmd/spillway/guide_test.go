@@ -16,7 +16,8 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict/stricttest"
 )
 
-const guide = "../../docs/configuration.md"
+// guides are the pages with a reference of fields, by their schemas.
+var guides = map[string]string{"configuration.md": config.Schema, "quota-service.md": config.QuotaSchema}
 
 // generated replaces what is between the marks of a part of the guide.
 func generated(t *testing.T, text, part, want string) string {
@@ -30,21 +31,24 @@ func generated(t *testing.T, text, part, want string) string {
 	return head + begin + "\n" + want + "\n" + end + tail
 }
 
-// TestGuide compares the reference with the schema.
+// TestGuide compares each reference with its schema.
 func TestGuide(t *testing.T) {
-	text, err := os.ReadFile(guide)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := generated(t, string(text), "configuration", configReference(t))
-	if *update {
-		if err := os.WriteFile(guide, []byte(want), 0o600); err != nil {
+	for page, schema := range guides {
+		name := filepath.Join("../../docs", page)
+		text, err := os.ReadFile(name)
+		if err != nil {
 			t.Fatal(err)
 		}
-		return
-	}
-	if want != string(text) {
-		t.Error("docs/configuration.md is not up to date: run go test -run TestGuide -update in this directory")
+		want := generated(t, string(text), "configuration", configReference(t, schema))
+		if *update {
+			if err := os.WriteFile(name, []byte(want), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if want != string(text) {
+			t.Errorf("docs/%s is not up to date: run go test -run TestGuide -update in this directory", page)
+		}
 	}
 }
 
@@ -93,10 +97,10 @@ func object(v any) fields {
 
 // configReference makes the tables of the schema: one for each type, with the paths
 // where it is.
-func configReference(t *testing.T) string {
+func configReference(t *testing.T, text string) string {
 	t.Helper()
 	var schema fields
-	if err := yaml.Unmarshal([]byte(config.Schema), &schema); err != nil {
+	if err := yaml.Unmarshal([]byte(text), &schema); err != nil {
 		t.Fatal(err)
 	}
 	r := reference{defs: object(get(schema, "$defs")), paths: make(map[string][]string)}

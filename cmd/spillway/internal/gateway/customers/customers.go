@@ -161,7 +161,7 @@ func Write(w io.Writer, all []Customer) {
 		textpage.Row(w, c.Listener, cmp.Or(c.Cluster, "–"), name, listed, perSecond(c.Total), perSecond(c.Limit), limitedBy(c),
 			rounded(c.AdmittedRate), rounded(c.RejectedRate), c.Admitted, c.Rejected)
 	}
-	fmt.Fprintf(w, "LIMIT is the limit over all proxies, and HERE the part of it that this proxy may use now; all other columns are of this proxy, too.\n"+
+	fmt.Fprintf(w, "LIMIT is the limit over all processes, and HERE the part of it that this one may use now; all other columns are of this one, too.\n"+
 		"LIMITED BY names what all customers share if it leaves a customer less than its limit. Per second is the mean of the last 10 seconds.\n"+
 		"LIMIT and HERE count 1 for a request, unless its cost is learned or measured. –: no limit.\n"+
 		"Shown are the %d customers that have used most of what they may, and %d others with most rejections now: "+

@@ -432,10 +432,10 @@
     const marginal = (name) => state.quotas?.[0]?.customers?.find((c) => c.customer === name)?.marginal ?? -1;
     const lines = all.map((c) => {
       const name = c.unlisted ? "(all unlisted customers together)" : customer(c.customer), asked = c.admitted_rate + c.rejected_rate, least = c.listed ? marginal(c.customer) : -1;
-      return [name, c.listed ? "listed" : "unlisted", c.total ? rate(c.total) : "no limit", rate(asked), rate(c.admitted_rate),
-        make("td", rate(c.rejected_rate), c.rejected_rate ? { class: "down" } : {}), c.total ? percent(c.admitted_rate / c.total) : "–", least < 0 ? "all" : `${short[least]} in part`];
+      return [name, c.unlisted ? "–" : c.listed ? "yes" : "no", c.total ? rate(c.total) : "no limit", rate(asked), rate(c.admitted_rate),
+        make("td", rate(c.rejected_rate), c.rejected_rate ? { class: "down" } : {}), c.total ? percent(c.admitted_rate / c.total) : "–", !c.listed ? "–" : least < 0 ? "all" : `${short[least]} in part`];
     });
-    box.replaceChildren(grid(["customer", "limit by", "limit", "asked for", "admitted", "rejected", "of its limit", "classes admitted"], lines));
+    box.replaceChildren(grid(["customer", "listed", "limit", "asked for", "admitted", "rejected", "of its limit", "classes admitted"], lines));
   }
 
   function showClusters() {
