@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -67,4 +68,30 @@ func shards(ctx context.Context, c fleet.Config, client redis.UniversalClient) (
 		all[i] = f
 	}
 	return all, nil
+}
+
+// region returns an allocator of a task whose region shares quotas with other regions.
+func region(ctx context.Context, client, elsewhere redis.UniversalClient) (quota.Allocator, error) {
+	limits := quota.LocalConfig{Customers: map[string]quota.Limit{"mail": {Rate: 1000}}} // in all regions
+	above, err := fleet.New(fleet.Config{
+		Task: "eu", Tasks: 3, Limits: limits, // this region, of three
+		Interval: 500 * time.Millisecond, Hold: 5 * time.Second, Grace: 15 * time.Second,
+	})
+	if err != nil {
+		return nil, err
+	}
+	f, err := fleet.New(fleet.Config{Tasks: 60, Limits: limits, Above: above}) // about 60 tasks in all regions
+	if err != nil {
+		return nil, err
+	}
+	near, err := board.New(client, board.Config{Domain: "shop-eu"}) // a server in this region
+	if err != nil {
+		return nil, err
+	}
+	far, err := board.New(elsewhere, board.Config{Domain: "shop"}) // a server that all regions reach
+	if err != nil {
+		return nil, err
+	}
+	go fleet.RunRegion(ctx, f, near, far)
+	return f, nil
 }

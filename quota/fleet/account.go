@@ -16,6 +16,7 @@ type account struct {
 	own      bool                              // whether the rate is the limit, whatever other customers do
 	round    uint64                            // of the last report that had it
 	wants    float64                           // cost per second, of the tasks that are not silent
+	offered  [spillway.Criticalities]float64   // of wants, by class
 	parts    [spillway.Criticalities][]float64 // by class, what each task needs
 	used     float64                           // cost, since the last round
 	reserved float64                           // cost per second, for silent tasks
@@ -27,6 +28,7 @@ type account struct {
 // reset begins a round.
 func (a *account) reset() {
 	a.wants, a.used, a.reserved = 0, 0, 0
+	a.offered = [spillway.Criticalities]float64{}
 	for class := range a.parts {
 		a.parts[class] = a.parts[class][:0]
 	}

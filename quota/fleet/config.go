@@ -53,6 +53,12 @@ type Config struct {
 	// sooner. Zero means 5·Hold; it must be above Hold and at most 1 h.
 	Grace time.Duration
 
+	// Above is the part of this region in a quota over several regions: a Fleet with the same limits, whose
+	// tasks are regions, each with the name of its region as Task. The tasks of this region share what Above grants it, and
+	// [RunRegion] syncs it. Tasks counts those of all regions then. All customers with demand are in reports
+	// and levels, as with Limits.Capacity. Nil means that there is one region.
+	Above *Fleet
+
 	// MaxUnlisted is how many customers that are not in Limits.Customers a task reports
 	// by name. What comes on top is one customer, with the name "". Each one takes about 0.8 kB
 	// of memory, and 2 kB with Limits.Capacity or Limits.UnlistedTotal, where each one is in each report. A client that

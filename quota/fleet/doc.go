@@ -93,6 +93,14 @@
 // A new leader learns before it publishes: two intervals, until all tasks that the last leader
 // knew have reported, but at most Hold. Meanwhile the tasks keep what they have.
 //
+// # Regions
+//
+// Where round trips take 100 ms, each region has a board of its own, and Config.Above: a Fleet whose tasks are regions. The
+// leader of a region asks it for the rate R of each customer in this region, with the demand of all its tasks by class and
+// what they have used, and divides R among the tasks as it would divide a limit. So all of the above holds twice: among regions with the
+// interval, Hold and Grace of Above, and within a region with those of its tasks. A region that is cut off
+// keeps its share, and has limit/regions from Grace of Above on. No task waits for another region.
+//
 // # Limits
 //
 // Admission is approximate within about three intervals: demand that comes to idle

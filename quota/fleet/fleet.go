@@ -140,7 +140,7 @@ func (s *settings) bounds(name string) (b bounds, listed bool) {
 		b.most = min(b.most, orNone(s.Limits.UnlistedTotal.Rate))
 		limit.Weight = effective(s.Limits.UnlistedTotal).Weight / float64(s.MaxUnlisted+1)
 	}
-	b.own = math.IsInf(s.maximum, 1) && (listed || s.Limits.UnlistedTotal.Rate == 0)
+	b.own = s.Above == nil && math.IsInf(s.maximum, 1) && (listed || s.Limits.UnlistedTotal.Rate == 0)
 	b.fair = b.most // what is not bounded by the capacity
 	if !math.IsInf(s.maximum, 1) {
 		b.fair = min(b.most, s.maximum*limit.Weight/s.weight)

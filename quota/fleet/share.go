@@ -84,7 +84,7 @@ func (f *Fleet) setting(w *word, e *entry) string {
 	}
 	const dust = 1e-6 // levels have the precision of a float32
 	switch {
-	case rate >= limit.Rate*(1-dust) || math.IsInf(rate, 1):
+	case rate >= limit.Rate*(1-dust) || math.IsInf(rate, 1) || f.cfg.Above != nil:
 		return ""
 	case !listed && f.cfg.Limits.UnlistedTotal.Rate > 0:
 		return quota.UnlistedTotal

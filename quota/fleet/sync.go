@@ -193,16 +193,17 @@ func (f *Fleet) hear(now time.Time, h Heard) (p Publication, levels *Levels, err
 		f.stats.ConfigConflict = false
 		return p, nil, err
 	}
-	p, levels = f.lead(h)
+	p, levels = f.lead(now, h)
 	return p, levels, err
 }
 
 // lead computes levels as the leader of an epoch.
-func (f *Fleet) lead(h Heard) (p Publication, levels *Levels) {
+func (f *Fleet) lead(now time.Time, h Heard) (p Publication, levels *Levels) {
 	if f.table == nil || f.epoch != h.Epoch || f.table.cfg != f.cfg {
 		f.table, f.epoch = f.nextTable(h.Epoch), h.Epoch
 	}
 	table := f.table
+	table.clock = now
 	f.unlocked(func() { p, levels = f.publication(table, h) }) // lets calls through; only Sync uses the table
 	f.stats.ConfigConflict = table.conflict()
 	return p, levels

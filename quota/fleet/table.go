@@ -15,6 +15,7 @@ import (
 // board. It must not be used concurrently; make one with [NewTable].
 type Table struct {
 	cfg       *settings
+	clock     time.Time     // of the task that leads, for Config.Above
 	began     time.Duration // when it began to learn
 	last      time.Duration
 	started   bool
@@ -69,6 +70,9 @@ func (t *Table) levels(now, since time.Duration, reports []Stamped) (*Levels, bo
 	t.forgetReplaced(dt)
 	t.count(now, dt)
 	weight, unlisted := t.divide()
+	if t.cfg.Above != nil {
+		t.lease(dt)
+	}
 	live := max(len(t.tasks), 1)
 	t.live = live
 	t.learning = now-t.began < 2*t.cfg.Interval || now-t.began < t.cfg.Hold && live < t.expected
@@ -313,6 +317,7 @@ func (r *row) count(s *settings, age time.Duration, dt float64, tasks int) {
 	for class, w := range r.wants {
 		if sum += w; w > 0 && age <= late*s.Interval {
 			a.parts[class] = append(a.parts[class], ample(w))
+			a.offered[class] += w
 		}
 	}
 	if age <= late*s.Interval {

@@ -58,6 +58,7 @@ var inCode = map[string]string{
 	"fleet.Config.BurstSeconds":               "likewise",
 	"fleet.Config.MaxUnlisted":                "likewise: max_unlisted",
 	"fleet.Config.Task":                       "tasks have random names",
+	"fleet.Config.Above":                      "regions are for programs",
 	"retry.HedgeConfig.":                      "neither the proxy nor the simulation sends hedges",
 	"retry.AWSStandardConfig.Prices.":         "they follow from the revision",
 }
