@@ -327,6 +327,19 @@ func TestShards(t *testing.T) {
 	}
 }
 
+// Without its board, a task of a region has its part of the limit over all regions.
+func TestRegion(t *testing.T) {
+	client := board.Connect(redis.UniversalOptions{Addrs: []string{"127.0.0.1:1"}})
+	defer func() { _ = client.Close() }()
+	a, err := region(t.Context(), client, client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := a.Lease(time.Now(), quota.Demand{Customer: "mail"}); g.Rate < 16.6 || g.Rate > 16.7 {
+		t.Errorf("granted %v, want a 60th of 1000", g.Rate)
+	}
+}
+
 func TestExplain(t *testing.T) {
 	var b bytes.Buffer
 	log.SetOutput(&b)
