@@ -52,7 +52,9 @@ func (s *Server) Customers(now time.Time) []quota.CustomerStats {
 			c.Debt = l.Debt / max(l.Rate*window, 1)
 		}
 	}
-	maps.DeleteFunc(all, func(_ string, c *quota.CustomerStats) bool { return c.Classes == [spillway.Criticalities]quota.ClassStats{} })
+	maps.DeleteFunc(all, func(_ string, c *quota.CustomerStats) bool {
+		return c.Classes == [spillway.Criticalities]quota.ClassStats{}
+	})
 	lines := slices.SortedFunc(maps.Values(all), func(a, b *quota.CustomerStats) int { return cmp.Compare(a.Customer, b.Customer) })
 	for _, c := range lines {
 		unlisted = append(unlisted, *c)
