@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -148,4 +149,9 @@ func waterLevel(parts []float64, total float64) float64 {
 		total -= part
 	}
 	return 0
+}
+
+// byDemand orders accounts by demand per weight.
+func byDemand(a, b *account) int {
+	return cmp.Compare(a.useful()/a.limit.Weight, b.useful()/b.limit.Weight)
 }

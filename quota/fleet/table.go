@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -344,9 +343,4 @@ func (s *settings) silence() time.Duration { return s.Grace + late*s.Interval }
 func decayed(s *settings, share, equal float64, age time.Duration) float64 {
 	left := min(max(float64(s.Grace-age)/float64(s.Grace-s.Hold), 0), 1)
 	return float64(share*left) + float64(equal*(1-left))
-}
-
-// byDemand orders accounts by demand per weight.
-func byDemand(a, b *account) int {
-	return cmp.Compare(a.useful()/a.limit.Weight, b.useful()/b.limit.Weight)
 }
