@@ -120,13 +120,23 @@ type Rejected struct {
 	Others uint64         // rejections that are in no row
 }
 
+// leastOfAll: a row has at least one in so many of all rejections, names that clients invent for each request get none.
+const leastOfAll = 100
+
 // Rejected returns the rejections since the start, in at most so many rows. Each number only rises, unless a customer
 // is forgotten and comes back.
 func (l *Log) Rejected(most int) Rejected {
-	all, others := l.rejected.Read(most)
-	r := Rejected{Rows: make(map[Row]uint64, len(all)), Others: others}
-	for _, c := range all {
-		r.Rows[rowOf(c)] += c.Count
+	rows, others := l.rejected.Read(most)
+	r, all := Rejected{Rows: make(map[Row]uint64, len(rows)), Others: others}, others
+	for _, c := range rows {
+		all += c.Count
+	}
+	for _, c := range rows {
+		if c.Count*leastOfAll < all {
+			r.Others += c.Count
+		} else {
+			r.Rows[rowOf(c)] += c.Count
+		}
 	}
 	return r
 }
