@@ -25,7 +25,7 @@ import (
 // but a POST. It cannot read TLS, and passes it through. Functions of a [HandlerConfig] that read the body get an error;
 // the request is then passed through, and they see it again.
 //
-// It needs to know where requests end: use [ConnState], or let [Handler.Serve] do
+// It needs to know where requests end: use [ConnState] and [ConnContext], or let [Handler.Serve] do
 // all of this. The Handler must be what serves all requests of the connection.
 type Listener struct {
 	net.Listener
@@ -64,8 +64,13 @@ func ConnState(c net.Conn, state http.ConnState) {
 // 64 KiB, where net/http has 1 MiB. Set s.ReadHeaderTimeout as well, which has no default.
 func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 	h.limitHeads(s)
-	s.ConnContext = withConn(s.ConnContext)
-	told := s.ConnState
+	inner, told := s.ConnContext, s.ConnState
+	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		if ctx = ConnContext(ctx, c); inner != nil {
+			ctx = inner(ctx, c)
+		}
+		return ctx
+	}
 	s.ConnState = func(c net.Conn, state http.ConnState) {
 		ConnState(c, state)
 		if told != nil {
@@ -125,17 +130,14 @@ type conn struct {
 // connKey is the key by which the context of a connection holds it.
 type connKey struct{}
 
-// withConn has next, which may be nil, called with a context that holds the connection.
-func withConn(next func(context.Context, net.Conn) context.Context) func(context.Context, net.Conn) context.Context {
-	return func(ctx context.Context, c net.Conn) context.Context {
-		if x, ok := c.(*conn); ok {
-			ctx = context.WithValue(ctx, connKey{}, x)
-		}
-		if next != nil {
-			ctx = next(ctx, c)
-		}
-		return ctx
+// ConnContext returns ctx with the connection, if it is one of a [Listener], so that a request which it lets pass is served with the
+// [spillway.Level] that it has passed with. It should be the [http.Server.ConnContext] of a server that serves from a Listener, or be called
+// by it. Without it the level is drawn again, and fewer requests pass both decisions.
+func ConnContext(ctx context.Context, c net.Conn) context.Context {
+	if x, ok := c.(*conn); ok {
+		return context.WithValue(ctx, connKey{}, x)
 	}
+	return ctx
 }
 
 // drawnEarly returns the level with which the connection of a request has passed it through, or 0. A second draw would

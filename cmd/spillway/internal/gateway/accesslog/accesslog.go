@@ -34,6 +34,8 @@ type Record struct {
 	Status    int       `json:"status"`
 	Bytes     int64     `json:"bytes"` // of the body of the answer
 	Class     string    `json:"class"`
+	Level     int       `json:"level,omitempty"`    // of the task within the class, 1 to 128; none where no gate was asked
+	Progress  int       `json:"progress,omitempty"` // calls of the task that were served before
 	Customer  string    `json:"customer,omitempty"`
 	Caller    string    `json:"caller,omitempty"`
 	RequestID string    `json:"request_id,omitempty"`

@@ -27,6 +27,8 @@ type Decision struct {
 	Policy      string    `json:"policy"`
 	Mode        string    `json:"mode"`
 	Criticality string    `json:"class"`
+	Level       int       `json:"level,omitempty"`    // of the task within the class, 1 to 128
+	Progress    int       `json:"progress,omitempty"` // calls of the task that were served before
 	Listener    string    `json:"listener,omitempty"`
 	Cluster     string    `json:"cluster,omitempty"`
 	Route       string    `json:"route,omitempty"` // the pattern in the configuration
@@ -68,7 +70,7 @@ type SourceKey struct{}
 func of(e *spillway.Event, s Source) Decision {
 	d := Decision{
 		Time: e.Time, Reason: accounts.Reason(e.Reason).String(), Policy: e.Policy, Mode: e.Mode.String(),
-		Criticality: e.Call.Criticality.String(), Customer: Clean(e.Call.Customer), Attempt: int(e.Call.Attempt) + 1,
+		Criticality: e.Call.Criticality.String(), Level: int(e.Call.Level), Progress: int(e.Call.Progress), Customer: Clean(e.Call.Customer), Attempt: int(e.Call.Attempt) + 1,
 	}
 	if e.Call.Key != "" {
 		d.Cluster, d.Route = Split(e.Call.Key)

@@ -70,7 +70,10 @@ type CallFacts struct {
 	DecidedBy string `json:"criticality_decided_by"`
 	// Precedence says which of these takes precedence at this listener.
 	Precedence string `json:"criticality_precedence"`
-	Customer   string `json:"customer,omitempty"`
+	// Level and Progress of the task; without a level the proxy draws one.
+	Level    int    `json:"level,omitempty"`
+	Progress int    `json:"progress,omitempty"`
+	Customer string `json:"customer,omitempty"`
 	// CustomerDecidedBy says whether identity or header decided the customer, or why the
 	// request has no customer.
 	CustomerDecidedBy string `json:"customer_decided_by"`
@@ -161,7 +164,7 @@ func (e *explaining) explain() (*Explanation, error) {
 	all.Headers = e.headers()
 	all.Call = &CallFacts{
 		Cluster: e.route.Config.Cluster, Criticality: e.call.Criticality.String(), DecidedBy: e.decided(), Precedence: e.precedence(),
-		Customer: e.call.Customer, CustomerDecidedBy: e.customerDecided(),
+		Level: int(e.call.Level), Progress: int(e.call.Progress), Customer: e.call.Customer, CustomerDecidedBy: e.customerDecided(),
 		Attempt: int(e.call.Attempt), Exempt: exempt, LimitKey: e.route.LimitKey,
 	}
 	if e.left > 0 {

@@ -33,7 +33,9 @@ type claimingHeader struct {
 
 var claiming = []claimingHeader{
 	{"X-Request-Criticality", (*explaining).class},
-	{"Baggage", (*explaining).class},
+	{"Baggage", (*explaining).baggage},
+	{"X-Request-Level", (*explaining).level},
+	{"X-Request-Progress", (*explaining).progress},
 	{"X-Envoy-Attempt-Count", (*explaining).attempt},
 	{"Grpc-Previous-Rpc-Attempts", (*explaining).attempt},
 	{"Amz-Sdk-Request", (*explaining).attempt},
@@ -65,8 +67,12 @@ func (e *explaining) sent(name string) string {
 		return ""
 	case name == headers.RequestID && !slices.Equal(s.Header[name], e.question.Request.Header[name]):
 		return "a new UUID"
+	case name == "X-Request-Level" && e.call.Level == 0:
+		return "1 to 128, drawn at random for each request"
 	case name == "X-Envoy-Expected-Rq-Timeout-Ms" || name == "Grpc-Timeout":
 		return "the time left, of " + e.left.String()
+	case name == "Baggage" && e.call.Level == 0:
+		return strings.ReplaceAll(strings.Join(s.Header[name], ", "), "level="+s.Header.Get("X-Request-Level"), "level=(drawn)")
 	default:
 		return strings.Join(s.Header[name], ", ")
 	}
@@ -102,6 +108,52 @@ func (e *explaining) class(f *HeaderFacts, alone ingress.Claims) {
 		f.Why = fmt.Sprintf("capped at %v, the highest class that %s may use", e.call.Criticality, e.who())
 	default:
 		f.Why = fmt.Sprintf("at an edge a request may only lower its class; the route sets %v", e.route.Class)
+	}
+}
+
+// baggage describes a baggage by the class in it, or else by the level.
+func (e *explaining) baggage(f *HeaderFacts, alone ingress.Claims) {
+	if !alone.Labelled && alone.Level > 0 {
+		e.level(f, alone)
+		return
+	}
+	e.class(f, alone)
+}
+
+// notOrdered reports whether an edge has dropped a level or a progress.
+func (e *explaining) notOrdered(f *HeaderFacts) bool {
+	if e.inside() {
+		return false
+	}
+	f.Why = "at an edge clients cannot choose it: the proxy draws a level for each request"
+	return true
+}
+
+func (e *explaining) level(f *HeaderFacts, alone ingress.Claims) {
+	if alone.Level == 0 {
+		f.Why = "not a level; must be 1 to 128"
+		return
+	}
+	f.Says = fmt.Sprintf("level %d", alone.Level)
+	switch {
+	case e.notOrdered(f):
+	case e.claims.Level != alone.Level:
+		f.Why = fmt.Sprintf("another header takes precedence: level %d", e.claims.Level)
+	default:
+		f.Believed, f.Why = true, "at an internal boundary the level of a task is trusted"
+	}
+}
+
+func (e *explaining) progress(f *HeaderFacts, _ ingress.Claims) {
+	switch {
+	case e.notOrdered(f):
+	case e.claims.Level == 0:
+		f.Why = "it counts with a level only"
+	case e.claims.Progress == 0:
+		f.Why = "not a number of served calls; must be 0 to 255"
+	default:
+		f.Says = fmt.Sprintf("%d calls of the task were served before", e.claims.Progress)
+		f.Believed, f.Why = true, "at an internal boundary the progress of a task is trusted"
 	}
 }
 

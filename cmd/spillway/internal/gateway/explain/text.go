@@ -70,6 +70,11 @@ func writeCaps(line func(...string), e *Explanation) {
 func writeCall(line func(...string), c *CallFacts) {
 	line("\nclassified as")
 	line("  criticality", c.Criticality+", decided by "+c.DecidedBy+" (precedence: "+c.Precedence+")")
+	level := "drawn at random for each request"
+	if c.Level > 0 {
+		level = fmt.Sprintf("%d, after %d served calls of the task", c.Level, c.Progress)
+	}
+	line("  level", level)
 	customer := c.CustomerDecidedBy // which says why there is none
 	if c.Customer != "" {
 		customer = c.Customer + " (" + customer + ")"

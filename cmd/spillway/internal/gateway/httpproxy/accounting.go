@@ -22,7 +22,9 @@ import (
 type accounting struct {
 	mu       sync.Mutex
 	class    spillway.Criticality
-	rejected bool // by a policy of the proxy
+	rank     spillway.Level    // of the task
+	progress spillway.Progress // likewise
+	rejected bool              // by a policy of the proxy
 	reason   accounts.Reason
 	late     bool             // the deadline passed while it waited
 	outcome  spillway.Outcome // of the call to the upstream; 0: it has not ended
@@ -82,6 +84,9 @@ func (n *accounting) take(e *spillway.Event) {
 		n.late = true
 	}
 	n.class = e.Call.Criticality
+	if n.rank == 0 { // as the gate has it
+		n.rank, n.progress = e.Call.Level, e.Call.Progress
+	}
 }
 
 // close returns how the request ended. gone says that the client has left, cut that the answer

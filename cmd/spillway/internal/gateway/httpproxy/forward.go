@@ -52,6 +52,8 @@ func (g *gate) rewrite(r *httputil.ProxyRequest) {
 	internal := s.internal
 	// The gate has evaluated these headers. The Transport sets them again on the outgoing request.
 	h.Del("X-Request-Criticality")
+	h.Del("X-Request-Level")
+	h.Del("X-Request-Progress")
 	h.Del("X-Envoy-Expected-Rq-Timeout-Ms")
 	h.Del("X-Envoy-Attempt-Count")
 	if internal {

@@ -124,7 +124,9 @@ func (l *listener) serve() {
 		ReadHeaderTimeout: c.HeaderTimeout,
 		MaxHeaderBytes:    c.MaxHeaderBytes,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ConnContext:       l.clients.Open,
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			return spillhttp.ConnContext(l.clients.Open(ctx, conn), conn)
+		},
 		ConnState: func(conn net.Conn, state http.ConnState) {
 			spillhttp.ConnState(conn, state)
 			l.clients.State(conn, state)

@@ -91,6 +91,7 @@ func (n *accounting) tell(x *accesslog.Record, d *decisions.Decision, end accoun
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	x.Attempts, x.Endpoint = n.attempts, n.endpoint
+	x.Level, x.Progress = int(n.rank), int(n.progress)
 	switch {
 	case x.Status == 0:
 	case n.answered == nil && !n.head.IsZero():

@@ -87,7 +87,10 @@ func TestAccessLog(t *testing.T) {
 	if lost.Wait != nil || lost.Upstream != nil || lost.Account != "rejected" || lost.Reason != "no_route" || lost.Status != http.StatusNotFound {
 		t.Errorf("no route: %+v", lost)
 	}
-	served.Wait, served.Upstream, served.Duration, served.Time = nil, nil, 0, time.Time{}
+	if served.Level < 1 || served.Level > 128 {
+		t.Errorf("level %d, want one that was drawn", served.Level)
+	}
+	served.Wait, served.Upstream, served.Duration, served.Time, served.Level = nil, nil, 0, time.Time{}, 0
 	if served.Endpoint == "" {
 		t.Error("no endpoint")
 	}
@@ -139,7 +142,10 @@ func TestAccessLogOfEarlyRejections(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &got); err != nil {
 			t.Fatal(err)
 		}
-		got.Time, got.Duration, got.Bytes = time.Time{}, 0, 0
+		if got.Level < 1 || got.Level > 128 {
+			t.Errorf("level %d, want one that was drawn", got.Level)
+		}
+		got.Time, got.Duration, got.Bytes, got.Level = time.Time{}, 0, 0, 0
 		if want := (accesslog.Record{
 			AnsweredBy: "proxy", Policy: "ratelimit", Settings: "clusters[upstream].rate_limit.rate", Limit: 0.001, Unit: "per second",
 			Account: "rejected", Reason: "rate_limit", Listener: "main", Cluster: "upstream", Route: "/api/", Method: "GET", Path: "/api/orders/7",
