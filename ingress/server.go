@@ -135,6 +135,9 @@ func (s *Server) Work(now time.Time) (begun uint64, cpu float64) {
 	return begun, s.load.CPU()
 }
 
+// Waiting returns how many requests wait in the queues of the shedder and of MaxInFlight. It takes no lock.
+func (s *Server) Waiting() int { return s.core.Waiting() }
+
 // process returns the state of the process.
 func (s *Server) process(now time.Time) shed.State {
 	u, x := s.load.Utilization(now), s.load.Executor(now)

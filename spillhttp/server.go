@@ -194,10 +194,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // admit returns the passage of an admitted request, or answers a rejected one and returns nil.
 func (h *Handler) admit(now time.Time, w http.ResponseWriter, r *http.Request, a *arrival) *ingress.Passage {
-	place := passages.Get().(*ingress.Passage)
-	if refusal := place.EnterAt(r.Context(), h.ingress, now, &a.call, &a.caller); refusal.Rejected() {
+	place, ctx, ahead := passages.Get().(*ingress.Passage), r.Context(), h.aheadOf(r)
+	if ahead != nil {
+		r.Body, ctx = ahead, ahead
+	}
+	if refusal := place.EnterAt(ctx, h.ingress, now, &a.call, &a.caller); refusal.Rejected() {
 		passages.Put(place)
 		h.refuse(now, w, r, &refusal)
+		ahead.join()
 		return nil
 	}
 	if place.Waited() {

@@ -69,6 +69,7 @@ func (e *Edge) config(r reader) sim.Edge {
 		},
 		Retry: retries, Kind: r.kind(e.Kind), Timeout: e.Timeout, Connections: e.Connections, Latency: e.Latency, Loss: e.Loss,
 		Balance: e.Balance, Subset: e.Subset, Retarget: e.Retarget, Leave: e.Leave,
+		Times: e.Times, AtOnce: e.AtOnce,
 	}
 }
 

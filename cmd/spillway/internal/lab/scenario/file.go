@@ -72,6 +72,8 @@ type Edge struct {
 	Subset      int                 `yaml:"subset" jsonschema_description:"How many tasks each caller knows; 0 is all."`
 	Retarget    bool                `yaml:"retarget" jsonschema_description:"A retry avoids the tasks that earlier attempts found overloaded."`
 	Leave       bool                `yaml:"leave" jsonschema_description:"The server notices when a caller gives up."`
+	Times       int                 `yaml:"times" jsonschema_description:"How many of these calls each request of a service makes; 0 is 1, and clients make 1."`
+	AtOnce      bool                `yaml:"at_once" jsonschema_description:"These calls are made at once; with the first that fails the others are given up."`
 }
 
 // A Service is a group of equal tasks.
