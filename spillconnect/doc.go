@@ -27,11 +27,11 @@
 // large body is not read, with the Handler of package spillhttp in front of the mux. It
 // answers calls of Connect with 503 or 429, which have no details. Use one of the two.
 //
-// # Untrusted classes
+// # Untrusted claims
 //
 // A class that was not trusted is replaced or removed in the headers of the request, in
-// x-request-criticality and in the baggage, so that a handler which passes on the request or all baggage does
-// not pass on an untrusted class. Give interceptors that read either after the Server.
+// x-request-criticality and in the baggage, and so are level and progress of its task, so that a handler which passes on the request or
+// all baggage does not pass on untrusted claims. Give interceptors that read either after the Server.
 //
 // # Retries
 //

@@ -25,11 +25,14 @@
 //	                            caller put it into the metadata
 //	baggage                     the same as its member criticality, for services that
 //	                            pass baggage on and know nothing of the key
+//	x-request-level             of the task in the context ([spillway.TaskFrom]), or else
+//	                            as the caller set it; also as the member level of the
+//	                            baggage, if that has the criticality
+//	x-request-progress          how many calls of the task were served; absent for 0
 //	grpc-previous-rpc-attempts  from the second attempt on; never the caller's
 //	grpc-timeout                what is left of the deadline, by grpc itself
 //
-// Calls to services of other organizations ([ClientConfig.External]) carry none of the first
-// three.
+// Calls to services of other organizations ([ClientConfig.External]) carry only the last.
 //
 // # What an answer means
 //
@@ -150,18 +153,20 @@
 // from its metadata; [ingress.Trust] decides how far they are trusted:
 //
 //	criticality   x-request-criticality, or else the member criticality of baggage
+//	level         x-request-level, or else the member level of baggage, or else traceparent
+//	progress      x-request-progress, or else the member progress of baggage; with a level only
 //	attempt       grpc-previous-rpc-attempts
 //	time left     grpc-timeout
 //	identity      the certificate of the caller, if it was verified
 //
 // Where a call makes several claims, the least favorable one counts. The context of a call
-// that is served carries the class and the deadline that it was admitted with, and calls made
-// with it inherit both: handlers need do nothing. Health checks that the configuration names
+// that is served carries the class, the task and the deadline that it was admitted with, and calls made
+// with it inherit all three: handlers need do nothing. Health checks that the configuration names
 // are always admitted.
 //
 // A handler asks [spillway.DegradationFrom] how much cheaper than usual to answer. The level
 // of a stream is set when it begins; the handler of a long stream asks
-// [ingress.Server.Degradation]. A class that was not trusted is replaced or removed in the metadata, so that
+// [ingress.Server.Degradation]. A class that was not trusted is replaced or removed in the metadata, and level and progress are removed, so that
 // handlers which pass on all metadata, or all baggage, do not pass it on; in the baggage already in the tap, so
 // that stats handlers do not, either. At an internal
 // boundary the trailer has the share of calls that the server accepts

@@ -26,6 +26,10 @@
 //	                                caller set the header
 //	Baggage                         the same as its member criticality, for services
 //	                                that pass baggage on and know nothing of the header
+//	X-Request-Level                 of the task in the context ([spillway.TaskFrom]), or
+//	                                else as the caller set it; also as the member level
+//	                                of the baggage, if that has the criticality
+//	X-Request-Progress              how many calls of the task were served; absent for 0
 //	X-Envoy-Attempt-Count           from the second attempt on; never the caller's
 //	X-Envoy-Expected-Rq-Timeout-Ms  what is left of the context's deadline at the start
 //	                                of the attempt, rounded down to three digits
@@ -110,18 +114,20 @@
 // It reads these claims of a request; [ingress.Trust] says how far they are trusted:
 //
 //	criticality   X-Request-Criticality, or else the member criticality of Baggage
+//	level         X-Request-Level, or else the member level of Baggage, or else Traceparent
+//	progress      X-Request-Progress, or else the member progress of Baggage; with a level only
 //	attempt       X-Envoy-Attempt-Count, Amz-Sdk-Request, Grpc-Previous-Rpc-Attempts
 //	time left     X-Envoy-Expected-Rq-Timeout-Ms, Grpc-Timeout
 //
 // The headers of gRPC are read only from POST requests, as all gRPC calls are. Where a request
 // makes several claims, the least favorable one counts. The context of a request that is
-// served carries the class and the deadline that it was admitted with, and calls made with it
-// inherit both. If a request has no label, and [HandlerConfig.Classify] sets none, its context
+// served carries the class, the task and the deadline that it was admitted with, and calls made with it
+// inherit all three. If a request has no label, and [HandlerConfig.Classify] sets none, its context
 // has no label either.
 //
-// A class that was not trusted is replaced or removed in X-Request-Criticality and in the baggage, so
-// that a handler which passes all headers on, such as a reverse proxy, or all baggage, does not pass on
-// an untrusted class. Code that reads either must run behind the Handler. The headers of the attempt stay as they
+// A class that was not trusted is replaced or removed in X-Request-Criticality and in the baggage, and level and progress are
+// removed, so that a handler which passes all headers on, such as a reverse proxy, or all baggage, does not pass on
+// untrusted claims. Code that reads either must run behind the Handler. The headers of the attempt stay as they
 // are, because a signature of AWS covers Amz-Sdk-Request. A [Transport] sends its own X-Envoy-Attempt-Count; a reverse
 // proxy at an edge should remove the other two.
 //

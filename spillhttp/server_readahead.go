@@ -28,7 +28,7 @@ func (h *Handler) aheadOf(r *http.Request) *bodyAhead {
 	return &bodyAhead{Context: r.Context(), from: r.Body}
 }
 
-// Done implements [context.Context]. Who asks for it is about to wait.
+// Done implements [context.Context]. The request asks for it when it is about to wait.
 func (b *bodyAhead) Done() <-chan struct{} {
 	if b.done == nil {
 		b.done = make(chan struct{})
@@ -45,7 +45,7 @@ func (b *bodyAhead) fill() {
 	b.read.Reset(text)
 }
 
-// join waits until nobody reads the body. A nil bodyAhead is read by nobody.
+// join waits until the read has ended. For a nil bodyAhead it does nothing.
 func (b *bodyAhead) join() {
 	if b != nil && b.done != nil {
 		<-b.done

@@ -6,7 +6,7 @@
 //	go run ./benchmarks/tasks -seconds 120 -seed 2
 //	go run ./benchmarks/tasks -clients 1000       # clients too small to learn anything
 //	go run ./benchmarks/tasks -tiers 3 -mixed     # one more service between, four classes
-//	go run ./benchmarks/tasks -beside             # half of the calls belong to tasks of one call
+//	go run ./benchmarks/tasks -beside             # half of the calls are tasks of one call
 //
 // A client calls a front service, and that calls a back service so many times, in turn or at once. The task has failed
 // when one of the calls has. The back service has 4 tasks with 4 processors each (cpu), or with 4 slots each that a
@@ -51,7 +51,7 @@ func run(w io.Writer, args []string) error {
 	f.IntVar(&p.clients, "clients", 10, "clients that send the tasks; each has a throttle and a retry budget")
 	f.IntVar(&p.tiers, "tiers", 2, "services in a row: 2, or 3 with one that passes each call on")
 	f.BoolVar(&p.mixed, "mixed", false, "10, 50, 20 and 20 % of the tasks are of each class, the highest first; default all CRITICAL")
-	f.BoolVar(&p.beside, "beside", false, "half of the offered calls belong to tasks of one call, whose calls in the same unit come second")
+	f.BoolVar(&p.beside, "beside", false, "half of the offered calls are tasks of one call; their share is the second number")
 	f.BoolVar(&p.stay, "stay", false, "servers do not notice that a caller has given up")
 	f.Uint64Var(&p.seed, "seed", 1, "seed of all random numbers")
 	if err := f.Parse(args); err != nil {

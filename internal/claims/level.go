@@ -8,7 +8,7 @@ import (
 )
 
 // LevelValues and ProgressValues are the values of the fields that say a level and a progress. They are shared. Those of 0 are
-// nil: a field that is absent says as much.
+// nil: an absent field means 0.
 var (
 	LevelValues    = numbers[[spillway.Levels + 1][]string]()
 	ProgressValues = numbers[[256][]string]()
