@@ -47,7 +47,7 @@ func TestLevelOf(t *testing.T) {
 
 // A holder is a context that holds a Task.
 type holder struct {
-	context.Context //nolint:containedctx // it is one
+	context.Context
 
 	task *spillway.Task
 }

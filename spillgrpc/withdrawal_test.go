@@ -19,12 +19,11 @@ func TestWithdrawal(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	s := mustServer(t, ingress.Config{MaxInFlight: 1, Shed: shed.Config{MaxWait: 10 * time.Second}}, ServerConfig{})
 	server := grpc.NewServer(s.Options()...)
-	hold := func(context.Context) error {
+	pb.RegisterTestServiceServer(server, &service{unary: func(context.Context) error {
 		entered <- struct{}{}
 		<-leave
 		return nil
-	}
-	pb.RegisterTestServiceServer(server, &service{unary: hold, duplex: func(ss pb.TestService_FullDuplexCallServer) error { return hold(ss.Context()) }})
+	}})
 	l := must((&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0"))
 	served := make(chan struct{})
 	go func() {

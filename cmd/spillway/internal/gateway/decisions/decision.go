@@ -70,7 +70,8 @@ type SourceKey struct{}
 func of(e *spillway.Event, s Source) Decision {
 	d := Decision{
 		Time: e.Time, Reason: accounts.Reason(e.Reason).String(), Policy: e.Policy, Mode: e.Mode.String(),
-		Criticality: e.Call.Criticality.String(), Level: int(e.Call.Level), Progress: int(e.Call.Progress), Customer: Clean(e.Call.Customer), Attempt: int(e.Call.Attempt) + 1,
+		Criticality: e.Call.Criticality.String(), Level: int(e.Call.Level), Progress: int(e.Call.Progress),
+		Customer: Clean(e.Call.Customer), Attempt: int(e.Call.Attempt) + 1,
 	}
 	if e.Call.Key != "" {
 		d.Cluster, d.Route = Split(e.Call.Key)
