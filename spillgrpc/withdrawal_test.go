@@ -52,7 +52,7 @@ func TestWithdrawal(t *testing.T) {
 		cancel()
 		took := until(t, func() bool { return s.ingress.Waiting() == 0 })
 		t.Logf("%s: left after %v", name, took)
-		if took > 50*time.Millisecond {
+		if took > time.Second { // mostly 0.1 to 1 ms; the processors may be busy, and the maximum wait is 10 s
 			t.Errorf("%s: left after %v", name, took)
 		}
 	}

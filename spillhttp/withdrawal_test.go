@@ -53,7 +53,7 @@ func TestWithdrawal(t *testing.T) {
 				cancel()
 				<-second
 				took := until(t, "it has left", func() bool { return waitingIn(h) == 1 })
-				if took > 50*time.Millisecond {
+				if took > time.Second { // mostly 0.1 to 1 ms; the processors may be busy, and the maximum wait is 10 s
 					t.Errorf("it left after %v", took)
 				}
 				t.Logf("left after %v", took)
