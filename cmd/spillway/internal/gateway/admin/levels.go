@@ -49,7 +49,7 @@ type Levels struct {
 	Quotas    []quotas.Stats       `json:"quotas,omitempty"`
 	Customers []customers.Customer `json:"customers,omitempty"` // with most use, and with most rejections
 	Logs      []Log                `json:"logs,omitempty"`
-	Service   *QuotaService        `json:"service,omitempty"` // nil: this is the proxy
+	Service   *quotas.Service      `json:"service,omitempty"` // nil: this is the proxy
 }
 
 // A Log is a log that the proxy writes.

@@ -7,35 +7,12 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/human"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/internal/telemetry"
-	"github.com/seed90641741/spillway/quota"
 )
 
-// A QuotaService is what "spillway quota" serves to Envoys. Its quota is in [Levels.Quotas], and its
-// customers are in [Levels.Customers].
-type QuotaService struct {
-	Quota    string `json:"quota"`    // its domain
-	Address  string `json:"address"`  // for Envoys
-	Envoys   int    `json:"envoys"`   // with a stream
-	Listed   int    `json:"listed"`   // buckets of listed customers
-	Unlisted int    `json:"unlisted"` // buckets of all others
-	Reports  uint64 `json:"reports"`  // of buckets, since the start
-	Overflow uint64 `json:"overflow"` // of these, reports of buckets without a place
-	Invalid  uint64 `json:"invalid"`  // streams and messages that were rejected
-	// Calls are the requests that Envoys admitted and rejected, by class, since the start.
-	Calls [spillway.Criticalities]quota.ClassStats `json:"calls"`
-}
-
-// asked returns how many requests there were since the start.
-func (q *QuotaService) asked() (n uint64) {
-	for _, c := range q.Calls {
-		n += c.AdmittedTotal + c.RejectedTotal
-	}
-	return n
-}
-
 // service sets the figures between two samples of a service of quotas.
-func (f *Figures) service(then, now *QuotaService) {
+func (f *Figures) service(then, now *quotas.Service) {
 	if then == nil || now == nil {
 		return
 	}
@@ -48,23 +25,13 @@ func (f *Figures) service(then, now *QuotaService) {
 	}
 }
 
-// limited returns the customers with rejections.
-func limited(all []customers.Customer) (names []string) {
-	for i := range all {
-		if c := &all[i]; c.RejectedRate > 0 && !c.Unlisted {
-			names = append(names, c.Customer)
-		}
-	}
-	return names
-}
-
 // judgeService returns the verdict on the figures of a service of quotas.
 func judgeService(s *State) Verdict {
 	f, q := &s.Mean, s.Service
 	switch {
 	case len(s.Notices) > 0:
 		return Verdict{"warn", "", s.Notices[0].Headline, strings.TrimSpace(noticed(s, s.Notices[0].Headline)) + " " + usage(s)}
-	case q.Envoys == 0 && q.asked() == 0:
+	case q.Envoys == 0 && q.Asked() == 0:
 		return Verdict{"idle", "", "No Envoy yet.", "Envoys connect to " + q.Address + "."}
 	case f.Offered == 0:
 		return Verdict{"idle", "", "No requests.", fmt.Sprintf("Envoys reported none in the last %.0f s. %s connected.", f.Seconds, human.Counted(q.Envoys, "Envoy"))}
@@ -74,9 +41,6 @@ func judgeService(s *State) Verdict {
 	return Verdict{"ok", "", "Customers are within their quotas.", usage(s)}
 }
 
-// mostNamed is how many customers the verdict names.
-const mostNamed = 3
-
 // usage says what is asked for, and by whom it is too much.
 func usage(s *State) string {
 	f := &s.Mean
@@ -85,14 +49,7 @@ func usage(s *State) string {
 		text += fmt.Sprintf(", %s rejected", human.PerSecond(rejected))
 	}
 	text += fmt.Sprintf(" by %s.", human.Counted(s.Service.Envoys, "Envoy"))
-	if names := limited(s.Customers); len(names) > 0 {
-		more := ""
-		if n := len(names) - mostNamed; n > 0 {
-			more = fmt.Sprintf(" and %d more", n)
-		}
-		text += fmt.Sprintf(" %s at the limit: %s%s.", human.Counted(len(names), "customer"), strings.Join(names[:min(mostNamed, len(names))], ", "), more)
-	}
-	return text
+	return text + customers.AtTheLimit(s.Customers)
 }
 
 // serviceTiles returns the figures of a service of quotas.
@@ -109,10 +66,9 @@ func serviceTiles(s *State) []Tile {
 	if f.matters(*rejected.Value, rejectedShare) {
 		rejected.Level = "warn"
 	}
-	at := limited(s.Customers)
 	return []Tile{
 		rateTile("offered", "Asked for", f.Offered, "by all customers"), admitted, rejected,
-		countTile("limited", "Customers at their limit", len(at), "of "+human.Grouped(float64(len(s.Customers)))+" shown below"),
+		countTile("limited", "Customers at their limit", len(customers.Limited(s.Customers)), "of "+human.Grouped(float64(len(s.Customers)))+" shown below"),
 		countTile("envoys", "Envoys", q.Envoys, human.Grouped(float64(q.Listed+q.Unlisted))+" buckets"),
 		sharedTile(s),
 	}
@@ -138,7 +94,7 @@ func sharedTile(s *State) Tile {
 }
 
 // service sends the metrics of a service of quotas.
-func (m metrics) service(q *QuotaService) {
+func (m metrics) service(q *quotas.Service) {
 	m.level(telemetry.QuotaEnvoys, float64(q.Envoys), q.Quota)
 	m.level(telemetry.QuotaBuckets, float64(q.Listed), q.Quota, "listed")
 	m.level(telemetry.QuotaBuckets, float64(q.Unlisted), q.Quota, "unlisted")

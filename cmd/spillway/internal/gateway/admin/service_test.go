@@ -15,7 +15,7 @@ import (
 // newService returns a scene of a service of quotas that has served for some seconds: each brings calls.
 func newService(seconds int, calls ...quota.ClassStats) *scene {
 	f := &fake{levels: Levels{
-		Service: &QuotaService{Quota: "shop", Address: "127.0.0.1:18081", Envoys: 3, Listed: 12, Unlisted: 1234, Reports: 50, Overflow: 7, Invalid: 2},
+		Service: &quotas.Service{Quota: "shop", Address: "127.0.0.1:18081", Envoys: 3, Listed: 12, Unlisted: 1234, Reports: 50, Overflow: 7, Invalid: 2},
 		Quotas: []quotas.Stats{{
 			Name: "shop", Tasks: 5, Leader: true, Age: 700 * time.Millisecond, Syncs: 10,
 			Customers: []quotas.Customer{{Customer: "mail", Rate: 1000, Debt: time.Second, Marginal: 0}},
@@ -86,7 +86,7 @@ func TestServiceVerdicts(t *testing.T) {
 		calls    quota.ClassStats
 		headline string
 	}{
-		{func(f *fake) { f.levels.Service = &QuotaService{Address: "127.0.0.1:18081"} }, quota.ClassStats{}, "No Envoy yet."},
+		{func(f *fake) { f.levels.Service = &quotas.Service{Address: "127.0.0.1:18081"} }, quota.ClassStats{}, "No Envoy yet."},
 		{func(*fake) {}, quota.ClassStats{}, "No requests."},
 		{func(*fake) {}, quota.ClassStats{AdmittedTotal: 100}, "Customers are within their quotas."},
 		{func(f *fake) { f.levels.Quotas[0].Lost = true }, quota.ClassStats{AdmittedTotal: 100}, "Quota shop has no leader."},

@@ -164,7 +164,7 @@ func (s *Server) Levels(now time.Time) admin.Levels {
 	c, st := s.config.Load(), s.rlqs.Stats()
 	f := c.Fleet()
 	return admin.Levels{
-		Service: &admin.QuotaService{
+		Service: &quotas.Service{
 			Quota: c.Domain, Address: s.addr.String(), Envoys: st.Streams, Listed: st.Buckets, Unlisted: st.Unlisted,
 			Reports: st.ReportsTotal, Overflow: st.OverflowTotal, Invalid: st.RejectedTotal, Calls: st.Calls,
 		},
