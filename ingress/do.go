@@ -53,7 +53,7 @@ func (s *Server) workContext(ctx context.Context, call *spillway.Call) (context.
 	return context.WithDeadline(ctx, call.Deadline)
 }
 
-// outcomeOf returns the outcome of work that has returned err.
+// outcomeOf is the outcome of work with this error.
 func outcomeOf(ctx context.Context, err error) spillway.Outcome {
 	ended := ctx.Err()
 	switch {

@@ -16,10 +16,10 @@ import (
 type Passage struct {
 	server    *Server
 	mu        spinlock // guards all once the request runs
-	shadow    *shadow  // waits at the gates that observe; nil: there is none
+	shadow    *shadow  // waits at the gates that observe; nil: none
 	waited    bool
 	admission Admission
-	unwatch   func() bool // ends the watch over the client; nil: there is none
+	unwatch   func() bool // ends the watch over the client; nil: none
 }
 
 // standing is the shortest wait that reports a standing queue. It is the wait that a limit of

@@ -60,9 +60,9 @@
 // # Whole tasks
 //
 // A user's task needs several calls, and the calls of a task that fails later were wasted. If each call were rejected at random, a
-// task of five calls would succeed half as often as one of two. Two rules keep tasks whole:
+// task of five calls would succeed half as often, compared with one of two. Two rules keep tasks whole:
 //
-//   - A task that has made progress goes before one that has made less, in the queue and in the choice of whom to reject. While an
+//   - A task that has made progress goes before one that has made less, in the queue and is rejected after it. While an
 //     overload stands behind a limit, a task begins when no other one needs the slot.
 //   - All calls of a task have the same level, in all services. So the same tasks are rejected everywhere.
 //

@@ -66,8 +66,8 @@ func (s *server) misordered() float64 {
 	return float64(wrong) / float64(total(s.good))
 }
 
-// share returns which share of the requests of a class was served, of those that the pool can serve
-// beside all higher classes.
+// share returns which share of the requests of a class was served, up to what the pool can serve
+// after all higher classes.
 func (s *server) share(class spillway.Criticality) float64 {
 	left := total(s.good)
 	for i := len(s.good) - 1; i > class.Index(); i-- {

@@ -117,10 +117,7 @@ func TestMarginalGroup(t *testing.T) {
 		{[groups]float64{6: 99}, 6},
 		{[groups]float64{4: 20, 5: 80}, 5},
 	} {
-		var c cascade
-		for group, n := range row.admitted {
-			c.admitted[group] = n
-		}
+		c := cascade{admitted: row.admitted}
 		if got := c.marginal(); got != row.want {
 			t.Errorf("%v: group %d, want %d", row.admitted, got, row.want)
 		}

@@ -69,8 +69,8 @@ func (s *server) follow(r *request, refused bool) {
 	}
 }
 
-// tasks offers tasks of some calls for a while, load times as many as can be done, and returns how many of those that can be
-// done are.
+// tasks offers tasks of some calls for a while, at load times the capacity, and returns which share of the possible tasks is
+// done.
 func (s *server) tasks(load, capacity float64, calls int, atOnce bool, length time.Duration) float64 {
 	end, done := s.now.Add(length), 0
 	from := s.now.Add(2 * time.Second)

@@ -34,7 +34,7 @@ type Lesson struct {
 	Attempts int
 }
 
-// TestLessons tests an adapter for a client whose policies are those of package egress: that it maps the errors of its host
+// TestLessons tests an adapter for a client with the policies of package egress: that it maps the errors of its host
 // library to what they teach. open returns the calls, of a new client with the configuration c each time, which it may
 // add to. Each call is made again with a context that has ended.
 func TestLessons(t *testing.T, open func(t *testing.T, c egress.Config) []Lesson) {

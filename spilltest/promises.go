@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// Promises are what a host library promises those who use it, which an adapter in front of it must keep. The zero Promise is not valid:
+// Promises are what a host library promises to its users, which an adapter in front of it must keep. The zero Promise is not valid:
 // each says by which tests it is kept, or why the adapter cannot break or keep it.
 type Promises struct {
 	// Ownership: what the adapter keeps after its caller's call has returned is a copy. Messages, buffers and headers of the caller may be
 	// used again at once, also if an attempt of the adapter is still in flight.
 	Ownership Promise
-	// Interfaces: the values that the adapter wraps have each method that those of the host have. See [MissingMethods].
+	// Interfaces: the values that the adapter wraps have each method of the values of the host. See [MissingMethods].
 	Interfaces Promise
 	// Panics: if code of the user panics in a callback, nothing stays in flight, Close returns, the process lives, and the caller can
 	// recover. [TestStack] tests this for work and for the Observer.
@@ -52,7 +52,7 @@ func (p Promise) test(t *testing.T) {
 	}
 }
 
-// MissingMethods returns the methods that values of the type bare have and those of the type wrapped lack, with their signatures. Give it
+// MissingMethods returns the methods that values of the type bare have and the values of the type wrapped lack, with their signatures. Give it
 // the types of what the host hands out and of what the adapter hands out in its place: programs look for optional methods in both.
 func MissingMethods(bare, wrapped reflect.Type) (missing []string) {
 	for want := range bare.Methods() {

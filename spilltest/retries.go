@@ -116,7 +116,7 @@ func (l *ledger) end(s *retry.State) {
 	s.End()
 }
 
-// calls are those of one clause.
+// calls are the calls of one clause.
 type calls struct {
 	ledger
 

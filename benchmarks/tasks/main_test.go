@@ -20,7 +20,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// Tasks of one call are as many as there can be, whatever is offered.
+// All possible tasks of one call are served at any load.
 func TestSingleCalls(t *testing.T) {
 	for _, kind := range []string{cpu, pool} {
 		one := trial{way: inTurn, calls: 1, kind: kind, load: 2, seconds: 5, clients: 10, tiers: 2, seed: 1}

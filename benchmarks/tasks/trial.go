@@ -49,7 +49,7 @@ type trial struct {
 	result string
 }
 
-// run sets the result: how many tasks were served in time, of those that the back service could serve.
+// run sets the result: the share of the possible tasks that was served in time.
 func (t *trial) run(ctx context.Context) error {
 	s, err := sim.New(t.config())
 	if err != nil {

@@ -153,7 +153,7 @@ type baggageScan struct {
 	first   [2]string // of ours, without spaces around them
 }
 
-// says reports whether ours are the members of text, and no more.
+// says reports whether ours are exactly the members of text.
 func (s *baggageScan) says(text string, members int) bool {
 	class, level, _ := strings.Cut(text, ",")
 	return s.ours == members && (s.first == [2]string{class, level} || s.first == [2]string{level, class})

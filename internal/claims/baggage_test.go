@@ -33,7 +33,7 @@ func TestSetBaggage(t *testing.T) {
 		{"empty members", []string{",,a=1,,"}, []string{ours + ",a=1"}},
 		{"63 members", []string{members(63, 5)}, []string{ours + "," + members(63, 5)}},
 		{"64 members", []string{members(64, 5)}, []string{members(64, 5)}},
-		{"64 members, of which one is ours", []string{members(63, 5) + ",criticality=CRITICAL"}, []string{ours + "," + members(63, 5)}},
+		{"64 members, one of them ours", []string{members(63, 5) + ",criticality=CRITICAL"}, []string{ours + "," + members(63, 5)}},
 		{"10,000 members", []string{members(10000, 5)}, []string{members(10000, 5)}},
 		{"10,000 members and another class", []string{members(10000, 5) + ",criticality=CRITICAL_PLUS"}, []string{members(10000, 5)}},
 		{"as many bytes as fit", []string{"k=" + strings.Repeat("v", 8192-2-len(ours)-1)}, []string{ours + ",k=" + strings.Repeat("v", 8192-2-len(ours)-1)}},

@@ -48,7 +48,7 @@ func Criticality(own, baggage []string) (class spillway.Criticality, ok bool) {
 	return s.Criticality, s.Labelled
 }
 
-// lower takes in what text names, if it names a class that is lower than that of s, or s has none.
+// lower takes in what text names, if it names a class that is lower than that of s, or s names no class.
 func (s *Said) lower(text string) {
 	if c, names := named(text); names && (!s.Labelled || c < s.Criticality) {
 		s.Criticality, s.Labelled = c, true

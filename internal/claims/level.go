@@ -7,7 +7,7 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// LevelValues and ProgressValues are the values of the fields that say a level and a progress. They are shared. Those of 0 are
+// LevelValues and ProgressValues are the values of the fields that say a level and a progress. They are shared. The values for 0 are
 // nil: an absent field means 0.
 var (
 	LevelValues    = numbers[[spillway.Levels + 1][]string]()
@@ -21,7 +21,7 @@ func numbers[T [spillway.Levels + 1][]string | [256][]string]() (all T) {
 	return all
 }
 
-// leastLevel returns the lowest level in the values of its field, 0 if there is none.
+// leastLevel returns the lowest level in the values of its field, or 0.
 func leastLevel(values []string) (least spillway.Level) {
 	for _, v := range values {
 		if l := levelIn(v); least == 0 || l > 0 && l < least {

@@ -97,7 +97,7 @@ func TestBaggageWithLevel(t *testing.T) {
 	}
 }
 
-// What was not believed is in none of the fields, and what was believed is in all that it was in.
+// What was not believed is in none of the fields, and what was believed is in the same fields as before.
 func TestRestateLevel(t *testing.T) {
 	said := Fields{Level: []string{"9"}, Progress: []string{"3"}, Baggage: []string{"level=9,progress=3,a=1"}}
 	edge, inside := said, said

@@ -11,7 +11,7 @@ import (
 	"github.com/seed90641741/spillway/quota"
 )
 
-// A region is a service with a board of its own, and its way to the board of all regions.
+// A region is a service with its own board, and its way to the board of all regions.
 type region struct {
 	*service
 	above []*Fleet // of each node
@@ -83,8 +83,8 @@ func (all regions) run(end time.Duration) {
 	}
 }
 
-// exchange takes the next step of the exchange of this region's leader with the board of all regions, of which each way takes half
-// of a round trip.
+// exchange takes the next step of the exchange of this region's leader with the board of all regions, and each way takes half of a
+// round trip.
 func (r *region) exchange() {
 	if r.phase == 0 && r.at >= r.next {
 		for i, n := range r.nodes {

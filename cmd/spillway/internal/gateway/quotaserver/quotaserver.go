@@ -1,5 +1,5 @@
 // Package quotaserver is "spillway quota": one quota per customer over all Envoys of a service, by
-// rate_limit_quota.v3 and ratelimit.v3, and the health service of gRPC beside them.
+// rate_limit_quota.v3 and ratelimit.v3, and the health service of gRPC.
 package quotaserver
 
 import (
