@@ -16,13 +16,10 @@ import (
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
-// defaultAdmin is the default address for operators.
-const defaultAdmin = "127.0.0.1:8001"
-
 // operate opens the address for operators, from the flag or the configuration.
 func (s *supervisor) operate(flag string, decided *decisions.Log, wall func(time.Time) time.Time) error {
 	s.use(s.now)
-	err := s.start(flag, defaultAdmin, s.now.Admin, &admin.Config{
+	err := s.start(flag, config.DefaultAdmin, s.now.Admin, &admin.Config{
 		Collector: s.collector, Decisions: decided, Proxy: s, Logger: s.follower.logger, Wall: wall,
 	})
 	if err != nil {

@@ -24,7 +24,7 @@ func (c *Config) Check() error {
 }
 
 func (c *Config) check() strict.Errors {
-	k := &checker{config: c, shares: make(map[string]string), routes: c.Defaulted().Routes}
+	k := newChecker(c)
 	strict.Visit("", reflect.ValueOf(c).Elem(), nil, k.field)
 	if len(c.Mongo) == 0 || len(c.Listeners)+len(c.Clusters) > 0 {
 		k.some("listeners", len(c.Listeners))
@@ -38,6 +38,7 @@ func (c *Config) check() strict.Errors {
 	unique(k, "clusters", "name", c.Clusters, func(_ int, x *Cluster) string { return x.Name })
 	unique(k, "mongo", "name", c.Mongo, func(_ int, m *Mongo) string { return m.Defaulted().Name })
 	unique(k, "mongo", "address", c.Mongo, func(i int, m *Mongo) string { return portZero(m.Address, i) })
+	k.loops()
 	return k.errs
 }
 
@@ -143,7 +144,11 @@ type checker struct {
 	config *Config
 	errs   strict.Errors
 	shares map[string]string // who shares a quota, by its domain
-	routes []Route           // with their defaults
+	graph
+}
+
+func newChecker(c *Config) *checker {
+	return &checker{config: c, shares: make(map[string]string), graph: newGraph(c.Defaulted())}
 }
 
 func (k *checker) failf(field, format string, args ...any) {

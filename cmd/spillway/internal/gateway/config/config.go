@@ -25,6 +25,9 @@ type Config struct {
 	Otel         *Otel             `yaml:"otel" jsonschema_description:"Where metrics and spans are sent by OTLP. Without it they are not sent; Prometheus can scrape metrics in any case. Changes take effect after a restart."`
 }
 
+// DefaultAdmin is where operators look if [Admin] says nothing else.
+const DefaultAdmin = "127.0.0.1:8001"
+
 // Admin is where operators look, and who may make changes.
 type Admin struct {
 	Address   string     `yaml:"address" jsonschema_description:"Host and port of the dashboard, of metrics and health, or unix: and the path of a socket; off is none. The default is 127.0.0.1:8001. It counts from the start of the program on."`

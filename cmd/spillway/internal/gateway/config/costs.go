@@ -44,9 +44,9 @@ func (k *checker) learnCosts(at string, x *Cluster) {
 	case reports.OutOfBandPeriod > CostInterval:
 		k.failf(at, "is given, but balance.load_reports.oob_reporting_period is %v, must be at most %v to learn costs", reports.OutOfBandPeriod, CostInterval)
 	}
-	for i := range k.routes {
-		if r := &k.routes[i]; r.Cost != 0 && r.Cluster == x.Name {
-			k.failf(at, "is given, but routes[%d].cost is %v: leave one of them out", i, r.Cost)
+	for _, i := range k.to[x.Name] {
+		if cost := k.routes[i].Cost; cost != 0 {
+			k.failf(at, "is given, but routes[%d].cost is %v: leave one of them out", i, cost)
 		}
 	}
 }

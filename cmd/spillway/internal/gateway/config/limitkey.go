@@ -50,9 +50,11 @@ func (c *Config) limitKey(cluster string) func(name string) string {
 
 // limitKeys returns the limit keys of the routes to a cluster.
 func (k *checker) limitKeys(cluster string) (keys []string) {
-	for i := range k.routes {
-		if r := &k.routes[i]; r.Cluster == cluster && !slices.Contains(keys, r.LimitKey()) {
-			keys = append(keys, r.LimitKey())
+	seen := make(map[string]bool)
+	for _, i := range k.to[cluster] {
+		if key := k.routes[i].LimitKey(); !seen[key] {
+			seen[key] = true
+			keys = append(keys, key)
 		}
 	}
 	return keys

@@ -15,11 +15,10 @@ func (k *checker) route(at string, r *Route) {
 			k.failf(fmt.Sprintf("%s.listeners[%d]", at, i), "is %.64q, which no listener is called", name)
 		}
 	}
-	known := slices.ContainsFunc(k.config.Clusters, func(x Cluster) bool { return x.Name == r.Cluster })
 	switch {
 	case r.Cluster == "" && len(k.config.Clusters) > 1:
 		k.failf(at+".cluster", "is missing, must be one of the %d clusters", len(k.config.Clusters))
-	case r.Cluster != "" && !known:
+	case r.Cluster != "" && k.clusters[r.Cluster] == nil:
 		k.failf(at+".cluster", "is %.64q, which no cluster is called", r.Cluster)
 	}
 	if r.Path != "" && !strings.HasPrefix(r.Path, "/") {

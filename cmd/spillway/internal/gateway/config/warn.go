@@ -15,7 +15,7 @@ import (
 // routes that no request reaches, quotas without customers, what lets clients past the
 // policies, and what has no effect.
 func (c *Config) Warnings() strict.Errors {
-	k := checker{config: c}
+	k := newChecker(c)
 	for i := range c.Listeners {
 		k.warnBoundary(fmt.Sprintf("listeners[%d]", i), &c.Listeners[i])
 		k.warnRate(fmt.Sprintf("listeners[%d].connection_rate", i), &c.Listeners[i].ConnectionRate)
@@ -23,10 +23,10 @@ func (c *Config) Warnings() strict.Errors {
 	for i := range c.Routes {
 		k.warnRoute(fmt.Sprintf("routes[%d]", i), i)
 	}
-	d := c.Defaulted()
-	for i := range d.Clusters {
-		k.warnRate(fmt.Sprintf("clusters[%d].rate_limit", i), &c.Clusters[i].RateLimit)
-		if x := &d.Clusters[i]; x.Quota != nil && !slices.ContainsFunc(d.Routes, func(r Route) bool { return r.Cluster == x.Name && r.namesCustomer() }) {
+	for i := range c.Clusters {
+		x := &c.Clusters[i]
+		k.warnRate(fmt.Sprintf("clusters[%d].rate_limit", i), &x.RateLimit)
+		if x.Quota != nil && !k.has(x.Name, (*Route).namesCustomer) {
 			k.failf(fmt.Sprintf("clusters[%d].quota", i), "%s: no route to %s has customer.header or customer.identity", ofNobody(x.Quota), x.Name)
 		}
 	}
@@ -37,6 +37,7 @@ func (c *Config) Warnings() strict.Errors {
 		}
 	}
 	k.warnUnused()
+	k.warnItself()
 	return k.errs
 }
 

@@ -1,0 +1,113 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// A graph has what of a configuration refers to what, with defaults.
+type graph struct {
+	listeners []Listener
+	clusters  map[string]*Cluster // by name
+	routes    []Route
+	to        map[string][]int // the routes to each cluster, by its name
+}
+
+func newGraph(c *Config) graph {
+	g := graph{listeners: c.Listeners, routes: c.Routes, clusters: make(map[string]*Cluster, len(c.Clusters)), to: make(map[string][]int, len(c.Clusters))}
+	for i := range c.Clusters {
+		g.clusters[c.Clusters[i].Name] = &c.Clusters[i]
+	}
+	for i := range c.Routes {
+		name := c.Routes[i].Cluster
+		g.to[name] = append(g.to[name], i)
+	}
+	return g
+}
+
+// has reports whether there is such a route to a cluster.
+func (g *graph) has(cluster string, such func(r *Route) bool) bool {
+	return slices.ContainsFunc(g.to[cluster], func(i int) bool { return such(&g.routes[i]) })
+}
+
+// loops reports endpoints at which this proxy listens itself, if the requests that come by them go there again.
+func (k *checker) loops() {
+	k.toItself(func(at string, x *Cluster, listener int) {
+		if name := k.listeners[listener].Name; k.has(x.Name, func(r *Route) bool { return r.isOf(name) }) {
+			k.failf(at, "is listeners[%d] of this proxy, from which requests go to %.64q again, without end: name the server behind the proxy", listener, x.Name)
+		}
+	})
+	for i := range k.config.Mongo {
+		m := &k.config.Mongo[i]
+		for j, endpoint := range m.Endpoints {
+			if meets(m.Address, endpoint) {
+				k.failf(fmt.Sprintf("mongo[%d].endpoints[%d]", i, j), "is the address of mongo[%d] itself: name the server behind the proxy", i)
+			}
+		}
+	}
+}
+
+// warnItself warns of endpoints that are this proxy, and end nothing that [checker.loops] has found endless.
+func (k *checker) warnItself() {
+	k.toItself(func(at string, _ *Cluster, listener int) {
+		k.failf(at, "is listeners[%d] of this proxy: it counts and limits such requests twice", listener)
+	})
+	admin := cmp.Or(k.config.Admin.Address, DefaultAdmin)
+	for i := range k.config.Clusters {
+		for j, endpoint := range k.config.Clusters[i].Endpoints {
+			if meets(admin, endpoint) {
+				k.failf(endpointAt(i, j), "is admin.address: clients see the pages of operators, as if they were on this machine")
+			}
+		}
+	}
+}
+
+// toItself calls found with each endpoint of a cluster that is a listener of this proxy.
+func (k *checker) toItself(found func(at string, x *Cluster, listener int)) {
+	for i := range k.config.Clusters {
+		x := &k.config.Clusters[i]
+		for j, endpoint := range x.Endpoints {
+			if n := slices.IndexFunc(k.listeners, func(l Listener) bool { return meets(l.Address, endpoint) }); n >= 0 {
+				found(endpointAt(i, j), x, n)
+			}
+		}
+	}
+}
+
+func endpointAt(cluster, i int) string { return fmt.Sprintf("clusters[%d].endpoints[%d]", cluster, i) }
+
+// isOf reports whether the route takes requests from a listener.
+func (r *Route) isOf(listener string) bool {
+	return len(r.Listeners) == 0 || slices.Contains(r.Listeners, listener)
+}
+
+// meets reports whether who connects to an endpoint from this machine reaches who listens at an address. Names other
+// than localhost are not looked up.
+func meets(listening, endpoint string) bool {
+	host, port, err := net.SplitHostPort(listening)
+	to, toPort, bad := net.SplitHostPort(endpoint)
+	if err != nil || bad != nil || port != toPort || port == "0" {
+		return false
+	}
+	a, b := addressOf(host), addressOf(to)
+	if !a.IsValid() || !b.IsValid() {
+		return strings.EqualFold(host, to)
+	}
+	return a == b || a.IsUnspecified() && b.IsLoopback() || b.IsUnspecified() && a.IsLoopback()
+}
+
+// addressOf returns the address of a host, none for a name.
+func addressOf(host string) netip.Addr {
+	switch {
+	case host == "":
+		return netip.IPv6Unspecified()
+	case strings.EqualFold(host, "localhost"):
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	a, _ := netip.ParseAddr(host) // a name is none
+	return a.Unmap()
+}
