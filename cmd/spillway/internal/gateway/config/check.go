@@ -42,6 +42,20 @@ func (c *Config) check() strict.Errors {
 	return k.errs
 }
 
+// checkPart returns what is wrong with the single values and the names in a configuration of which some fields could not
+// be read: what does not follow from those.
+func (c *Config) checkPart() strict.Errors {
+	k := newChecker(c)
+	strict.Visit("", reflect.ValueOf(c).Elem(), nil, func(path string, v reflect.Value, tag reflect.StructTag) {
+		if r, ok := reflect.TypeAssert[Route](v); ok {
+			k.references(path, &r)
+		} else if v.Kind() != reflect.Struct && v.Kind() != reflect.Pointer && !v.IsZero() {
+			k.field(path, v, tag)
+		}
+	})
+	return k.errs
+}
+
 // field checks a field by its type and its tags, which have the words of its schema, and the range of a
 // number. Zero is the default, unless the field is required.
 func (k *checker) field(path string, v reflect.Value, tag reflect.StructTag) {

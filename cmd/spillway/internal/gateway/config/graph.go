@@ -12,21 +12,33 @@ import (
 // A graph has what of a configuration refers to what, with defaults.
 type graph struct {
 	listeners []Listener
-	clusters  map[string]*Cluster // by name
 	routes    []Route
 	to        map[string][]int // the routes to each cluster, by its name
+	named     map[string]int   // listeners by name; nil if some name is missing
+	clusters  map[string]int   // by name; nil if some name is missing
 }
 
 func newGraph(c *Config) graph {
-	g := graph{listeners: c.Listeners, routes: c.Routes, clusters: make(map[string]*Cluster, len(c.Clusters)), to: make(map[string][]int, len(c.Clusters))}
-	for i := range c.Clusters {
-		g.clusters[c.Clusters[i].Name] = &c.Clusters[i]
-	}
+	g := graph{listeners: c.Listeners, routes: c.Routes, to: make(map[string][]int, len(c.Clusters))}
+	g.named = byName(c.Listeners, func(l *Listener) string { return l.Name })
+	g.clusters = byName(c.Clusters, func(x *Cluster) string { return x.Name })
 	for i := range c.Routes {
 		name := c.Routes[i].Cluster
 		g.to[name] = append(g.to[name], i)
 	}
 	return g
+}
+
+// byName returns the places of the elements of a list by their names, nil if some name is missing.
+func byName[T any](all []T, name func(x *T) string) map[string]int {
+	at := make(map[string]int, len(all))
+	for i := range all {
+		at[name(&all[i])] = i
+	}
+	if _, missing := at[""]; missing || len(all) == 0 {
+		return nil
+	}
+	return at
 }
 
 // has reports whether there is such a route to a cluster.

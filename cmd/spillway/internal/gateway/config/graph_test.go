@@ -1,8 +1,12 @@
 package config
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 )
 
 const twoListeners = `listeners:
@@ -50,5 +54,40 @@ func TestEndpointOfItself(t *testing.T) {
 		if row.warns == "" && len(w) > 0 || row.warns != "" && (len(w) != 1 || !strings.Contains(w[0].Error(), row.warns)) {
 			t.Errorf("%s: warns %v, want %q", row.to, w, row.warns)
 		}
+	}
+}
+
+// TestNamesOfTheFirstPass has unknown names beside fields that cannot be read. What may follow from those is not listed.
+func TestNamesOfTheFirstPass(t *testing.T) {
+	const routes = `routes:
+  - {path: /a, cluster: none, listeners: [nowhere], criticality: HIGH, nme: x}
+  - {path: /b, cluster: web, timeout: soon}
+`
+	all := []string{"routes[0].nme", "routes[0].listeners[0]", "routes[0].cluster", "routes[0].criticality", "routes[1].timeout"}
+	for _, row := range []struct {
+		listeners, clusters string
+		want                []string
+	}{
+		{"[{name: edge, address: 127.0.0.1:1}]", "[{name: web, endpoints: [127.0.0.1:2]}]", all},
+		{"[{name: edge, address: 127.0.0.1:1}]", "[{name: web}]", all}, // what is missing is left for later
+		{"[{name: edge, address: 127.0.0.1:1}]", "[{name: [web]}]", []string{"clusters[0].name", "routes[0].nme", "routes[0].listeners[0]", "routes[0].criticality", "routes[1].timeout"}},
+		{"{}", "[{nme: web}]", []string{"listeners", "clusters[0].nme", "routes[0].nme", "routes[0].criticality", "routes[1].timeout"}},
+		{"[{adress: 127.0.0.1:1}]", "5", []string{"listeners[0].adress", "clusters", "routes[0].nme", "routes[0].criticality", "routes[1].timeout"}},
+	} {
+		_, err := Parse("f", []byte("listeners: "+row.listeners+"\nclusters: "+row.clusters+"\n"+routes))
+		found, _ := errors.AsType[strict.Errors](err)
+		var fields []string
+		for _, e := range found {
+			fields = append(fields, e.Field)
+			if e.Line == 0 || e.Excerpt == "" {
+				t.Errorf("%v: without a place", e)
+			}
+		}
+		if !slices.Equal(fields, row.want) {
+			t.Errorf("listeners: %s, clusters: %s\ngot  %q\nwant %q\n%v", row.listeners, row.clusters, fields, row.want, err)
+		}
+	}
+	if _, err := Parse("f", []byte(strings.Repeat("[", 200))); err == nil || strings.Contains(err.Error(), "missing") {
+		t.Error(err)
 	}
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -32,19 +33,35 @@ func Open(name string) (*Config, error) {
 // are [strict.Errors] in the order of the file, and have its name.
 func Parse(name string, text []byte) (*Config, error) {
 	c := new(Config)
-	if err := decode(name, text, c, c.check); err != nil {
+	if err := decode(name, text, c, c.check, c.checkPart); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// decode reads a text into a struct, and returns what check then finds, with its lines.
-func decode(name string, text []byte, into any, check func() strict.Errors) error {
+// decode reads a text into a struct, and returns what check then finds, with its lines. Where fields could not be read,
+// it returns those, and what part finds in the rest.
+func decode(name string, text []byte, into any, check, part func() strict.Errors) error {
 	s := strict.Source{Name: name, Text: text}
-	if err := s.Decode(into, maxSize); err != nil {
+	var errs strict.Errors
+	if err := s.Decode(into, maxSize); err == nil {
+		errs = s.Locate(check())
+	} else if errs = unread(err); errs == nil {
 		return err
+	} else {
+		for _, e := range s.Locate(part()) {
+			errs.Add(e)
+		}
 	}
-	errs := s.Locate(check())
 	slices.SortStableFunc(errs, func(a, b *Error) int { return cmp.Compare(a.Line, b.Line) })
 	return errs.Err()
+}
+
+// unread returns what an error says of fields that could not be read, if the rest was.
+func unread(err error) strict.Errors {
+	errs, _ := errors.AsType[strict.Errors](err)
+	if slices.ContainsFunc(errs, func(e *Error) bool { return e.Field == "" }) {
+		return nil
+	}
+	return errs
 }

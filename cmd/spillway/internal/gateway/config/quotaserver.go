@@ -43,7 +43,7 @@ type QuotaServer struct {
 // ParseQuotaServer reads and checks the file of "spillway quota", as [Parse] does that of the proxy.
 func ParseQuotaServer(name string, text []byte) (*QuotaServer, error) {
 	q := new(QuotaServer)
-	return q, decode(name, text, q, q.check)
+	return q, decode(name, text, q, q.check, func() strict.Errors { return nil })
 }
 
 // OpenQuotaServer reads the file of a name.

@@ -10,16 +10,9 @@ import (
 )
 
 func (k *checker) route(at string, r *Route) {
-	for i, name := range r.Listeners {
-		if !slices.ContainsFunc(k.config.Listeners, func(l Listener) bool { return l.Defaulted().Name == name }) {
-			k.failf(fmt.Sprintf("%s.listeners[%d]", at, i), "is %.64q, which no listener is called", name)
-		}
-	}
-	switch {
-	case r.Cluster == "" && len(k.config.Clusters) > 1:
+	k.references(at, r)
+	if r.Cluster == "" && len(k.config.Clusters) > 1 {
 		k.failf(at+".cluster", "is missing, must be one of the %d clusters", len(k.config.Clusters))
-	case r.Cluster != "" && k.clusters[r.Cluster] == nil:
-		k.failf(at+".cluster", "is %.64q, which no cluster is called", r.Cluster)
 	}
 	if r.Path != "" && !strings.HasPrefix(r.Path, "/") {
 		k.failf(at+".path", "is %.64q, must begin with /", r.Path)
@@ -39,6 +32,19 @@ func (k *checker) route(at string, r *Route) {
 	k.customer(at+".customer", r)
 	k.exempt(at, r)
 	k.each(at+".upgrades", r.Upgrades, isUpgrade, "a protocol such as websocket, and not h2c")
+}
+
+// references checks the names of listeners and of a cluster in a route. Names of which some are missing or could not
+// be read say nothing about others.
+func (k *checker) references(at string, r *Route) {
+	for i, name := range r.Listeners {
+		if _, known := k.named[name]; !known && k.named != nil {
+			k.failf(fmt.Sprintf("%s.listeners[%d]", at, i), "is %.64q, which no listener is called", name)
+		}
+	}
+	if _, known := k.clusters[r.Cluster]; r.Cluster != "" && !known && k.clusters != nil {
+		k.failf(at+".cluster", "is %.64q, which no cluster is called", r.Cluster)
+	}
 }
 
 func isUpgrade(protocol string) bool {
