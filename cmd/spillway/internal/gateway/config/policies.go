@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/seed90641741/spillway"
@@ -202,18 +201,20 @@ func (c *Config) Defaulted() *Config {
 	if len(d.Routes) == 0 {
 		d.Routes = []Route{{}}
 	}
-	for i := range d.Routes {
-		if d.Routes[i].Cluster == "" && len(d.Clusters) == 1 {
-			d.Routes[i].Cluster = d.Clusters[0].Name
+	batch := make(map[string]bool)
+	for i := range d.Clusters {
+		if x := &d.Clusters[i]; x.Batch != nil {
+			batch[x.Name] = true
 		}
-		if d.Routes[i].Criticality == "" && d.isBatch(d.Routes[i].Cluster) {
-			d.Routes[i].Criticality = Class(spillway.SheddablePlus.String()) // the source's default of batch jobs
+	}
+	for i := range d.Routes {
+		r := &d.Routes[i]
+		if r.Cluster == "" && len(d.Clusters) == 1 {
+			r.Cluster = d.Clusters[0].Name
+		}
+		if r.Criticality == "" && batch[r.Cluster] {
+			r.Criticality = Class(spillway.SheddablePlus.String()) // the source's default of batch jobs
 		}
 	}
 	return d
-}
-
-// isBatch reports whether the cluster of that name is one of batch work.
-func (c *Config) isBatch(cluster string) bool {
-	return slices.ContainsFunc(c.Clusters, func(x Cluster) bool { return x.Name == cluster && x.Batch != nil })
 }

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"maps"
-	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -20,8 +19,9 @@ func (c *Config) Warnings() strict.Errors {
 		k.warnBoundary(fmt.Sprintf("listeners[%d]", i), &c.Listeners[i])
 		k.warnRate(fmt.Sprintf("listeners[%d].connection_rate", i), &c.Listeners[i].ConnectionRate)
 	}
+	earlier := covered{routes: c.Routes, byPath: make(map[string]map[selector][]int)}
 	for i := range c.Routes {
-		k.warnRoute(fmt.Sprintf("routes[%d]", i), i)
+		k.warnRoute(fmt.Sprintf("routes[%d]", i), &c.Routes[i], earlier.cover(i))
 	}
 	for i := range c.Clusters {
 		x := &c.Clusters[i]
@@ -82,8 +82,7 @@ func (k *checker) warnBoundary(at string, l *Listener) {
 	}
 }
 
-func (k *checker) warnRoute(at string, i int) {
-	r := &k.config.Routes[i]
+func (k *checker) warnRoute(at string, r *Route, coveredBy int) {
 	if r.Exempt && r.Prefix {
 		k.failf(at+".prefix", "exempts all paths below %s: no rate limit, quota or shedding applies to them", r.Path)
 	}
@@ -95,11 +94,8 @@ func (k *checker) warnRoute(at string, i int) {
 			k.failf(fmt.Sprintf("%s.methods[%d]", at, j), "is %.64q, which is not %s: methods are case-sensitive", method, upper)
 		}
 	}
-	for j := range i {
-		if earlier := &k.config.Routes[j]; earlier.covers(r) {
-			k.failf(at, "is never used: the first route that matches counts, and routes[%d] matches all of its requests; put it before that", j)
-			return
-		}
+	if coveredBy >= 0 {
+		k.failf(at, "is never used: the first route that matches counts, and routes[%d] matches all of its requests; put it before that", coveredBy)
 	}
 }
 
@@ -112,42 +108,3 @@ func (k *checker) idlesForever(r *Route) bool {
 
 // usualMethods are the methods of RFC 9110 and RFC 5789.
 var usualMethods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE"}
-
-// covers reports whether all requests that other matches match r. Exempt routes match plain
-// paths only, so they cover nothing.
-func (r *Route) covers(other *Route) bool {
-	return !r.Exempt && r.coversPath(other) && r.coversHost(other.Host) &&
-		within(other.Listeners, r.Listeners) && within(other.Methods, r.Methods) && r.coversHeaders(other.Headers)
-}
-
-func (r *Route) coversPath(other *Route) bool {
-	if r.Exact {
-		return other.Path == r.Path && (other.Exact || other.Exempt && !other.Prefix)
-	}
-	return strings.HasPrefix(other.Path, r.Path)
-}
-
-func (r *Route) coversHost(other string) bool {
-	below, wild := strings.CutPrefix(strings.ToLower(r.Host), "*")
-	other = strings.ToLower(other)
-	return r.Host == "" || other == strings.ToLower(r.Host) || wild && strings.HasSuffix(strings.TrimPrefix(other, "*"), below)
-}
-
-func (r *Route) coversHeaders(other map[string]string) bool {
-	has := make(map[string]string, len(other))
-	for name, value := range other {
-		has[http.CanonicalHeaderKey(name)] = value
-	}
-	for name := range r.Headers {
-		value, ok := has[http.CanonicalHeaderKey(name)]
-		if !ok || r.Headers[name] != "*" && r.Headers[name] != value {
-			return false
-		}
-	}
-	return true
-}
-
-// within reports whether some is a part of all; no names mean all names.
-func within(some, all []string) bool {
-	return len(all) == 0 || len(some) > 0 && !slices.ContainsFunc(some, func(name string) bool { return !slices.Contains(all, name) })
-}
