@@ -21,6 +21,7 @@ type Error struct {
 	Excerpt string // of the file, with lines numbered; may be empty
 }
 
+// Error returns the problem as it may be written to a terminal.
 func (e *Error) Error() string {
 	s := e.File
 	if e.Line > 0 {
@@ -36,7 +37,7 @@ func (e *Error) Error() string {
 	if e.Excerpt != "" {
 		s += "\n" + e.Excerpt
 	}
-	return s
+	return Printable(s)
 }
 
 // Errors are the problems of a file. More than [MaxErrors] are not listed.

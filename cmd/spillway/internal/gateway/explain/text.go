@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 )
 
 // Write writes the explanation as text.
 func (e *Explanation) Write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	line := func(cells ...string) { fmt.Fprintln(t, strings.Join(cells, "\t")) }
+	line := func(cells ...string) { fmt.Fprintln(t, strict.Printable(strings.Join(cells, "\t"))) }
 	line(e.Request)
 	l := e.Listener
 	line("\nlistener: " + l.Name + ", " + l.Boundary + " boundary" + with(", client ", l.Client))
@@ -80,7 +82,7 @@ func writeCall(line func(...string), c *CallFacts) {
 		customer = c.Customer + " (" + customer + ")"
 	}
 	line("  customer", customer)
-	line("  attempt", fmt.Sprint(c.Attempt+1))
+	line("  attempt", fmt.Sprint(c.Attempt))
 	line("  deadline", cmp.Or(c.Deadline, "none"))
 	sharers := "for the routes with this key"
 	if c.LimitKey == c.Cluster {
