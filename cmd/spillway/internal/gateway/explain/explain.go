@@ -77,7 +77,7 @@ type CallFacts struct {
 	// CustomerDecidedBy says whether identity or header decided the customer, or why the
 	// request has no customer.
 	CustomerDecidedBy string `json:"customer_decided_by"`
-	Attempt           int    `json:"attempt"` // from 0
+	Attempt           int    `json:"attempt"` // from 1
 	Deadline          string `json:"deadline,omitempty"`
 	Exempt            bool   `json:"exempt"`
 	// LimitKey names what the request waits for, and so its limit on requests in flight: the cluster, or what the key of the
@@ -165,7 +165,7 @@ func (e *explaining) explain() (*Explanation, error) {
 	all.Call = &CallFacts{
 		Cluster: e.route.Config.Cluster, Criticality: e.call.Criticality.String(), DecidedBy: e.decided(), Precedence: e.precedence(),
 		Level: int(e.call.Level), Progress: int(e.call.Progress), Customer: e.call.Customer, CustomerDecidedBy: e.customerDecided(),
-		Attempt: int(e.call.Attempt), Exempt: exempt, LimitKey: e.route.LimitKey,
+		Attempt: int(e.call.Attempt) + 1, Exempt: exempt, LimitKey: e.route.LimitKey,
 	}
 	if e.left > 0 {
 		all.Call.Deadline = e.left.String()

@@ -221,7 +221,7 @@ func agree(t *testing.T, i int, world *reality, e *Explanation) {
 	for _, event := range world.events {
 		asked[event.Policy] = true
 		if server := event.Policy == "ratelimit" || event.Policy == "quota" || event.Policy == "shed"; server &&
-			(event.Call.Criticality.String() != e.Call.Criticality || event.Call.Customer != e.Call.Customer || int(event.Call.Attempt) != e.Call.Attempt) {
+			(event.Call.Criticality.String() != e.Call.Criticality || event.Call.Customer != e.Call.Customer || int(event.Call.Attempt)+1 != e.Call.Attempt) {
 			t.Errorf("question %d: %s saw %+v, explained %+v", i, event.Policy, event.Call, e.Call)
 		}
 	}
