@@ -125,8 +125,8 @@ func (c *importing) put(result *importer.Result) ([]byte, error) {
 }
 
 func reportImport(w io.Writer, result *importer.Result) {
-	for _, n := range result.Notes {
-		fmt.Fprintln(w, n)
+	for _, line := range result.Lines() {
+		fmt.Fprintln(w, line)
 	}
 	for _, f := range result.Files {
 		fmt.Fprintf(w, "note: %s contains a certificate or key of the input\n", f.Name)

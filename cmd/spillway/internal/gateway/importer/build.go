@@ -66,9 +66,12 @@ func try[T any](b *builder, x, next *T, c document.Part, field, reason string) b
 	return accepted
 }
 
+// nowhere is an endpoint of trials: no part that is tried has the address.
+const nowhere = "trial.invalid:1"
+
 // trial returns the name of a part of the configuration, and a configuration to try it in.
 func (b *builder) trial(part any) (at string, trial config.Config) {
-	trial = config.Config{Listeners: []config.Listener{{Address: DefaultListen}}, Clusters: []config.Cluster{*b.cluster("any")}}
+	trial = *config.ForUpstream("127.0.0.1:0", nowhere)
 	switch x := part.(type) {
 	case *config.Cluster:
 		at, trial.Clusters = "clusters["+x.Name+"].", []config.Cluster{*x}
@@ -81,7 +84,7 @@ func (b *builder) trial(part any) (at string, trial config.Config) {
 	case *config.Mongo:
 		alone := *x
 		if len(alone.Endpoints) == 0 {
-			alone.Endpoints = []string{defaultMongoUpstream}
+			alone.Endpoints = []string{nowhere}
 		}
 		at, trial = "mongo[].", config.Config{Mongo: []config.Mongo{alone}}
 	}

@@ -59,6 +59,7 @@ func (e *envoyImport) allRoutes() bool {
 	for _, c := range e.found.clusters {
 		e.newCluster(c)
 	}
+	e.rateLimits()
 	described := len(e.found.routes) > 0
 	e.resolve()
 	for _, c := range e.found.routes {
@@ -91,6 +92,7 @@ type envoyImport struct {
 	used     map[string]bool          // by routes
 	secrets  map[string]document.Part // by name
 	wanted   map[string][]*listening  // the listeners of route configurations by name
+	limits   []document.Part          // the local rate limits of listeners
 	note15   bool                     // some route has Envoy's default timeout
 }
 

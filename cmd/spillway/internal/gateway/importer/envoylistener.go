@@ -154,7 +154,7 @@ func (e *envoyImport) filters(l *config.Listener, chain document.Part) {
 			if strings.HasSuffix(kind.Text(), ".ConnectionLimit") || strings.HasSuffix(kind.Text(), ".LocalRateLimit") {
 				rank = Limit
 			}
-			f.LeaveAs(rank, "connections meet no such filter", "peers, tls.client_ca, max_connections or connection_rate of a listener")
+			f.LeaveWhole(rank, "connections meet no such filter", "peers, tls.client_ca, max_connections or connection_rate of a listener")
 		}
 	}
 }
@@ -164,13 +164,13 @@ func (e *envoyImport) filters(l *config.Listener, chain document.Part) {
 var harmless = map[string]document.Rank{
 	".Router": Detail, ".Compressor": Detail, ".Decompressor": Detail, ".GrpcStats": Detail, ".grpc_stats.v3.FilterConfig": Detail, ".Tap": Detail,
 	".HealthCheck": Traffic, ".HTTPFault": Detail, ".GrpcWeb": Traffic, ".Cors": Traffic,
-	".LocalRateLimit": Limit, ".RateLimit": Limit, ".AdaptiveConcurrency": Limit, ".AdmissionControl": Limit, ".BandwidthLimit": Limit, ".Buffer": Limit,
+	".RateLimit": Limit, ".AdaptiveConcurrency": Limit, ".AdmissionControl": Limit, ".BandwidthLimit": Limit, ".Buffer": Limit,
 }
 
 // counterparts are settings that do what a filter does.
 var counterparts = map[string]string{
 	".AdaptiveConcurrency": "clusters[].shed, which is on by default", ".AdmissionControl": "clusters[].throttle, which is on by default",
-	".LocalRateLimit": "clusters[].rate_limit", ".RateLimit": "clusters[].quota", ".Buffer": "listeners[].max_body_bytes",
+	".RateLimit": "clusters[].quota", ".Buffer": "listeners[].max_body_bytes",
 	".HealthCheck": "/readyz of the admin address", ".GrpcStats": "/metrics of the admin address",
 }
 
@@ -210,11 +210,11 @@ func (e *envoyImport) connectionManager(l *config.Listener, m document.Part) {
 		}
 	}
 	fixed(m)
-	httpFilters(m)
+	e.httpFilters(m)
 }
 
-// httpFilters reports the filters of a connection manager.
-func httpFilters(m document.Part) {
+// httpFilters reports the filters of a connection manager, but for local rate limits: clusters have those.
+func (e *envoyImport) httpFilters(m document.Part) {
 	for _, f := range m.Get("http_filters").List() {
 		kind := f.At("typed_config", "@type").Text()
 		last := kind[max(0, strings.LastIndexByte(kind, '.')):]
@@ -225,10 +225,12 @@ func httpFilters(m document.Part) {
 		switch {
 		case strings.HasSuffix(kind, ".Router"), kind == "" && strings.HasSuffix(f.Get("name").Text(), ".router"):
 			f.Carry("routes[]")
+		case last == ".LocalRateLimit":
+			e.limits = append(e.limits, f)
 		case known:
-			f.LeaveAs(rank, "the proxy has no such filter", counterparts[last])
+			f.LeaveWhole(rank, "the proxy has no such filter", counterparts[last])
 		default:
-			f.LeaveAs(Security, "the proxy has no such filter, and the filter may deny requests", "the same check in the service, or in front of the proxy")
+			f.LeaveWhole(Security, "the proxy has no such filter, and the filter may deny requests", "the same check in the service, or in front of the proxy")
 		}
 	}
 }

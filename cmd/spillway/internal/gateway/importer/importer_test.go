@@ -50,8 +50,8 @@ func written(t *testing.T, r *Result) string {
 	for _, c := range r.Carried {
 		fmt.Fprintf(&b, "carried: %s: %s\n", c.Path, c.To)
 	}
-	for _, n := range r.Notes {
-		fmt.Fprintln(&b, n)
+	for _, line := range r.Lines() {
+		fmt.Fprintln(&b, line)
 	}
 	return b.String()
 }
@@ -62,6 +62,7 @@ func TestGolden(t *testing.T) {
 		"envoy":       func() (*Result, error) { return Envoy(read(t, "envoy.yaml"), Options{}) },
 		"front-proxy": func() (*Result, error) { return Envoy(read(t, "front-proxy.yaml"), Options{}) },
 		"tls-edge":    func() (*Result, error) { return Envoy(read(t, "tls-edge.yaml"), Options{}) },
+		"rate-limit":  func() (*Result, error) { return Envoy(read(t, "rate-limit.yaml"), Options{}) },
 		"outliers":    func() (*Result, error) { return Envoy(read(t, "outliers.yaml"), Options{}) },
 		"grpc-retry": func() (*Result, error) {
 			return GRPC(read(t, "grpc-retry.json")[0], Options{Upstream: "127.0.0.1:50051"})

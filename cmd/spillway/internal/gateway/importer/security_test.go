@@ -168,3 +168,13 @@ func FuzzMongoDB(f *testing.F) {
 		accounted(t, text, r, err)
 	})
 }
+
+// TestListenerAtDefaultUpstream imports a listener and an endpoint at the addresses that others get by default.
+func TestListenerAtDefaultUpstream(t *testing.T) {
+	r := envoyOf(t, "clusters: [{name: a, type: STATIC, load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: "+
+		"{address: 127.0.0.1, port_value: 8000}}}}]}]}}]\nlisteners: [{name: l, address: {socket_address: {address: 127.0.0.1, port_value: 8080}}, "+
+		"filter_chains: [{filters: [{typed_config: {'@type': x.HttpConnectionManager}}]}]}]")
+	if l, e := r.Config.Listeners[0].Address, r.Config.Clusters[0].Endpoints[0]; l != "127.0.0.1:8080" || e != "127.0.0.1:8000" {
+		t.Errorf("%s goes to %s: %v", l, e, r.Notes)
+	}
+}

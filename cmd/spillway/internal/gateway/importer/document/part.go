@@ -222,9 +222,21 @@ func (c Part) LeaveAs(rank Rank, why, instead string) {
 	c.leave(func(string) Rank { return rank }, why, instead)
 }
 
+// LeaveWhole is LeaveAs for what is a whole to its reader, such as a filter: the text of a report has one line for it.
+func (c Part) LeaveWhole(rank Rank, why, instead string) {
+	if c.report == nil {
+		return
+	}
+	before := len(c.report.Notes)
+	c.LeaveAs(rank, why, instead)
+	for i := range c.report.Notes[before:] {
+		c.report.Notes[before+i].Whole = c.Path
+	}
+}
+
 func (c Part) leave(rank func(path string) Rank, why, instead string) {
 	c.leaves(func(leaf Part) {
-		c.report.Notes = append(c.report.Notes, Note{leaf.Path, leaf.shown(), true, rank(leaf.Path), why, instead})
+		c.report.Notes = append(c.report.Notes, Note{Path: leaf.Path, Value: leaf.shown(), Left: true, Rank: rank(leaf.Path), Why: why, Instead: instead})
 	})
 }
 
@@ -237,7 +249,7 @@ var secret = regexp.MustCompile(`(?i)(secret|passw|credential|private_?key|ticke
 	`inline_?(string|bytes|code)|authorization|auth_?mechanism_?properties|user_?name|api_?key|session_?token|jwks|cookie|(^|[ ._])token[^.]*$)`)
 
 // tokens are paths of tokens in a bucket.
-var tokens = regexp.MustCompile(`(?i)(^|\.)retry_throttling\.(max_tokens|token_ratio)$`)
+var tokens = regexp.MustCompile(`(?i)(^|\.)(retry_throttling\.(max_tokens|token_ratio)|token_bucket\.(max_tokens|tokens_per_fill))$`)
 
 // headerValue are paths, in snake case, of what headers are set to or must be: often a token, whatever the
 // header is called. Their names are shown.

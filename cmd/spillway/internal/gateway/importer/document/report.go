@@ -14,6 +14,7 @@ type Carried struct {
 // something that no document says.
 type Note struct {
 	Path    string `json:"path,omitempty"`
+	Whole   string `json:"whole,omitempty"` // the path of what was left out as a whole, with this and other leaves
 	Value   string `json:"value,omitempty"`
 	Left    bool   `json:"left_out"` // else it was carried, and means something else
 	Rank    Rank   `json:"rank"`
@@ -32,6 +33,22 @@ func (n Note) String() string {
 		s += "; instead: " + n.Instead
 	}
 	return s
+}
+
+// Lines returns the notes as text, one line for each, and for what was left out as a whole.
+func (r *Report) Lines() (lines []string) {
+	for i := 0; i < len(r.Notes); {
+		n, after := r.Notes[i], i+1
+		for n.Whole != "" && after < len(r.Notes) && r.Notes[after].Whole == n.Whole && r.Notes[after].Why == n.Why {
+			after++
+		}
+		if values := after - i; values > 1 {
+			n.Path, n.Value = n.Whole, fmt.Sprintf("%s and %d values more", n.Value, values-1)
+		}
+		lines = append(lines, n.String())
+		i = after
+	}
+	return lines
 }
 
 // A Report says what happened to each leaf. The zero Report is empty.
