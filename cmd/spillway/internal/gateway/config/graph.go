@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/seed90641741/spillway"
 )
 
 // A graph has what of a configuration refers to what, with defaults.
@@ -76,6 +78,25 @@ func (k *checker) warnItself() {
 			}
 		}
 	}
+}
+
+// warnUnbounded warns of clusters to which requests may be any number and take any time.
+func (k *checker) warnUnbounded() {
+	for i := range k.config.Clusters {
+		x := &k.config.Clusters[i]
+		endless := slices.IndexFunc(k.to[x.Name], func(i int) bool { return k.routes[i].Timeout == 0 && !k.routes[i].Exempt })
+		if endless >= 0 && k.config.isUnlimited(x) {
+			k.failf(fmt.Sprintf("clusters[%d]", i), "has no limit, and routes[%d] no timeout: if %s gets slow, requests pile up; "+
+				"set timeout, inflight.max_requests or rate_limit, or leave shed on", k.to[x.Name][endless], x.Name)
+		}
+	}
+}
+
+// isUnlimited reports whether no setting of a cluster limits how many requests it has at once, or how long they take.
+func (c *Config) isUnlimited(x *Cluster) bool {
+	off := func(m Mode) bool { return c.modeOf(m) == spillway.ModeOff }
+	return x.Batch == nil && x.XDS == nil && x.ResponseTimeout == 0 && off(x.Shed.Mode) &&
+		(x.Inflight.MaxRequests < 0 || off(x.Inflight.Mode)) && (x.RateLimit.Rate <= 0 || off(x.RateLimit.Mode)) && (x.Quota == nil || off(x.Quota.Mode))
 }
 
 // toItself calls found with each endpoint of a cluster that is a listener of this proxy.

@@ -38,6 +38,7 @@ func (c *Config) Warnings() strict.Errors {
 	}
 	k.warnUnused()
 	k.warnItself()
+	k.warnUnbounded()
 	return k.errs
 }
 
