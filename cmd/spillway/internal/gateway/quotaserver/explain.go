@@ -108,9 +108,12 @@ func atOnce(c fleet.Config, call spillway.Call) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	for now := time.Unix(0, 0); n < mostAtOnce; n++ {
+	now := time.Unix(0, 0)
+	for admitted := true; admitted && n < mostAtOnce; {
 		if _, err := gate.Admit(now, call); err != nil {
-			return n, nil
+			admitted = false
+		} else {
+			n++
 		}
 	}
 	return n, nil
@@ -150,6 +153,7 @@ func filter(d *config.QuotaServer, e *Explanation) string {
 	header := func(key, header string) string {
 		return fmt.Sprintf(`%s: {custom_value: {name: header, typed_config: {"@type": %s, header_name: %s}}}`, key, ofHeader, header)
 	}
+	//nolint:dupword // Envoy has both
 	return fmt.Sprintf(`- name: envoy.filters.http.rate_limit_quota
   typed_config:
     "@type": type.googleapis.com/envoy.extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaFilterConfig
