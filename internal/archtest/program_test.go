@@ -19,7 +19,7 @@ var rooms = [][]string{
 	{"strict/stricttest", "policyconf"},
 	// The gateway.
 	{"gateway/admin/human", "gateway/admin/kinds", "gateway/finite", "gateway/histogram"},
-	{"gateway/capped", "gateway/pooltest", "gateway/textpage", "gateway/slow"},
+	{"gateway/capped", "gateway/config/reach", "gateway/pooltest", "gateway/textpage", "gateway/slow"},
 	{"gateway/accounts", "gateway/admin/limits", "gateway/balance", "gateway/drain", "gateway/frames", "gateway/headers", "gateway/incidents", "gateway/importer/document", "gateway/lines", "gateway/loglimit", "gateway/media", "gateway/memory", "gateway/orca", "gateway/runbook", "gateway/turns"},
 	{"gateway/config"},
 	{"gateway/body", "gateway/decisions", "gateway/importer", "gateway/keys", "gateway/mongoproxy/message", "gateway/openfiles", "gateway/otel/oteltest", "gateway/routes", "gateway/tuner"},

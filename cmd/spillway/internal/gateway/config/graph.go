@@ -3,12 +3,10 @@ package config
 import (
 	"cmp"
 	"fmt"
-	"net"
-	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config/reach"
 )
 
 // A graph has what of a configuration refers to what, with defaults.
@@ -58,7 +56,7 @@ func (k *checker) loops() {
 	for i := range k.config.Mongo {
 		m := &k.config.Mongo[i]
 		for j, endpoint := range m.Endpoints {
-			if meets(m.Address, endpoint) {
+			if reach.Meets(m.Address, endpoint) {
 				k.failf(fmt.Sprintf("mongo[%d].endpoints[%d]", i, j), "is the address of mongo[%d] itself: name the server behind the proxy", i)
 			}
 		}
@@ -73,7 +71,7 @@ func (k *checker) warnItself() {
 	admin := cmp.Or(k.config.Admin.Address, DefaultAdmin)
 	for i := range k.config.Clusters {
 		for j, endpoint := range k.config.Clusters[i].Endpoints {
-			if meets(admin, endpoint) {
+			if reach.Meets(admin, endpoint) {
 				k.failf(endpointAt(i, j), "is admin.address: clients see the pages of operators, as if they were on this machine")
 			}
 		}
@@ -104,7 +102,7 @@ func (k *checker) toItself(found func(at string, x *Cluster, listener int)) {
 	for i := range k.config.Clusters {
 		x := &k.config.Clusters[i]
 		for j, endpoint := range x.Endpoints {
-			if n := slices.IndexFunc(k.listeners, func(l Listener) bool { return meets(l.Address, endpoint) }); n >= 0 {
+			if n := slices.IndexFunc(k.listeners, func(l Listener) bool { return reach.Meets(l.Address, endpoint) }); n >= 0 {
 				found(endpointAt(i, j), x, n)
 			}
 		}
@@ -116,31 +114,4 @@ func endpointAt(cluster, i int) string { return fmt.Sprintf("clusters[%d].endpoi
 // isOf reports whether the route takes requests from a listener.
 func (r *Route) isOf(listener string) bool {
 	return len(r.Listeners) == 0 || slices.Contains(r.Listeners, listener)
-}
-
-// meets reports whether who connects to an endpoint from this machine reaches who listens at an address. Names other
-// than localhost are not looked up.
-func meets(listening, endpoint string) bool {
-	host, port, err := net.SplitHostPort(listening)
-	to, toPort, bad := net.SplitHostPort(endpoint)
-	if err != nil || bad != nil || port != toPort || port == "0" {
-		return false
-	}
-	a, b := addressOf(host), addressOf(to)
-	if !a.IsValid() || !b.IsValid() {
-		return strings.EqualFold(host, to)
-	}
-	return a == b || a.IsUnspecified() && b.IsLoopback() || b.IsUnspecified() && a.IsLoopback()
-}
-
-// addressOf returns the address of a host, none for a name.
-func addressOf(host string) netip.Addr {
-	switch {
-	case host == "":
-		return netip.IPv6Unspecified()
-	case strings.EqualFold(host, "localhost"):
-		return netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	}
-	a, _ := netip.ParseAddr(host) // a name is none
-	return a.Unmap()
 }

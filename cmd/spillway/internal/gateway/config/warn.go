@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config/reach"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 )
 
@@ -19,9 +20,13 @@ func (c *Config) Warnings() strict.Errors {
 		k.warnBoundary(fmt.Sprintf("listeners[%d]", i), &c.Listeners[i])
 		k.warnRate(fmt.Sprintf("listeners[%d].connection_rate", i), &c.Listeners[i].ConnectionRate)
 	}
-	earlier := covered{routes: c.Routes, byPath: make(map[string]map[selector][]int)}
+	conditions := make([]reach.Route, len(c.Routes))
 	for i := range c.Routes {
-		k.warnRoute(fmt.Sprintf("routes[%d]", i), &c.Routes[i], earlier.cover(i))
+		r := &c.Routes[i]
+		conditions[i] = reach.Route{Listeners: r.Listeners, Methods: r.Methods, Host: r.Host, Path: r.Path, Exact: r.Exact, Exempt: r.Exempt, Prefix: r.Prefix, Headers: r.Headers}
+	}
+	for i, coveredBy := range reach.Covered(conditions) {
+		k.warnRoute(fmt.Sprintf("routes[%d]", i), &c.Routes[i], coveredBy)
 	}
 	for i := range c.Clusters {
 		x := &c.Clusters[i]

@@ -1,4 +1,6 @@
-package config
+// Package reach says which requests reach which part of a configuration: routes that others leave nothing to, and
+// endpoints that are an address of the proxy itself.
+package reach
 
 import (
 	"net/http"
@@ -6,12 +8,37 @@ import (
 	"strings"
 )
 
+// A Route has the conditions of a route, all of which a request must match. Empty ones match all.
+type Route struct {
+	Listeners, Methods    []string
+	Host, Path            string            // *.example.com is all below example.com, and a path is the start of one
+	Exact, Exempt, Prefix bool              // of the path
+	Headers               map[string]string // * is any
+}
+
+// Covered returns for each route the first one before it that matches all of its requests, -1 if none does.
+func Covered(routes []Route) []int {
+	all, _ := search(routes)
+	return all
+}
+
+// search also returns how many pairs of routes it has compared.
+func search(routes []Route) (first []int, compared int) {
+	c := covered{routes: routes, byPath: make(map[string]map[selector][]int)}
+	for i := range routes {
+		first = append(first, c.cover(i))
+	}
+	return first, c.compared
+}
+
 // covered are the routes that some other route may follow without ever being used. A route is found by the start of
 // its path, its host and one of its headers, so that many routes take little longer than a few.
 type covered struct {
 	routes  []Route
 	byPath  map[string]map[selector][]int
 	lengths []int // of the paths, sorted
+
+	compared int
 }
 
 // A selector is what all requests of a route have in common, beside the path.
@@ -21,7 +48,7 @@ type selector struct{ host, header, value string }
 // for each route in turn. One that is covered covers nothing that the first does not.
 func (c *covered) cover(i int) (first int) {
 	r := &c.routes[i]
-	if first = c.search(r); first < 0 && !r.Exempt {
+	if first = c.find(r); first < 0 && !r.Exempt {
 		c.add(i, r)
 	}
 	return first
@@ -45,7 +72,7 @@ func (c *covered) add(i int, r *Route) {
 	of[some] = append(of[some], i)
 }
 
-func (c *covered) search(r *Route) int {
+func (c *covered) find(r *Route) int {
 	first, wider := -1, r.selectors()
 	for _, n := range c.lengths {
 		if n > len(r.Path) {
@@ -63,7 +90,10 @@ func (c *covered) search(r *Route) int {
 
 // firstOf returns the first of some routes that covers r, -1 if none does.
 func (c *covered) firstOf(some []int, r *Route) int {
-	if at := slices.IndexFunc(some, func(i int) bool { return c.routes[i].covers(r) }); at >= 0 {
+	if at := slices.IndexFunc(some, func(i int) bool {
+		c.compared++
+		return c.routes[i].covers(r)
+	}); at >= 0 {
 		return some[at]
 	}
 	return -1
