@@ -23,7 +23,8 @@ func (c *Config) Warnings() strict.Errors {
 	conditions := make([]reach.Route, len(c.Routes))
 	for i := range c.Routes {
 		r := &c.Routes[i]
-		conditions[i] = reach.Route{Listeners: r.Listeners, Methods: r.Methods, Host: r.Host, Path: r.Path, Exact: r.Exact, Exempt: r.Exempt, Prefix: r.Prefix, Headers: r.Headers}
+		conditions[i] = reach.Route{Listeners: r.Listeners, Methods: r.Methods, Host: r.Host, Path: r.Path, Headers: r.Headers,
+			Exact: r.Exact, Exempt: r.Exempt, Prefix: r.Prefix}
 	}
 	for i, coveredBy := range reach.Covered(conditions) {
 		k.warnRoute(fmt.Sprintf("routes[%d]", i), &c.Routes[i], coveredBy)
