@@ -5,7 +5,7 @@
 // of BBR. The others wait in an invisible queue. A key is the name of what requests wait for, and each has a state:
 //
 //  1. Open. Nothing is limited. Evidence of a queue ends that: latency grows with what is in flight, with 16 or more
-//     in flight, to twice its least mean.
+//     in flight, to twice its least mean; where deadlines are sent, to more than they bear.
 //  2. Draining. Nothing starts, until one BDP is left. One that takes more than a second lets half as many start as end.
 //  3. Probing. So many stay in flight for a round of 32 answers. If the requests before took 1.5 times as long, they
 //     waited for one another. Otherwise the key is open again, and for ten seconds so many in flight are no evidence.

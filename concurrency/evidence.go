@@ -60,7 +60,7 @@ func (e *evidence) learn(took, found, left float64, young bool) {
 // what is in flight has grown while requests waited, and what they found there counts. If
 // latency jumps while they find the same number as before, that is not why. The requests that began in this round must show the
 // queue, too: after a burst only its slow requests are left, which had found the most in flight. A few in flight need no limit.
-func (e *evidence) ofQueue(working, rate, stall float64) bool {
+func (e *evidence) ofQueue(working, rate, stall, borne float64) bool {
 	line, young := &e.fit, &e.young
 	_, sigmas := line.slope()
 	if line.elasticity() >= sudden && e.inOrder(rate) {
@@ -70,7 +70,7 @@ func (e *evidence) ofQueue(working, rate, stall float64) bool {
 	}
 	return working >= round/2 && (e.shared || line.n >= round/2) && sigmas > certain &&
 		line.elasticity() > elastic && max(line.elasticity(), e.came.elasticity()) < sudden &&
-		young.n >= group && min(line.at(working), young.at(working)) > doubled*e.latency.least()+brief.Seconds()+stall
+		young.n >= group && min(line.at(working), young.at(working)) > max(doubled*e.latency.least(), borne)+brief.Seconds()+stall
 }
 
 // inOrder reports whether what is in flight has doubled while requests waited, and as many of them ended

@@ -16,7 +16,7 @@ func (l *limit) whileOpen(stall float64, busy bool) bool {
 		return false // too early for a round to end, and for evidence
 	}
 	switch flight, rate := l.measured(); {
-	case (l.fewAnswered() || l.ofQueue(float64(l.working), rate, stall)) && !l.wasClear(flight):
+	case (l.fewAnswered() || l.ofQueue(float64(l.working), rate, stall, l.borne())) && !l.wasClear(flight):
 		return true
 	case l.ended >= max(2*round, int(turns*flight)):
 		l.rate = rate
@@ -24,6 +24,11 @@ func (l *limit) whileOpen(stall float64, busy bool) bool {
 		l.restart()
 	}
 	return false
+}
+
+// borne returns the latency up to which a queue does no harm, where deadlines are sent: it is well before them.
+func (l *limit) borne() float64 {
+	return min(lean*l.rest, max((1+doubled)*l.latency.least(), min(l.rest/turns, lasting.Seconds())))
 }
 
 // fewAnswered reports whether most requests of a round ended without an answer, and took twice the least latency until then. That is

@@ -8,12 +8,11 @@ import (
 )
 
 // overload finds out, for a request that may wait for so long, whether an overload stands behind a
-// limit whose queue was found: for longer than that, or than 100 ms,
-// requests had to wait. The queue is short then. Places of the limit beyond what is in service are
+// limit whose queue was found: for longer than that requests had to wait. The queue is short then. Places of the limit beyond what is in service are
 // a queue as well, of which a static limit has as many.
 func (q *queue) overload(p *spillway.Pace, patience time.Duration) {
 	q.short = 0
-	if !p.Found || q.leaving || q.full.lasts <= min(patience, burst) {
+	if !p.Found || q.leaving || q.full.lasts <= patience {
 		return
 	}
 	waiters := capacityAt(q.cascade.all) - 1 // the queue M/M/1/K has one of K in service

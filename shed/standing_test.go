@@ -27,7 +27,7 @@ func TestShortQueueAtItsBounds(t *testing.T) {
 		"a quarter more than it":     {func(q *queue, _ *spillway.Pace) { q.cascade.all = math.Nextafter(cut, 1) }, 12},
 		"hardly more than it":        {func(q *queue, _ *spillway.Pace) { q.cascade.all = 0.02 }, deepest - 1},
 		"no queue was found":         {func(_ *queue, p *spillway.Pace) { p.Found = false }, 0},
-		"a burst":                    {func(q *queue, _ *spillway.Pace) { q.full.lasts = burst }, 0},
+		"a burst":                    {func(q *queue, _ *spillway.Pace) { q.full.lasts = time.Second }, 0},
 		"clients leave":              {func(q *queue, _ *spillway.Pace) { q.leaving = true }, 0},
 		"three are served in a wait": {func(_ *queue, p *spillway.Pace) { p.Throughput = 3.9 }, 3},
 		"one is":                     {func(_ *queue, p *spillway.Pace) { p.Throughput = 1 }, shallow},

@@ -12,7 +12,7 @@ import (
 // connection-level load balancer each connection leads to one task while it is open: a caller
 // that keeps it would reach the same task again when it tries elsewhere. Closing moves
 // connections from a task that rejects to the others, whatever the client. It costs a dial, and over TLS a handshake, which
-// is worth a dozen rejections: so at most one in a hundred rejections and waits closes. The zero closer
+// is worth a dozen rejections: so at most one in a hundred rejections and waits closes, but for retries. The zero closer
 // closes none.
 type closer struct {
 	one, many pacer        // of HTTP/1, and of HTTP/2
@@ -27,8 +27,7 @@ const (
 	// one is open: some twenty handshakes of TLS, which are 1 % of a processor. In between two, the
 	// effect of the first shows: the task may have little enough to do.
 	closedHTTP2 = 1
-	// perClosed is how many rejections and waits pay for a connection that is closed, and mostCredit how many are kept. From half
-	// of it on any of them closes, below only a retry, which has reached this task again.
+	// perClosed is how many rejections and waits pay for a connection that is closed, and mostCredit how many are kept.
 	perClosed, mostCredit = 100, 1000
 )
 
@@ -38,13 +37,18 @@ func (c *closer) paced() {
 	c.many.interval = time.Second / closedHTTP2
 }
 
-// closes reports whether the rejection of r at the time now closes its connection.
+// closes reports whether the rejection of r at the time now closes its connection. A retry
+// that arrived over HTTP/1 always does: it has reached this task again. The client pays for
+// retries from a budget, and could close the connection itself.
 func (c *closer) closes(now time.Time, r *http.Request) bool {
 	if c.one.interval == 0 {
 		return false
 	}
+	if c.paid() && c.of(r).take(now) {
+		return true
+	}
 	said := fieldsOf(r, true, false)
-	return c.paid(said.attempt() > 0) && c.of(r).take(now)
+	return r.ProtoMajor == 1 && said.attempt() > 0
 }
 
 // of returns the pacer for the protocol of a request.
@@ -56,12 +60,12 @@ func (c *closer) of(r *http.Request) *pacer {
 }
 
 // paid counts a rejection or a wait, and reports whether enough of them pay for closing a connection.
-func (c *closer) paid(retry bool) bool {
+func (c *closer) paid() bool {
 	credit := c.credit.Load()
 	if credit < mostCredit {
 		credit = c.credit.Add(1)
 	}
-	return (credit >= mostCredit/2 || retry && credit >= perClosed) && c.credit.CompareAndSwap(credit, credit-perClosed)
+	return credit >= perClosed && c.credit.CompareAndSwap(credit, credit-perClosed)
 }
 
 // waited has the answer to r, which is served from the time now on after a wait, close the
@@ -69,7 +73,7 @@ func (c *closer) paid(retry bool) bool {
 // the queue would always be as full as these connections make it. A connection of HTTP/2 carries
 // requests that do not wait, too, and one that is to be upgraded has another header of that name.
 func (c *closer) waited(now time.Time, w http.ResponseWriter, r *http.Request) {
-	if r.ProtoMajor == 1 && r.Header["Upgrade"] == nil && c.one.interval > 0 && c.paid(false) && c.one.take(now) {
+	if r.ProtoMajor == 1 && r.Header["Upgrade"] == nil && c.one.interval > 0 && c.paid() && c.one.take(now) {
 		w.Header()["Connection"] = valueClose
 	}
 }

@@ -168,7 +168,7 @@ func TestCheckLive(t *testing.T) {
 	if status, steps := check("127.0.0.1:0", up); status != exitOK || len(steps) != 4 || !steps[3].OK {
 		t.Errorf("all is well: %d, %+v", status, steps)
 	}
-	if status, steps := check(up, up); status != exitEnvironment || steps[2].OK || !strings.Contains(steps[2].Problems[0], "in use") || steps[2].Hint == "" {
+	if status, steps := check(up, "127.0.0.1:9"); status != exitEnvironment || steps[2].OK || !strings.Contains(steps[2].Problems[0], "in use") || steps[2].Hint == "" {
 		t.Errorf("the address is taken: %d, %+v", status, steps)
 	}
 	if err := ln.Close(); err != nil {

@@ -42,7 +42,7 @@ func table(t *testing.T) (rows []row) {
 	}
 	for line := range strings.Lines(string(page)) {
 		cells := strings.Split(strings.TrimSpace(line), " | ")
-		if len(cells) != 7 || !strings.HasPrefix(line, "| `spillway_") || cells[5] == "proxy" {
+		if len(cells) != 7 || !strings.HasPrefix(line, "| `spillway_") || cells[5] == "proxy" || cells[5] == "quota" {
 			continue
 		}
 		code := func(i int) string { return strings.Trim(strings.TrimPrefix(cells[i], "| "), "`") }

@@ -1,0 +1,20 @@
+package cputime
+
+import (
+	"runtime"
+	"testing"
+	"time"
+)
+
+// TestThread: the time of a thread is exact also for less than a tick of the scheduler.
+func TestThread(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before, known := Thread()
+	for begin := time.Now(); time.Since(begin) < 100*time.Microsecond; {
+	}
+	after, _ := Thread()
+	if used := after - before; !known || used <= 0 || used > 100*time.Millisecond {
+		t.Errorf("known: %v, %v used in a loop of 100 µs", known, used)
+	}
+}
