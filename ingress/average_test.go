@@ -33,9 +33,9 @@ func TestExecutorLoadAverageRejectsByClass(t *testing.T) {
 	stop := spin(t, spinning)
 	defer stop()
 
-	rejected := func(c spillway.Criticality) bool {
+	rejected := func(c spillway.Criticality) bool { // at the highest level: the last that is rejected of a class
 		now = now.Add(100 * time.Millisecond)
-		return s.RejectAt(context.Background(), now, &spillway.Call{Criticality: c}, new(ratelimit.Caller)).Rejected()
+		return s.RejectAt(context.Background(), now, &spillway.Call{Criticality: c, Level: spillway.Levels}, new(ratelimit.Caller)).Rejected()
 	}
 	if rejected(spillway.Sheddable) {
 		t.Error("a spike of 100 ms rejects")
