@@ -72,7 +72,7 @@ func TestNamesOfTheFirstPass(t *testing.T) {
 		{"[{name: edge, address: 127.0.0.1:1}]", "[{name: web}]", all}, // what is missing is left for later
 		{"[{name: edge, address: 127.0.0.1:1}]", "[{name: [web]}]", []string{"clusters[0].name", "routes[0].nme", "routes[0].listeners[0]", "routes[0].criticality", "routes[1].timeout"}},
 		{"{}", "[{nme: web}]", []string{"listeners", "clusters[0].nme", "routes[0].nme", "routes[0].criticality", "routes[1].timeout"}},
-		{"[{adress: 127.0.0.1:1}]", "5", []string{"listeners[0].adress", "clusters", "routes[0].nme", "routes[0].criticality", "routes[1].timeout"}},
+		{"[{addrss: 127.0.0.1:1}]", "5", []string{"listeners[0].addrss", "clusters", "routes[0].nme", "routes[0].criticality", "routes[1].timeout"}},
 	} {
 		_, err := Parse("f", []byte("listeners: "+row.listeners+"\nclusters: "+row.clusters+"\n"+routes))
 		found, _ := errors.AsType[strict.Errors](err)
