@@ -13,13 +13,17 @@ import (
 // work has ended, and failed otherwise, also if work panics. The panic goes on.
 //
 // The class of call counts, not that of ctx. The context of work has this class, so that calls made for the work have it, too, a
-// [spillway.Task] unless ctx has one, the earlier of the deadlines of ctx and call, and the level of degradation. Work that waits for
-// an event, such as the next message, is no load: wait for it before Do.
+// [spillway.Task] unless ctx has one, the earlier of the deadlines of ctx and call, and the level of degradation. A call without a
+// Level has that of the Task in ctx, if there is one. Work that waits for an event, such as the next message, is no load: wait for it
+// before Do.
 //
 // If the Rejection is one, work was not called, and the error is that of the Rejection. Otherwise the error is that of work. A worker
 // that fetches its work waits for Rejection.RetryAfter before it fetches more. One that a broker sends work to returns it, to be delivered
 // again after that time. Do is safe for concurrent use, and allocates for the context of work alone.
 func (s *Server) Do(ctx context.Context, call spillway.Call, work func(context.Context) error) (Rejection, error) {
+	if task := spillway.TaskFrom(ctx); task != nil && !call.Level.Valid() {
+		call.Level, call.Progress = task.Level(), task.Progress()
+	}
 	passage, why := s.Enter(ctx, call, ratelimit.Caller{})
 	if why.Rejected() {
 		return why, why.Err

@@ -76,3 +76,25 @@ func TestDoRejects(t *testing.T) {
 		}
 	})
 }
+
+// Work that belongs to a task has its level and progress at the gates.
+func TestDoBelongsToATask(t *testing.T) {
+	var task spillway.Task
+	task.Begin(7, 2)
+	for _, row := range []struct{ said, want spillway.Level }{{0, 7}, {9, 9}} {
+		var seen log
+		s := must(t, Config{InFlightMode: spillway.ModeOff, Observer: &seen})
+		_, err := s.Do(spillway.WithTask(t.Context(), &task), spillway.Call{Level: row.said}, func(context.Context) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range seen.events {
+			if e.Call.Level != row.want {
+				t.Errorf("level %d for %d, want %d", e.Call.Level, row.said, row.want)
+			}
+		}
+		if len(seen.events) == 0 {
+			t.Error("no event")
+		}
+	}
+}

@@ -100,6 +100,7 @@
 // what they have used, and divides R among the tasks as it would divide a limit. So all of the above holds twice: among regions with the
 // interval, Hold and Grace of Above, and within a region with those of its tasks. A region that is cut off
 // keeps its share, and has limit/regions from Grace of Above on. No task waits for another region.
+// One board for all regions would cost a round trip between regions for each task, and a cut would take the levels away.
 //
 // # Limits
 //
