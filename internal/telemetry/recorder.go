@@ -24,15 +24,8 @@ type Recorder struct {
 
 	Retries           atomic.Uint64
 	hedges            hedges
-	routes, customers keys
-}
-
-// keys counts rejections by key, with the reason as the tag, for customers with the class, too, and reports the most
-// frequent ones.
-type keys struct {
-	*frequent.Table // nil: nothing is counted
-
-	most int
+	// Rejections by key, with the reason as the tag, for customers with the class, too. Nil: nothing is counted.
+	routes, customers *frequent.Rows
 }
 
 // NewRecorder returns a Recorder with tables of that many entries, or an error that names
@@ -48,19 +41,19 @@ func NewRecorder(routes, customers int) (r *Recorder, err error) {
 	return r, nil
 }
 
-func table(field string, n, usual int) (keys, error) {
+func table(field string, n, usual int) (*frequent.Rows, error) {
 	if n == 0 {
 		n = usual
 	}
 	switch {
 	case n < 0:
-		return keys{}, nil
+		return nil, nil //nolint:nilnil // nothing is counted
 	case n > MaxKeys:
-		return keys{}, &spillway.FieldError{
+		return nil, &spillway.FieldError{
 			Path: field, Value: n, Allowed: fmt.Sprintf("at most %d, or negative for none", MaxKeys),
 		}
 	}
-	return keys{frequent.New(), n}, nil
+	return frequent.NewRows(n, 0), nil
 }
 
 // Record counts an event and returns its kind.
@@ -72,10 +65,10 @@ func (r *Recorder) Record(e *spillway.Event) Kind {
 	k := r.Add(e)
 	switch {
 	case e.Rejected && e.Mode == spillway.ModeEnforce:
-		if r.routes.Table != nil {
+		if r.routes != nil {
 			r.routes.Add(e.Call.Key, uint8(e.Reason))
 		}
-		if r.customers.Table != nil && e.Call.Customer != "" {
+		if r.customers != nil && e.Call.Customer != "" {
 			r.customers.Add(e.Call.Customer, customerTag(e))
 		}
 	case !e.Rejected && e.Call.Attempt > 0 && k.Policy() == Policies[retryPolicy]:

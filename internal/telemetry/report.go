@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/frequent"
 )
 
 // Report reports all counters of r.
@@ -17,12 +18,12 @@ func (r *Recorder) Report(report func(x *Metric, n uint64, labels ...string)) {
 	countKeys(r.customers, &CustomerRejected, customerLabels, report)
 }
 
-// countKeys reports the most frequent keys of a table, and all others together.
-func countKeys(t keys, x *Metric, labels func(tag uint8) []string, report func(x *Metric, n uint64, labels ...string)) {
-	if t.Table == nil {
+// countKeys reports the most frequent keys of a table, and all others together; nil reports nothing.
+func countKeys(t *frequent.Rows, x *Metric, labels func(tag uint8) []string, report func(x *Metric, n uint64, labels ...string)) {
+	if t == nil {
 		return
 	}
-	all, others := t.Read(t.most)
+	all, others := t.Read()
 	for _, c := range all {
 		report(x, c.Count, append([]string{c.Key}, labels(c.Tag)...)...)
 	}

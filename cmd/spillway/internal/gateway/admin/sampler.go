@@ -15,7 +15,6 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/finite"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/incidents"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/slow"
-	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
 const (
@@ -87,7 +86,7 @@ func (s *sampler) summarize(details collector.Details) *State {
 		Time: now.wall, Started: s.started, Version: s.with.Version, Ready: s.with.Proxy.Ready() == nil, Levels: *l,
 		Last: figures(then, now, mean), Mean: figures(mean, now, mean), Reasons: reasons(minute.totals, now.totals, &details),
 		Top: s.with.Decisions.Top(now.at, topRows), MongoAway: mongoAway(&mean.levels, l), Totals: now.totals, Details: details,
-		Rejected: s.with.Decisions.Rejected(telemetry.DefaultCustomers),
+		Rejected: s.with.Decisions.Rejected(),
 	}
 	st.Gates, st.Clusters, st.Changes = peaks(s.samples), clusters(mean, now), s.changes(l)
 	st.Last.Time, st.Mean.Time = s.axis(now.at), s.axis(now.at)

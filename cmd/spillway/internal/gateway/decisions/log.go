@@ -14,6 +14,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/loglimit"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/runbook"
 	"github.com/seed90641741/spillway/internal/frequent"
+	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
 const (
@@ -31,7 +32,7 @@ type Log struct {
 
 	samples                    [accounts.Reasons * spillway.Criticalities]ring
 	routes, customers, callers window
-	rejected                   *frequent.Table // customers, since the start
+	rejected                   *frequent.Rows // customers, since the start
 }
 
 // A ring has the last samples of one reason and class, and bounds their lines.
@@ -48,7 +49,7 @@ type ring struct {
 
 // New returns an empty Log. Lines go to the logger; nil writes no lines.
 func New(logger *slog.Logger) *Log {
-	l := &Log{logger: cmp.Or(logger, slog.New(slog.DiscardHandler)), rejected: frequent.New()}
+	l := &Log{logger: cmp.Or(logger, slog.New(slog.DiscardHandler)), rejected: frequent.NewRows(telemetry.DefaultCustomers, leastOfAll)}
 	for i := range l.samples {
 		l.samples[i].lines, _ = loglimit.NewRate(1) // it is in range
 	}

@@ -123,20 +123,13 @@ type Rejected struct {
 // leastOfAll: a row has at least one in so many of all rejections, names that clients invent for each request get none.
 const leastOfAll = 100
 
-// Rejected returns the rejections since the start, in at most so many rows. Each number only rises, unless a customer
-// is forgotten and comes back.
-func (l *Log) Rejected(most int) Rejected {
-	rows, others := l.rejected.Read(most)
-	r, all := Rejected{Rows: make(map[Row]uint64, len(rows)), Others: others}, others
+// Rejected returns the rejections since the start. No number falls as long as its customer has a row; a customer that
+// gets one starts at zero, see [frequent.Rows].
+func (l *Log) Rejected() Rejected {
+	rows, others := l.rejected.Read()
+	r := Rejected{Rows: make(map[Row]uint64, len(rows)), Others: others}
 	for _, c := range rows {
-		all += c.Count
-	}
-	for _, c := range rows {
-		if c.Count*leastOfAll < all {
-			r.Others += c.Count
-		} else {
-			r.Rows[rowOf(c)] += c.Count
-		}
+		r.Rows[rowOf(c)] += c.Count
 	}
 	return r
 }
