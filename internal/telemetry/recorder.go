@@ -22,8 +22,8 @@ const (
 type Recorder struct {
 	Counts
 
-	Retries           atomic.Uint64
-	hedges            hedges
+	Retries atomic.Uint64
+	hedges  hedges
 	// Rejections by key, with the reason as the tag, for customers with the class, too. Nil: nothing is counted.
 	routes, customers *frequent.Rows
 }
