@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -46,6 +47,9 @@ type sampler struct {
 
 func newSampler(c Config, now time.Time) *sampler {
 	c.Collector, c.Decisions = cmp.Or(c.Collector, collector.New()), cmp.Or(c.Decisions, decisions.New(nil))
+	if c.Name == "" {
+		c.Name, _ = os.Hostname() // without a name it stays empty
+	}
 	if c.Wall == nil {
 		c.Wall = func(t time.Time) time.Time { return t.Round(0) }
 	}
@@ -84,6 +88,7 @@ func (s *sampler) summarize(details collector.Details) *State {
 	now, then, mean, minute := s.ago(0), s.ago(1), s.ago(meanTicks), s.ago(minuteTicks)
 	l := &now.levels
 	st := &State{
+		Name: s.with.Name, Program: programOf(l),
 		Time: now.wall, Started: s.started, Version: s.with.Version, Ready: s.with.Proxy.Ready() == nil, Levels: *l,
 		Last: figures(then, now, mean), Mean: figures(mean, now, mean), Reasons: reasons(minute.totals, now.totals, &details),
 		Top: s.with.Decisions.Top(now.at, topRows), MongoAway: mongoAway(&mean.levels, l), Totals: now.totals, Details: details,
@@ -106,6 +111,14 @@ func (s *sampler) summarize(details collector.Details) *State {
 	st.Verdict = judge(st, now.totals.Accounts.Sum() > 0 || st.Mean.InFlight > 0)
 	st.Tiles = tiles(st)
 	return st
+}
+
+// programOf returns which program has levels.
+func programOf(l *Levels) string {
+	if l.Service != nil {
+		return "quota"
+	}
+	return "proxy"
 }
 
 // peaks returns the gates of the last sample, each with its peak of all samples.

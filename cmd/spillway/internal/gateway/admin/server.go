@@ -31,6 +31,8 @@ type Config struct {
 	Decisions *decisions.Log
 	Proxy     Proxy
 	Access    config.Admin
+	// Name is the name of this process. Empty means the name of the host.
+	Name string
 	// Version is the version of the program, for display.
 	Version string
 	// Logger receives changes. Nil discards them.

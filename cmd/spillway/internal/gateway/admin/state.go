@@ -14,9 +14,20 @@ import (
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
-// A State is the complete state of a proxy at one time. The page, the stream, the JSON, the
-// metrics and the texts show it or a part of it, and nothing else.
+// A State is the complete state of a process at one time: of a proxy, of a service of quotas, or of a program that
+// uses the library. The page, the stream, the JSON, the metrics and the texts show it or a part of it, and nothing
+// else. It is the answer to GET /api/v1/state: names of fields do not change, and new ones may come.
+//
+// What a page of many processes needs: Name and Program say which one this is. Mean has what was offered, served
+// (goodput) and rejected by class, per second. Reasons has the rejections of the last minute by policy, reason, mode
+// and class. Top has the customers, the routes and the callers that are rejected most. Verdict says it in words.
+//
+// The blocks that only a proxy has are empty in a program that uses the library: listeners, tuned and mongo. There
+// a gate is a server (its listener has the name, its cluster is empty) and a cluster is a backend of a client.
 type State struct {
+	Name    string `json:"name"`    // of the process; the name of the host unless the program sets another one
+	Program string `json:"program"` // proxy, quota, or library
+
 	Time    time.Time `json:"time"`
 	Started time.Time `json:"started"`
 	Version string    `json:"version"`
