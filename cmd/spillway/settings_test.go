@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/internal/admin"
 )
 
 // TestSettings: the name of a setting may have a colon, as the key of a limit has.

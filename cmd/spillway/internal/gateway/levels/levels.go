@@ -9,18 +9,18 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/limits"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/finite"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/lines"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/admin"
+	"github.com/seed90641741/spillway/internal/admin/customers"
+	"github.com/seed90641741/spillway/internal/admin/finite"
+	"github.com/seed90641741/spillway/internal/admin/limits"
+	"github.com/seed90641741/spillway/internal/admin/resets"
 	"github.com/seed90641741/spillway/tune"
 )
 
@@ -32,7 +32,7 @@ func Of(p *gateway.Proxy, c *config.Config, now time.Time) (l admin.Levels, acce
 	for i := range c.Listeners {
 		if x, ok := s.Listeners[c.Listeners[i].Name]; ok {
 			level := listenerLevel(p, c.Listeners[i].Name, x.Open, s.Resets[c.Listeners[i].Name])
-			level.Clients = new(s.Clients[c.Listeners[i].Name])
+			level.Clients = new(admin.Clients(s.Clients[c.Listeners[i].Name]))
 			l.Listeners = append(l.Listeners, level)
 		}
 	}
