@@ -37,6 +37,7 @@ type probed struct {
 	Width     int      // of the window
 	Tiles     map[string]struct{ Value, Text, Name string }
 	Verdict   []string // level, headline, text
+	Do        string   // of the verdict
 	Override  string
 	Charts    []string                  // that show, and have something on them
 	Labels    int                       // of these, those with a text for who cannot see them
@@ -375,5 +376,35 @@ func TestBrowserEmpty(t *testing.T) {
 	p := browse(t, newScene(spillway.ModeObserve), "", asIs)
 	if p.Verdict[0] != "idle" || !strings.Contains(p.Verdict[2], "127.0.0.1:8000") || len(p.Reasons) != 0 || p.Tiles["p99"].Text != "–" || len(p.Clusters) != 3 {
 		t.Errorf("%+v", p)
+	}
+}
+
+// TestBrowserLibrary looks at the page of a program that uses the library.
+func TestBrowserLibrary(t *testing.T) {
+	p := newProgram(spillway.ModeEnforce)
+	p.overload(60)
+	st := p.State()
+	for _, width := range widths {
+		for name, scheme := range map[string]string{"dark": "0", "light": "1"} {
+			if !thorough.Enabled() && width+name != "390dark" && width+name != "1440light" {
+				continue // each starts a browser
+			}
+			got := browse(t, &p.scene, narrow+width, asIs, "--window-size=1600,1000", "--blink-settings=preferredColorScheme="+scheme)
+			if strconv.Itoa(got.Width) != width || len(got.Cut) > 0 {
+				t.Errorf("%s, %s pixels: the page is %d wide, and cuts %q", name, width, got.Width, got.Cut)
+			}
+			if want := []string{st.Verdict.Level, st.Verdict.Headline, st.Verdict.Text}; !slices.Equal(got.Verdict, want) || got.Do != st.Verdict.Do || got.Do == "" {
+				t.Errorf("the sentence is %q %q, want %q", got.Verdict, got.Do, want)
+			}
+			all := strings.Join(got.Clusters, "|")
+			for _, part := range []string{"shopall requests22247", "inventorythis key1212", "inventory.shop.svc.cluster.local:8080123456 / 1000000", "60 of 100"} {
+				if !strings.Contains(all, part) {
+					t.Errorf("%s, %s pixels: the servers and backends are %q, without %q", name, width, all, part)
+				}
+			}
+			if want := []string{"load", "rejected", "latency", "in-flight", "retries", "throttle"}; !slices.Equal(got.Charts, want) {
+				t.Errorf("drawn are %q, want %q", got.Charts, want)
+			}
+		}
 	}
 }

@@ -24,13 +24,24 @@ func (s *sampler) explain(st *State) {
 		r := &st.Reasons[i]
 		last, known := s.with.Decisions.Last(r.Policy, r.Reason, r.Mode)
 		if !known {
-			last = decisions.Decision{Policy: r.Policy, Reason: r.Reason, Customer: "?"} // there may be one
+			last = decisions.Decision{Policy: r.Policy, Reason: r.Reason, Customer: "?", Library: s.with.Library} // there may be one
 		}
 		e := last.Entry()
 		r.Do, r.Link = e.Do, e.Link()
 		r.Settings = fieldsOf(e.Settings, r.names(), settings)
+		if s.with.Library { // whose values are in its code
+			r.Settings = named(e.Settings)
+		}
 		r.Measured = measured(r, st, &last)
 	}
+}
+
+// named returns fields without values.
+func named(settings []string) (all []Field) {
+	for _, name := range settings {
+		all = append(all, Field{Name: name})
+	}
+	return all
 }
 
 // measured returns what was measured for a reason, nil if nothing was. Last is its latest rejection.

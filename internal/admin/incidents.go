@@ -10,7 +10,7 @@ import (
 // notice. A reload that failed has a separate line, and so have servers of a quota that do not answer.
 func conditionsOf(st *State) (all []incidents.Condition) {
 	add := func(kind, subject, headline, text string) {
-		if e, ok := runbook.Condition(kind); ok && kind != telemetry.NoticeReload && kind != telemetry.NoticeQuotaAway {
+		if e, ok := st.condition(kind); ok && kind != telemetry.NoticeReload && kind != telemetry.NoticeQuotaAway {
 			all = append(all, incidents.Condition{Kind: kind, Subject: subject, Headline: headline, Text: text, Do: e.Do, Link: e.Link()})
 		}
 	}
@@ -22,4 +22,12 @@ func conditionsOf(st *State) (all []incidents.Condition) {
 		add(n.Kind, n.Subject, n.Headline, n.Text)
 	}
 	return all
+}
+
+// condition returns what to do about a condition.
+func (st *State) condition(kind string) (runbook.Entry, bool) {
+	if st.Program == library {
+		return runbook.LibraryCondition(kind)
+	}
+	return runbook.Condition(kind)
 }

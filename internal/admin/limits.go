@@ -6,14 +6,14 @@ import "github.com/seed90641741/spillway/internal/admin/limits"
 func limitsOf(l *Levels) (all []limits.Limit) {
 	several := make(map[string]int)
 	for _, g := range l.Gates {
-		several[g.Cluster]++
+		several[g.serverOf()]++
 	}
 	for _, g := range l.Gates {
 		if !g.Adaptive {
 			continue
 		}
-		name := g.Cluster + " in flight"
-		if several[g.Cluster] > 1 {
+		name := g.serverOf() + " in flight"
+		if several[g.serverOf()] > 1 {
 			name += " from " + g.Listener
 		}
 		all = append(all, limits.Limit{Name: name, Value: g.Limit, Least: g.Least, Most: g.Most})

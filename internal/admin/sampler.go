@@ -69,6 +69,9 @@ func (s *sampler) tick(now time.Time) {
 	x := &sample{at: now, wall: s.with.Wall(now), totals: totals, levels: s.with.Source.Levels(now), stalled: s.stalled}
 	s.stalled = 0
 	finite.All(&x.levels) // they are shown as JSON
+	if s.with.Library {
+		s.with.Collector.Offer(x.totals, inProgress(&x.levels))
+	}
 	s.watchClock(x)
 	for _, g := range x.levels.Gates {
 		x.peak += g.Peak
@@ -88,9 +91,9 @@ func (s *sampler) summarize(details collector.Details) *State {
 	now, then, mean, minute := s.ago(0), s.ago(1), s.ago(meanTicks), s.ago(minuteTicks)
 	l := &now.levels
 	st := &State{
-		Name: s.with.Name, Program: programOf(l),
+		Name: s.with.Name, Program: s.program(l),
 		Time: now.wall, Started: s.started, Version: s.with.Version, Ready: s.with.Source.Ready() == nil, Levels: *l,
-		Last: figures(then, now, mean), Mean: figures(mean, now, mean), Reasons: reasons(minute.totals, now.totals, &details),
+		Last: figures(then, now, mean), Mean: figures(mean, now, mean), Reasons: reasons(minute.totals, now.totals, &details, s.with.Library),
 		Top: s.with.Decisions.Top(now.at, topRows), MongoAway: mongoAway(&mean.levels, l), Totals: now.totals, Details: details,
 		Rejected: s.with.Decisions.Rejected(telemetry.DefaultCustomers),
 	}
@@ -108,17 +111,21 @@ func (s *sampler) summarize(details collector.Details) *State {
 		st.Last.Limits[x.Name] = x.Value
 	}
 	st.Notices = s.notices(st, l, now.at)
-	st.Verdict = judge(st, now.totals.Accounts.Sum() > 0 || st.Mean.InFlight > 0)
+	st.Verdict = verdict(st, now.totals.Accounts.Sum() > 0 || st.Mean.InFlight > 0)
 	st.Tiles = tiles(st)
 	return st
 }
 
-// programOf returns which program has levels.
-func programOf(l *Levels) string {
-	if l.Service != nil {
+// program returns which program has levels.
+func (s *sampler) program(l *Levels) string {
+	switch {
+	case s.with.Library:
+		return library
+	case l.Service != nil:
 		return "quota"
+	default:
+		return "proxy"
 	}
-	return "proxy"
 }
 
 // peaks returns the gates of the last sample, each with its peak of all samples.

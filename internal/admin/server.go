@@ -29,6 +29,8 @@ type Config struct {
 	Source    Source
 	// Program has the configuration of Source. Nil means that there is none to show or to change.
 	Program Program
+	// Library says that Source is a program that uses the library, and that Collector and Decisions are for one.
+	Library bool
 	// Metrics returns a handler of the metrics of the last State, with the names of customers or without. Nil means
 	// that there are no metrics.
 	Metrics func(state func() *State, names bool) http.Handler
@@ -148,10 +150,13 @@ func stall(passed time.Duration) time.Duration {
 
 // Handler returns the handler of all paths.
 func (s *Server) Handler() http.Handler {
-	mux, private := http.NewServeMux(), s.access.Private
+	mux, private, read := http.NewServeMux(), s.access.Private, s.access.Read
+	if s.sampler.with.Library { // it has no metrics, and so nothing that another host may ask for
+		read = private
+	}
 	files, _ := fs.Sub(web, "web") // it is there
-	mux.HandleFunc("GET /", s.access.Read(http.FileServerFS(files).ServeHTTP))
-	mux.HandleFunc("GET /uplot.js", asset("text/javascript; charset=utf-8", page.UPlot))
+	mux.HandleFunc("GET /", read(http.FileServerFS(files).ServeHTTP))
+	mux.HandleFunc("GET /uplot.js", asset("text/javascript; charset=utf-8", page.UPlot)) // public, as anybody has it
 	mux.HandleFunc("GET /page.css", asset("text/css; charset=utf-8", page.UPlotStyle+page.Palette))
 	mux.HandleFunc("GET /api/v1/state", private(func(w http.ResponseWriter, _ *http.Request) { textpage.ServeJSON(w, s.State()) }))
 	mux.HandleFunc("GET /api/v1/stream", private(s.serveStream))

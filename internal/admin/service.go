@@ -28,15 +28,15 @@ func judgeService(s *State) Verdict {
 	f, q := &s.Mean, s.Service
 	switch {
 	case len(s.Notices) > 0:
-		return Verdict{"warn", "", s.Notices[0].Headline, strings.TrimSpace(noticed(s, s.Notices[0].Headline)) + " " + usage(s)}
+		return say("warn", "", s.Notices[0].Headline, strings.TrimSpace(noticed(s, s.Notices[0].Headline))+" "+usage(s))
 	case q.Envoys == 0 && q.Asked() == 0:
-		return Verdict{"idle", "", "No Envoy yet.", "Envoys connect to " + q.Address + "."}
+		return say("idle", "", "No Envoy yet.", "Envoys connect to "+q.Address+".")
 	case f.Offered == 0:
-		return Verdict{"idle", "", "No requests.", fmt.Sprintf("Envoys reported none in the last %.0f s. %s connected.", f.Seconds, human.Counted(q.Envoys, "Envoy"))}
+		return say("idle", "", "No requests.", fmt.Sprintf("Envoys reported none in the last %.0f s. %s connected.", f.Seconds, human.Counted(q.Envoys, "Envoy")))
 	case f.matters(f.Rejected.sum(), rejectedShare):
-		return Verdict{"warn", "", "Customers that ask for more than their quota are rejected.", usage(s)}
+		return say("warn", "", "Customers that ask for more than their quota are rejected.", usage(s))
 	}
-	return Verdict{"ok", "", "Customers are within their quotas.", usage(s)}
+	return say("ok", "", "Customers are within their quotas.", usage(s))
 }
 
 // usage says what is asked for, and by whom it is too much.

@@ -175,14 +175,18 @@ func figures(then, now, quantiles *sample) Figures {
 	f.service(then.levels.Service, now.levels.Service)
 	f.latency(quantiles, now)
 	f.levels(now)
-	if sent := f.Goodput + f.Late + f.Failed + f.RejectedUpstream; sent > 0 && (f.Budget != nil || now.totals.Retries > 0) {
+	sent := f.Goodput + f.Late + f.Failed + f.RejectedUpstream
+	if now.totals.Calls > 0 {
+		sent = float64(now.totals.Calls-then.totals.Calls) / seconds
+	}
+	if sent > 0 && (f.Budget != nil || now.totals.Retries > 0) {
 		f.RetryRatio = new(float64(now.totals.Retries-then.totals.Retries) / seconds / sent)
 	}
 	return f
 }
 
 func (f *Figures) latency(then, now *sample) {
-	ended := now.totals.Latency[0].Since(&then.totals.Latency[0])
+	ended := now.totals.Answers().Since(then.totals.Answers())
 	f.Answers, f.Slowest = ended.Total(), milliseconds(now.totals.Slowest)
 	if f.Answers > 0 {
 		f.P50 = new(milliseconds(ended.Quantile(0.5)))
@@ -227,11 +231,14 @@ func (f *Figures) levels(now *sample) {
 // reasons returns why requests were rejected or lost, the most frequent of the last
 // minute first. Only the retry policy reports the outcome of a request that all gates
 // admitted, except for a request whose deadline expired while it waited.
-func reasons(then, now *collector.Totals, d *collector.Details) []Reason {
+func reasons(then, now *collector.Totals, d *collector.Details, library bool) []Reason {
 	all := []Reason{}
 	for mode := range now.Events {
 		for k := range telemetry.Kind(telemetry.Kinds) {
 			r := Reason{Policy: k.Policy(), Outcome: k.Outcome(), Reason: k.Reason(), Mode: spillway.Mode(mode).String(), Words: kinds.Words(k)}
+			if library {
+				r.Words = kinds.LibraryWords(k)
+			}
 			if !kinds.Shown(k) || !r.count(then.Events[mode][k], now.Events[mode][k]) {
 				continue
 			}
@@ -243,7 +250,11 @@ func reasons(then, now *collector.Totals, d *collector.Details) []Reason {
 			all = append(all, r)
 		}
 	}
-	all = append(all, ownReasons(then, now, d.Places)...)
+	if library {
+		all = append(all, serverReasons(then, now)...)
+	} else {
+		all = append(all, ownReasons(then, now, d.Places)...)
+	}
 	slices.SortStableFunc(all, func(a, b Reason) int { return cmp.Compare(b.Minute.sum(), a.Minute.sum()) })
 	return all
 }

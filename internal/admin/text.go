@@ -20,7 +20,7 @@ func (s *Server) text(write func(io.Writer, *State)) http.HandlerFunc {
 	}
 }
 
-const limitsExplained = "KEY: what requests wait for: the cluster, or what the key of a route (routes[].key) names in it. " +
+const limitsExplained = "KEY: what requests wait for: %s. " +
 	"SHARED: one limit of all keys, in the row all.\n" +
 	"UNKNOWN: requests end and none is answered, so that one at a time is let in until one is.\n" +
 	"MOST: in the last minute. BOUND: a queue was found, or is being looked for.\n" +
@@ -53,7 +53,7 @@ func writeLimits(w io.Writer, st *State) {
 				k.Bound, k.Baseline.Round(time.Microsecond), unknown, unknown)
 		}
 	}
-	fmt.Fprint(w, limitsExplained)
+	fmt.Fprintf(w, limitsExplained, st.whatKeysName())
 	textpage.Row(w, "CLUSTER", "ATTEMPTS", "MAX", "THROTTLE S/S+/C/C+", "RETRIES", "BUDGET", "OF")
 	for _, x := range st.Clusters {
 		left, of := unknown, unknown

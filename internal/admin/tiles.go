@@ -23,7 +23,7 @@ func tiles(s *State) []Tile {
 	if s.Service != nil {
 		return serviceTiles(s)
 	}
-	return []Tile{
+	all := []Tile{
 		rateTile("offered", "Offered", f.Offered, "without retries"),
 		goodputTile(f),
 		rejectedTile(s),
@@ -33,6 +33,10 @@ func tiles(s *State) []Tile {
 			ofLosses(f, human.PerSecond(f.GoneWaiting)+" waiting here, "+human.PerSecond(f.GoneSent)+" sent"),
 		latencyTile(f), flightTile(f), retryTile(f), throttleTile(f),
 	}
+	if s.Program == library {
+		return libraryTiles(s, all)
+	}
+	return all
 }
 
 func rateTile(id, name string, rate float64, note string) Tile {

@@ -9,8 +9,8 @@ import (
 // unanswered returns the clusters that answer no request, so that their limit is unknown.
 func (s *State) unanswered() (clusters []string) {
 	for i := range s.Gates {
-		if g := &s.Gates[i]; g.Unknown && !slices.Contains(clusters, g.Cluster) {
-			clusters = append(clusters, g.Cluster)
+		if g := &s.Gates[i]; g.Unknown && !slices.Contains(clusters, g.serverOf()) {
+			clusters = append(clusters, g.serverOf())
 		}
 	}
 	return clusters
@@ -23,6 +23,9 @@ func (s *State) unansweredMatters() bool {
 	loss := f.lost() + f.gone() + f.Rejected.sum()
 	if len(silent) == 0 || !f.matters(loss, lostShare) || f.Stalled >= starvedShare {
 		return false
+	}
+	if s.Program == library { // whose clusters are backends
+		return s.silentServers()
 	}
 	here, others := 0.0, 0
 	for i := range s.Clusters {

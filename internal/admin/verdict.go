@@ -18,6 +18,11 @@ type Verdict struct {
 	Kind     string `json:"kind"`  // of what is wrong, as package runbook has it; empty: nothing is, or a notice says it
 	Headline string `json:"headline"`
 	Text     string `json:"text"`
+	Do       string `json:"do,omitempty"` // what an operator does about it
+}
+
+func say(level, kind, headline, text string) Verdict {
+	return Verdict{Level: level, Kind: kind, Headline: headline, Text: text}
 }
 
 // Thresholds of a notable loss: a share of the offered requests, and a least number of
@@ -28,6 +33,20 @@ const (
 	fewRequests   = 5
 )
 
+// verdict returns the verdict on the figures, in the words of the program, and what to do. ever is as for judge.
+func verdict(s *State, ever bool) Verdict {
+	v := judge(s, ever)
+	if s.Program == library {
+		v.forLibrary()
+	}
+	e, _ := s.condition(v.Kind)
+	v.Do = e.Do
+	if s.Program == library && v.Do == "" && s.Mean.matters(s.Mean.Would.sum(), rejectedShare) {
+		v.Do = enforceIt
+	}
+	return v
+}
+
 // judge returns the verdict on the figures. ever is whether there was a request since the
 // start. Each claim is computed here.
 func judge(s *State, ever bool) Verdict {
@@ -35,24 +54,24 @@ func judge(s *State, ever bool) Verdict {
 	ended := f.Ended.sum()
 	switch {
 	case s.Draining:
-		return Verdict{"warn", "", "Draining.", "No new connections are accepted; " + human.Counted(f.InFlight, "request") + " in flight."}
+		return say("warn", "", "Draining.", "No new connections are accepted; "+human.Counted(f.InFlight, "request")+" in flight.")
 	case s.Service != nil:
 		return judgeService(s)
 	case len(s.MongoAway) > 0 && f.lost() >= f.Goodput:
-		return Verdict{"bad", telemetry.NoticeMongoDB, "No MongoDB server behind " + human.Listed(s.MongoAway) + " can be used.",
-			fmt.Sprintf("Servers hung up or could not be reached in the last %.0f s: a failover, or they are down. Drivers connect again by themselves.", f.Seconds) +
-				noticed(s, "")}
+		return say("bad", telemetry.NoticeMongoDB, "No MongoDB server behind "+human.Listed(s.MongoAway)+" can be used.",
+			fmt.Sprintf("Servers hung up or could not be reached in the last %.0f s: a failover, or they are down. Drivers connect again by themselves.", f.Seconds)+
+				noticed(s, ""))
 	case !ever && len(s.Notices) > 0:
-		return Verdict{"warn", "", s.Notices[0].Headline, "No request yet: clients connect to " + addresses(s) + "." + noticed(s, s.Notices[0].Headline)}
+		return say("warn", "", s.Notices[0].Headline, "No request yet. "+idle(s)+noticed(s, s.Notices[0].Headline))
 	case !ever:
-		return Verdict{"idle", "", "No request yet.", "Clients connect to " + addresses(s) + "."}
+		return say("idle", "", "No request yet.", idle(s))
 	case f.InFlight > 0 && ended == 0:
-		return Verdict{"bad", runbook.Unanswered, "Nothing is answered.", fmt.Sprintf("%s in flight, %s more arrived, and none has ended in the last %.0f s.%s",
-			human.Counted(f.InFlight, "request"), human.PerSecond(f.Offered), f.Seconds, unreachable(s)) + noticed(s, "")}
+		return say("bad", runbook.Unanswered, "Nothing is answered.", fmt.Sprintf("%s in flight, %s more arrived, and none has ended in the last %.0f s.%s",
+			human.Counted(f.InFlight, "request"), human.PerSecond(f.Offered), f.Seconds, unreachable(s))+noticed(s, ""))
 	case f.Offered == 0 && ended == 0 && len(s.Notices) > 0:
-		return Verdict{"warn", "", s.Notices[0].Headline, fmt.Sprintf("No requests came in the last %.0f s.", f.Seconds) + noticed(s, s.Notices[0].Headline)}
+		return say("warn", "", s.Notices[0].Headline, fmt.Sprintf("No requests came in the last %.0f s.", f.Seconds)+noticed(s, s.Notices[0].Headline))
 	case f.Offered == 0 && ended == 0:
-		return Verdict{"idle", "", "No requests.", fmt.Sprintf("None came in the last %.0f s.", f.Seconds)}
+		return say("idle", "", "No requests.", fmt.Sprintf("None came in the last %.0f s.", f.Seconds))
 	}
 	v := Verdict{Text: fmt.Sprintf("%s offered, %s answered in time.", human.PerSecond(f.Offered), human.PerSecond(f.Goodput))}
 	v.Level, v.Kind, v.Headline = headline(s)

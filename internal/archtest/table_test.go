@@ -90,11 +90,12 @@ var table = map[string]row{
 
 	"quota/fleet/boardtest": {level: edges, kit: true},
 
-	"sim":       {level: edges},
-	"spillhttp": {level: edges},
-	"spilltest": {level: edges, kit: true},
-	"spillslog": {level: edges},
-	"spillsql":  {level: edges},
+	"sim":        {level: edges},
+	"spilladmin": {level: edges},
+	"spillhttp":  {level: edges},
+	"spilltest":  {level: edges, kit: true},
+	"spillslog":  {level: edges},
+	"spillsql":   {level: edges},
 
 	"spillaws":     {level: edges, hosts: []string{"github.com/aws"}},
 	"spillconnect": {level: edges, hosts: []string{"connectrpc.com/connect", "google.golang.org/protobuf", "google.golang.org/genproto"}},

@@ -21,9 +21,10 @@ type Collector struct {
 	would     [len(sides)][spillway.Criticalities]atomic.Uint64 // rejections by gates that observe
 	retries   atomic.Uint64
 	latency   [len(telemetry.Roles)]histogram.Histogram // of requests that were served or late
-	deadlines histogram.Histogram                       // that requests brought with them
-	slowest   atomic.Int64
+	deadlines [len(telemetry.Roles)]histogram.Histogram // that requests brought with them
+	slowest   [len(telemetry.Roles)]atomic.Int64
 	byEnd     atomic.Pointer[[]string] // keys of calls
+	library   *library                 // nil: this is a proxy
 }
 
 // maxClusters is the number of clusters with counts of their own. The configuration bounds the
@@ -54,9 +55,8 @@ func (c *Collector) Accounts() *accounts.Book { return &c.accounts }
 
 // Observe implements [spillway.Observer].
 func (c *Collector) Observe(e spillway.Event) {
-	cluster, _, _ := strings.Cut(e.Call.Key, accounts.KeySeparator)
-	kind := c.clusters.Get(cluster, maxClusters, otherClusters).Add(&e)
-	if role := kind.Role(); role >= 0 && e.Latency > 0 {
+	kind := c.clusters.Get(c.clusterOf(&e), maxClusters, otherClusters).Add(&e)
+	if role := kind.Role(); role >= 0 && e.Latency > 0 && (c.library == nil || role == telemetry.RoleClient) {
 		c.latency[role].Add(e.Latency)
 	}
 	switch {
@@ -65,6 +65,15 @@ func (c *Collector) Observe(e spillway.Event) {
 	case !e.Rejected && e.Policy == "retry":
 		c.ended(&e)
 	}
+}
+
+// clusterOf returns the cluster of an event: in a program that uses the library, the backend of a client.
+func (c *Collector) clusterOf(e *spillway.Event) string {
+	if c.library != nil {
+		return backendOf(e)
+	}
+	cluster, _, _ := strings.Cut(e.Call.Key, accounts.KeySeparator)
+	return cluster
 }
 
 // ByEnd sets the keys of calls that pass through the server-side gates once for each attempt.
@@ -77,22 +86,29 @@ func (c *Collector) again(e *spillway.Event) bool {
 	return e.Call.Attempt > 0 && keys != nil && slices.Contains(*keys, e.Call.Key)
 }
 
-// ended counts the retries of a request whose call to the upstream has ended, and the deadline
-// and the latency of its answer. A latency of zero means that none was measured.
+// ended counts the retries of a request whose call to the upstream has ended, and its answer.
 func (c *Collector) ended(e *spillway.Event) {
 	if n := e.Call.Attempt; n > 0 {
 		c.retries.Add(uint64(n))
 	}
+	if c.library != nil {
+		c.library.call(e)
+	}
+	c.answered(telemetry.RoleClient, e)
+}
+
+// answered counts the deadline and the latency of an answer. A latency of zero means that none was measured.
+func (c *Collector) answered(role int, e *spillway.Event) {
 	if accounts.Upstream(e.Outcome) > accounts.Late || e.Latency == 0 {
 		return
 	}
-	for most := c.slowest.Load(); int64(e.Latency) > most; most = c.slowest.Load() {
-		if c.slowest.CompareAndSwap(most, int64(e.Latency)) {
+	for most := c.slowest[role].Load(); int64(e.Latency) > most; most = c.slowest[role].Load() {
+		if c.slowest[role].CompareAndSwap(most, int64(e.Latency)) {
 			break
 		}
 	}
 	if !e.Call.Deadline.IsZero() {
-		c.deadlines.Add(e.Call.Deadline.Sub(e.Time))
+		c.deadlines[role].Add(e.Call.Deadline.Sub(e.Time))
 	}
 }
 
@@ -103,10 +119,15 @@ type Totals struct {
 	Rejected  map[string]uint64                          // requests, by cluster
 	Would     [len(sides)][spillway.Criticalities]uint64 // rejections by gates that observe, of the server's side and of the client's
 	Retries   uint64
+	Calls     uint64 // of clients of the library that have ended; 0 in a proxy, whose requests are its calls
 	Latency   [len(telemetry.Roles)]histogram.Counts
 	Deadlines histogram.Counts
 	Slowest   time.Duration // since the last time that totals were read
+	role      int
 }
+
+// Answers returns the latency of the requests that the Accounts count.
+func (t *Totals) Answers() *histogram.Counts { return &t.Latency[t.role] }
 
 // Details are the counts of each cluster and route.
 type Details struct {
@@ -117,8 +138,18 @@ type Details struct {
 // Read returns what was counted so far. Counting goes on meanwhile, so sums may be off by the
 // requests of that moment.
 func (c *Collector) Read() (*Totals, Details) {
-	d := Details{Events: make(map[string]*telemetry.Totals), Places: c.accounts.Places()}
-	t := &Totals{Accounts: c.accounts.Read(), Rejected: make(map[string]uint64), Retries: c.retries.Load(), Slowest: time.Duration(c.slowest.Swap(0))}
+	d := Details{Events: make(map[string]*telemetry.Totals)}
+	t := &Totals{Rejected: make(map[string]uint64), Retries: c.retries.Load(), role: telemetry.RoleClient}
+	if c.library != nil {
+		c.library.read(&c.accounts, t)
+	} else {
+		d.Places, t.Accounts = c.accounts.Places(), c.accounts.Read()
+	}
+	for role := range c.slowest {
+		if slowest := c.slowest[role].Swap(0); role == t.role {
+			t.Slowest = time.Duration(slowest)
+		}
+	}
 	for name, counts := range c.clusters.All() {
 		events := new(telemetry.Totals)
 		counts.Read(events)
@@ -134,7 +165,7 @@ func (c *Collector) Read() (*Totals, Details) {
 	for role := range c.latency {
 		c.latency[role].Read(&t.Latency[role])
 	}
-	c.deadlines.Read(&t.Deadlines)
+	c.deadlines[t.role].Read(&t.Deadlines)
 	return t, d
 }
 

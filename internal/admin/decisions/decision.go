@@ -41,6 +41,7 @@ type Decision struct {
 	Setting string `json:"setting,omitempty"`
 	Text    string `json:"text,omitempty"` // of the error
 	Mongo   bool   `json:"-"`              // the listener is one of MongoDB
+	Library bool   `json:"-"`              // a server or a client of the library rejected it
 }
 
 // MaxValue is the longest value of a field in bytes.
@@ -62,13 +63,16 @@ type Source interface {
 type SourceKey struct{}
 
 // of returns the decision that an event reports. The source may be nil.
-func of(e *spillway.Event, s Source) Decision {
+func (l *Log) of(e *spillway.Event, s Source, caller string) Decision {
 	d := Decision{
 		Time: e.Time, Reason: accounts.Reason(e.Reason).String(), Policy: e.Policy, Mode: e.Mode.String(),
 		Criticality: e.Call.Criticality.String(), Level: int(e.Call.Level), Progress: int(e.Call.Progress),
-		Customer: Clean(e.Call.Customer), Attempt: int(e.Call.Attempt) + 1,
+		Customer: Clean(e.Call.Customer), Attempt: int(e.Call.Attempt) + 1, Library: l.library != nil, Caller: Clean(caller),
 	}
-	if e.Call.Key != "" {
+	switch {
+	case d.Library:
+		d.Route = Clean(e.Call.Key)
+	case e.Call.Key != "":
 		d.Cluster, d.Route = Split(e.Call.Key)
 	}
 	d.Measure(e.Level, e.Limit, e.Err)

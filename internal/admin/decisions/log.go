@@ -26,8 +26,9 @@ const (
 
 // A Log remembers rejections. It is safe for concurrent use; make one with [New].
 type Log struct {
-	logger *slog.Logger
-	silent atomic.Bool
+	logger  *slog.Logger
+	silent  atomic.Bool
+	library *library // nil: a proxy rejects
 
 	samples                    [accounts.Reasons * spillway.Criticalities]ring
 	routes, customers, callers window
@@ -91,37 +92,43 @@ func (l *Log) Observe(e spillway.Event) {
 		return
 	}
 	var s Source
-	if e.Context != nil {
+	if e.Context != nil && l.library == nil {
 		s, _ = e.Context.Value(SourceKey{}).(Source)
 	}
-	if s != nil {
+	caller := ""
+	switch {
+	case s != nil:
 		route, customer := s.Place()
 		e.Call.Key, e.Call.Customer = cmp.Or(route, e.Call.Key), cmp.Or(e.Call.Customer, customer)
+		caller = s.Caller()
+	case l.library != nil:
+		caller = l.library.callerOf(e.Context)
 	}
-	l.reject(&e, s, "")
+	l.reject(&e, s, caller, "")
 }
 
 // Reject adds a rejection that the proxy made itself, without a policy.
 func (l *Log) Reject(now time.Time, reason accounts.Reason, call spillway.Call, s Source, level, limit float64, unit string) {
+	caller := ""
+	if s != nil {
+		caller = s.Caller()
+	}
 	l.reject(&spillway.Event{
 		Time: now, Reason: spillway.Reason(reason), Policy: ByProxy, Mode: spillway.ModeEnforce, Call: call, Level: level, Limit: limit,
-	}, s, unit)
+	}, s, caller, unit)
 }
 
 // reject counts a rejection, and keeps a sample and writes a line if they are due. The source may be nil. The
 // unit is that of what the proxy itself measured.
-func (l *Log) reject(e *spillway.Event, s Source, unit string) {
-	reason, caller := accounts.Reason(e.Reason), ""
-	if s != nil {
-		caller = s.Caller()
-	}
+func (l *Log) reject(e *spillway.Event, s Source, caller, unit string) {
+	reason := accounts.Reason(e.Reason)
 	l.count(e.Time, reason, &e.Call, e.Mode, caller)
 	r := l.ring(reason, e.Call.Criticality)
 	sample, line := r.due(e.Time), !l.silent.Load() && r.lines.Admit(e.Time)
 	if !sample && !line {
 		return
 	}
-	d := of(e, s)
+	d := l.of(e, s, caller)
 	d.MeasuredByProxy(e.Level, e.Limit, unit)
 	if sample {
 		r.add(d)
@@ -203,11 +210,16 @@ func (l *Log) write(d *Decision, leftOut uint64) {
 }
 
 // Entry returns what to do about a decision.
-func (d *Decision) Entry() runbook.Entry { return runbook.Of(d.Policy, d.Reason, d.limitedBy()) }
+func (d *Decision) Entry() runbook.Entry {
+	if d.Library {
+		return runbook.OfLibrary(d.Policy, d.Reason, d.Setting)
+	}
+	return runbook.Of(d.Policy, d.Reason, d.limitedBy())
+}
 
 // limitedBy returns the setting of a decision, or that it concerns the requests without a customer.
 func (d *Decision) limitedBy() string {
-	if d.Reason == spillway.ReasonQuota.String() && d.Setting == "" && d.Customer == "" {
+	if !d.Library && d.Reason == spillway.ReasonQuota.String() && d.Setting == "" && d.Customer == "" {
 		return runbook.NoCustomer
 	}
 	return d.Setting
@@ -215,6 +227,9 @@ func (d *Decision) limitedBy() string {
 
 // Settings returns the fields of the configuration that a decision depends on: clusters[shop].quota.
 func (d *Decision) Settings() (all []string) {
+	if d.Library {
+		return d.Entry().Settings
+	}
 	names := map[string]string{"clusters": d.Cluster, "listeners": d.Listener, "routes": d.Route}
 	if d.Mongo {
 		names = map[string]string{"mongo": d.Listener}

@@ -48,7 +48,7 @@ func (l *Log) ServeSamples(w http.ResponseWriter, r *http.Request) {
 	all, seen := l.Read(f, n)
 	if !asJSON {
 		var text strings.Builder
-		writeDecisions(&text, all, seen)
+		l.writeDecisions(&text, all, seen)
 		textpage.Serve(w, http.StatusOK, text.String())
 		return
 	}
@@ -112,15 +112,19 @@ func (l *Log) ServeTop(w http.ResponseWriter, r *http.Request) {
 		textpage.ServeJSON(w, all)
 		return
 	}
-	textpage.Serve(w, http.StatusOK, textpage.Aligned(func(w io.Writer) { writeTop(w, &all) }))
+	textpage.Serve(w, http.StatusOK, textpage.Aligned(func(w io.Writer) { l.writeTop(w, &all) }))
 }
 
-func writeTop(w io.Writer, all *Tops) {
+func (l *Log) writeTop(w io.Writer, all *Tops) {
+	route, explained, routes := "ROUTE (CLUSTER)", topExplained, routeText
+	if l.library != nil {
+		route, explained, routes = "ROUTE", libraryTopExplained, orDash
+	}
 	for _, list := range []struct {
 		name string
 		Top
 		text func(key string) string
-	}{{"ROUTE (CLUSTER)", all.Routes, routeText}, {"CUSTOMER", all.Customers, customerText}, {"CALLER", all.Callers, orDash}} {
+	}{{route, all.Routes, routes}, {"CUSTOMER", all.Customers, customerText}, {"CALLER", all.Callers, orDash}} {
 		textpage.Row(w, list.name, "REASON", "CLASS", "MODE", "REJECTED")
 		for _, r := range list.Rows {
 			textpage.Row(w, list.text(r.Name), r.Reason, r.Criticality, r.Mode, r.Count)
@@ -128,9 +132,7 @@ func writeTop(w io.Writer, all *Tops) {
 		textpage.Row(w, fmt.Sprintf("all others: %d. %s", list.Others, exactness(list.Error)))
 		textpage.Row(w)
 	}
-	fmt.Fprintln(w, "ROUTE: the key of the route (routes[].key) if it has one, so routes that share a key have one row; otherwise its pattern.\n"+
-		"CUSTOMER: by routes[].customer. "+NoCustomer+" are the requests without one, or without a route.\n"+
-		"REJECTED: in the last 5 to 10 minutes. In the MODE observe the requests were let through.")
+	fmt.Fprintln(w, explained+"REJECTED: in the last 5 to 10 minutes. In the MODE observe the requests were let through.")
 }
 
 // exactness says how far counts may be from the truth.

@@ -150,7 +150,7 @@ func TestMeasuredWithoutLimit(t *testing.T) {
 		"    measured: would have waited 90 ms, and may wait for 90 ms\n": {Measured: new(90.0), Limit: 90, Unit: "ms waited", Reason: "max_wait", Mode: "observe"},
 	} {
 		var b strings.Builder
-		if writeDecisions(&b, []Decision{d}, 1); !strings.Contains(b.String(), want) {
+		if New(nil).writeDecisions(&b, []Decision{d}, 1); !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in %q", want, b.String())
 		}
 	}

@@ -17,7 +17,7 @@ const columns = 100
 const sampleRow = "%-23s  %-13s  %-11s  %-7s  %-14s  %s\n"
 
 // writeDecisions writes samples as text, and what to do about each kind of them.
-func writeDecisions(w io.Writer, all []Decision, seen uint64) {
+func (l *Log) writeDecisions(w io.Writer, all []Decision, seen uint64) {
 	if len(all) > 0 {
 		fmt.Fprintf(w, sampleRow, "TIME", "REASON", "POLICY", "MODE", "CLASS", "CUSTOMER")
 	}
@@ -26,8 +26,11 @@ func writeDecisions(w io.Writer, all []Decision, seen uint64) {
 	}
 	fmt.Fprintf(w, "%d samples; %d rejections since the start\n", len(all), seen)
 	if len(all) == 0 && seen > 0 {
-		wrap(w, "", "No sample matches: the request was not rejected here, or it has no sample. "+
-			"The access log (log.access) has a line for each, up to lines_per_second.")
+		text := "No sample matches: the request was not rejected here, or it has no sample."
+		if l.library == nil {
+			text += " The access log (log.access) has a line for each, up to lines_per_second."
+		}
+		wrap(w, "", text)
 	}
 	names, reasons := reasonsOf(all)
 	for i, name := range names {

@@ -1,7 +1,11 @@
 // Package kinds describes reasons and kinds of decisions for people.
 package kinds
 
-import "github.com/seed90641741/spillway/internal/telemetry"
+import (
+	"strings"
+
+	"github.com/seed90641741/spillway/internal/telemetry"
+)
 
 // words are the descriptions of reasons, by policy and reason, or by reason alone.
 var words = map[string]string{
@@ -61,3 +65,22 @@ func Shown(k telemetry.Kind) bool {
 
 // OfReason returns the description of a reason of the proxy itself.
 func OfReason(reason string) string { return words[reason] }
+
+// LibraryWords is Words for a program that uses the library: it calls backends.
+func LibraryWords(k telemetry.Kind) string { return ofBackend.Replace(Words(k)) }
+
+var ofBackend = strings.NewReplacer("the upstream", "the backend")
+
+// OfServer returns the description of the end of a request that the gates of a server of the library admitted.
+func OfServer(reason string) string {
+	switch reason {
+	case "failed":
+		return "a handler failed or panicked"
+	case "overloaded":
+		return "a handler answered that it is overloaded, or that a quota is used up"
+	case "client_gone_sent":
+		return "the client left before the handler had answered"
+	default:
+		return words[reason]
+	}
+}

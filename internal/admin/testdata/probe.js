@@ -61,6 +61,7 @@
     await wait(200);
     found.Tiles = Object.fromEntries(all(".tile").map((t) => [t.dataset.tile, { Value: t.querySelector("data").value, Text: text(t.querySelector("data")), Name: text(t.querySelector("h2")) }]));
     found.Verdict = [$("#verdict").dataset.level, text($("#verdict h1")), text($("#verdict p"))];
+    found.Do = $("#verdict .do").hidden ? "" : text($("#verdict .do"));
     found.Override = $("#override").hidden ? "" : text($("#override"));
     found.Charts = visible("figure[data-chart]").filter((f) => pixels(f.querySelector("canvas")).some((v) => v > 0)).map((f) => f.dataset.chart);
     found.Labels = visible(".plot[role=img]").filter((p) => p.ariaLabel?.length > 20).length;

@@ -327,7 +327,8 @@
 
   // --- the state -------------------------------------------------------------------
 
-  const program = () => (state.service ? "quota" : "proxy");
+  const program = () => state.program;
+  const library = () => state.program === "library"; // its gates are servers, and its clusters are backends of clients
   const badges = { ok: "OK", warn: "WARN", bad: "BAD", idle: "IDLE" };
 
   function showVerdict() {
@@ -336,9 +337,11 @@
     say(box.querySelector(".badge"), badges[v.level]);
     say(box.querySelector("h1"), v.headline);
     say(box.querySelector("p"), v.text);
-    document.title = `${badges[v.level]}: ${v.headline} Spillway ${program()}`;
-    say($("#program"), program());
-    say($("#about"), state.service ? `${state.version}, domain ${state.service.quota || "(any)"}` : `${state.version}, mode ${state.mode}`);
+    say(box.querySelector(".do"), v.do ?? "");
+    box.querySelector(".do").hidden = !v.do;
+    document.title = `${badges[v.level]}: ${v.headline} Spillway ${library() ? state.name : program()}`;
+    say($("#program"), library() ? state.name : program());
+    say($("#about"), state.service ? `${state.version}, domain ${state.service.quota || "(any)"}` : [state.version, `mode ${state.mode}`].filter(Boolean).join(", "));
     const local = new Date(state.time), zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
     say($("#clock"), local.toLocaleTimeString("en-GB") + " " + zone);
     $("#clock").dateTime = state.time;
@@ -402,7 +405,7 @@
   // named is a reason as people say it: "quota", "queue full (shed)".
   function named(r) {
     const reason = r.reason.replaceAll("_", " "), policy = { ratelimit: "rate limit", inflight: "in flight" }[r.policy] ?? r.policy;
-    return reason === policy || reason.includes(policy) || r.policy === "proxy" ? reason : `${reason} (${policy})`;
+    return reason === policy || reason.includes(policy) || ["proxy", "server"].includes(r.policy) ? reason : `${reason} (${policy})`;
   }
 
   // customer is the name of a customer, in quotes if it could be mistaken for that of requests without one.
@@ -436,6 +439,25 @@
         make("td", rate(c.rejected_rate), c.rejected_rate ? { class: "down" } : {}), c.total ? percent(c.admitted_rate / c.total) : "–", !c.listed ? "–" : least < 0 ? "all" : `${short[least]} in part`];
     });
     box.replaceChildren(grid(["customer", "listed", "limit", "asked for", "admitted", "rejected", "of its limit", "classes admitted"], lines));
+  }
+
+  // showServers shows the servers of a program that uses the library, and then the backends of its clients.
+  function showServers() {
+    say($("#clusters h2").firstChild, state.clusters.length ? "Servers and backends " : "Servers ");
+    const t = grid(["server", "limit on", "in flight", "limit", "waiting", "base latency", "busy", "rejected, by class"], []);
+    const ratios = (v) => short.map((name, i) => (v[i] >= 0.001 ? `${name} ${percent(v[i])}` : "")).filter(Boolean).join(", ") || "–";
+    const limit = (x) => (x.unknown ? "unknown: nothing is answered" : x.limit ? plain(x.limit) + (x.shared ? ", shared" : "") : "–");
+    const base = (x) => (x.baseline ? millis(x.baseline / 1e6) : "–");
+    for (const g of state.gates) {
+      addRow(t, [g.listener, "all requests", count(g.in_flight), limit(g), count(g.waiting), base(g), percent(g.busy), ratios(g.rejected_ratio)]);
+      for (const k of (g.keys ?? []).filter((k) => k.limit || k.unknown).slice(0, 5)) {
+        addRow(t, [k.name || "(no key)", "this key", count(k.in_flight), limit(k), "", base(k), "", ""]).setAttribute("class", "endpoint");
+      }
+    }
+    const b = grid(["backend", "in flight", "rejected here", "throttle", "retry budget"], state.clusters.map((x) => [x.name || "(no name)",
+      x.in_flight + (x.max_in_flight ? ` / ${x.max_in_flight}` : ""), rate(x.rejected ?? 0), percent(Math.max(...x.throttle)),
+      x.budget ? `${plain(x.budget.left)} of ${plain(x.budget.capacity)}` : "–"]));
+    $("#clusters .scroll").replaceChildren(...[state.gates.length ? t : null, state.clusters.length ? b : null].filter(Boolean));
   }
 
   function showClusters() {
@@ -495,7 +517,8 @@
     showVerdict();
     showTiles();
     showReasons();
-    showClusters();
+    if (library()) showServers(); else showClusters();
+    for (const e of document.querySelectorAll(".of-config")) e.hidden = library();
     showCustomers();
     showTuned();
     showTop();
