@@ -4,7 +4,7 @@
 //	page, err := spilladmin.New(spilladmin.Config{})
 //	gates, err := ingress.New(ingress.Config{Observer: page})
 //	page.AddServer("shop", gates)
-//	transport, err := spillhttp.NewTransport(nil, egress.Config{Observer: page})
+//	transport, err := spillhttp.NewTransport(spillhttp.TransportConfig{Egress: egress.Config{Observer: page}})
 //	page.AddClient(transport)
 //	go http.ListenAndServe("127.0.0.1:8001", page)
 //

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"errors"
 	"net/http"
 	"net/netip"
 	"time"
@@ -34,7 +35,8 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	to := http.NewResponseController(w)
 	for text := append([]byte("retry: 2000\n"), first...); ; {
-		if to.SetWriteDeadline(time.Now().Add(writeTimeout)) != nil {
+		// A program may have wrapped the writer so that it has no deadline.
+		if err := to.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 			return
 		}
 		if _, err := w.Write(text); err != nil || to.Flush() != nil {

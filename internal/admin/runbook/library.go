@@ -100,3 +100,13 @@ var libraryConditions = map[string]Entry{
 		Section: "no-request-is-answered",
 	},
 }
+
+// LibraryTexts returns all that the entries for a program that uses the library say, for a test of the fields that they name.
+func LibraryTexts() (all []string) {
+	for _, entries := range []map[string]Entry{libraryEntries, libraryConditions} {
+		for _, e := range entries {
+			all = append(append(all, e.Do), e.Settings...)
+		}
+	}
+	return all
+}
