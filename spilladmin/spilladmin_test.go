@@ -360,3 +360,22 @@ func TestSettingsExist(t *testing.T) {
 		t.Errorf("%d fields, want at least 15", n)
 	}
 }
+
+// TestWithoutEnds: a page that another observer hides from the server says so.
+func TestWithoutEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPage(t, spilladmin.Config{})
+		s, err := ingress.New(ingress.Config{Observer: spillway.ObserverFunc(p.Observe)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		p.AddServer("shop", s)
+		for range 200 {
+			serve(s, spillway.Call{}, spillway.OutcomeServed)
+		}
+		if st := next(t, p); st.Verdict.Headline != "The page does not learn how requests end." || !strings.Contains(st.Verdict.Text, "Config.Next") {
+			t.Errorf("%+v", st.Verdict)
+		}
+	})
+}

@@ -123,3 +123,28 @@ func (st *State) whatKeysName() string {
 	}
 	return "the cluster, or what the key of a route (routes[].key) names in it"
 }
+
+// fewEvents is how many decisions without the end of a request a program has that does not report ends.
+const fewEvents = 100
+
+// withoutEnds returns a notice if the page receives the decisions of servers, and not how their requests end.
+func withoutEnds(now *collector.Totals, d *collector.Details) []Notice {
+	if !now.Serves() || now.Accounts.Sum() > 0 || d.Events[""] == nil {
+		return nil
+	}
+	decisions := uint64(0)
+	for _, kinds := range d.Events[""] {
+		for _, of := range kinds {
+			for _, n := range of {
+				decisions += n
+			}
+		}
+	}
+	if decisions < fewEvents {
+		return nil
+	}
+	return []Notice{{
+		Headline: "The page does not learn how requests end.",
+		Text:     "Set Observer of the server to the Page itself, and other observers to Config.Next of package spilladmin.",
+	}}
+}

@@ -111,6 +111,9 @@ func (s *sampler) summarize(details collector.Details) *State {
 		st.Last.Limits[x.Name] = x.Value
 	}
 	st.Notices = s.notices(st, l, now.at)
+	if s.with.Library {
+		st.Notices = append(st.Notices, withoutEnds(now.totals, &details)...)
+	}
 	st.Verdict = verdict(st, now.totals.Accounts.Sum() > 0 || st.Mean.InFlight > 0)
 	st.Tiles = tiles(st)
 	return st

@@ -256,7 +256,7 @@
     }
   }
 
-  const flats = { retries: (r) => r.retry_ratio > 0 || r.retry_budget < 0.999, throttle: (r) => sum(r.throttle) > 0, "in-flight": (r) => r.in_flight > 0 || r.waiting > 0 };
+  const flats = { retries: (r) => r.retry_ratio > 0 || (r.retry_budget ?? 1) < 0.999, throttle: (r) => sum(r.throttle) > 0, "in-flight": (r) => r.in_flight > 0 || r.waiting > 0 };
 
   // choose hides charts with nothing but zeros, and one of the two stacked charts.
   function choose() {
@@ -444,6 +444,7 @@
   // showServers shows the servers of a program that uses the library, and then the backends of its clients.
   function showServers() {
     say($("#clusters h2").firstChild, state.clusters.length ? "Servers and backends " : "Servers ");
+    say($("#clusters h2 small"), "now");
     const t = grid(["server", "limit on", "in flight", "limit", "waiting", "base latency", "busy", "rejected, by class"], []);
     const ratios = (v) => short.map((name, i) => (v[i] >= 0.001 ? `${name} ${percent(v[i])}` : "")).filter(Boolean).join(", ") || "–";
     const limit = (x) => (x.unknown ? "unknown: nothing is answered" : x.limit ? plain(x.limit) + (x.shared ? ", shared" : "") : "–");
