@@ -14,6 +14,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 	"github.com/seed90641741/spillway/internal/admin"
 	"github.com/seed90641741/spillway/internal/admin/decisions"
+	"github.com/seed90641741/spillway/internal/admin/settings"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
@@ -126,14 +127,14 @@ func (s *supervisor) Ready() error {
 }
 
 // Settings implements [admin.Program].
-func (s *supervisor) Settings() []admin.Setting { return *s.settings.Load() }
+func (s *supervisor) Settings() []settings.Setting { return *s.settings.Load() }
 
 // settingsOf returns the fields of a configuration, as it is given and with its defaults.
-func settingsOf(given, defaulted any) (all []admin.Setting) {
+func settingsOf(given, defaulted any) (all []settings.Setting) {
 	named := maps.Collect(config.Values("", given))
 	for field, value := range config.Values("", defaulted) {
 		_, ok := named[field]
-		all = append(all, admin.Setting{Field: field, Value: value, Given: ok})
+		all = append(all, settings.Setting{Field: field, Value: value, Given: ok})
 	}
 	return all
 }

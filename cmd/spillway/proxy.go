@@ -20,6 +20,7 @@ import (
 	"github.com/seed90641741/spillway/internal/admin"
 	"github.com/seed90641741/spillway/internal/admin/collector"
 	"github.com/seed90641741/spillway/internal/admin/decisions"
+	"github.com/seed90641741/spillway/internal/admin/settings"
 )
 
 // proxyCommand has the flags of "spillway proxy".
@@ -180,8 +181,8 @@ type supervisor struct {
 	now       *config.Config // only the goroutine of follow uses it
 	exporter  *otel.Exporter
 
-	config   atomic.Pointer[config.Config]   // with changes over the API
-	settings atomic.Pointer[[]admin.Setting] // of config
+	config   atomic.Pointer[config.Config]      // with changes over the API
+	settings atomic.Pointer[[]settings.Setting] // of config
 	override atomic.Pointer[admin.Override]
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotaserver"
 	"github.com/seed90641741/spillway/internal/admin"
+	"github.com/seed90641741/spillway/internal/admin/settings"
 )
 
 // quotaCommand has the commands of "spillway quota".
@@ -127,7 +128,7 @@ type quotaSupervisor struct {
 	flags    *quotaServe
 	log      *logging
 	now      *config.QuotaServer // only the goroutine of follow uses it
-	settings atomic.Pointer[[]admin.Setting]
+	settings atomic.Pointer[[]settings.Setting]
 }
 
 // load returns a func that puts what was read in place.
@@ -173,7 +174,7 @@ func (s *quotaSupervisor) Levels(now time.Time) admin.Levels {
 func (s *quotaSupervisor) Ready() error { return cmp.Or(s.ended(), s.server.Ready()) }
 
 // Settings implements [admin.Program].
-func (s *quotaSupervisor) Settings() []admin.Setting { return *s.settings.Load() }
+func (s *quotaSupervisor) Settings() []settings.Setting { return *s.settings.Load() }
 
 // SetMode implements [admin.Program].
 func (*quotaSupervisor) SetMode(spillway.Mode) ([]string, error) {

@@ -20,13 +20,14 @@ import (
 	"github.com/seed90641741/spillway/internal/admin/collector"
 	"github.com/seed90641741/spillway/internal/admin/decisions"
 	"github.com/seed90641741/spillway/internal/admin/resets"
+	"github.com/seed90641741/spillway/internal/admin/settings"
 )
 
 // fake is a Proxy with the levels, settings and errors that a test sets.
 type fake struct {
 	mu       sync.Mutex
 	levels   Levels
-	settings []Setting
+	settings []settings.Setting
 	reloads  int
 	unready  error
 	failing  error // changes
@@ -44,8 +45,8 @@ func (f *fake) Levels(time.Time) Levels {
 	return l
 }
 
-func (f *fake) Ready() error        { return f.unready }
-func (f *fake) Settings() []Setting { return f.settings }
+func (f *fake) Ready() error                 { return f.unready }
+func (f *fake) Settings() []settings.Setting { return f.settings }
 
 func (f *fake) SetMode(m spillway.Mode) ([]string, error) {
 	f.mu.Lock()

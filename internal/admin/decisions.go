@@ -2,9 +2,9 @@ package admin
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/seed90641741/spillway/internal/admin/decisions"
+	"github.com/seed90641741/spillway/internal/admin/settings"
 )
 
 // topRows is the number of rows of each top list on the page.
@@ -16,9 +16,9 @@ func (s *sampler) explain(st *State) {
 	if len(st.Reasons) == 0 {
 		return
 	}
-	var settings []Setting
+	var configured []settings.Setting
 	if p := s.with.Program; p != nil {
-		settings = p.Settings()
+		configured = p.Settings()
 	}
 	for i := range st.Reasons {
 		r := &st.Reasons[i]
@@ -28,20 +28,12 @@ func (s *sampler) explain(st *State) {
 		}
 		e := last.Entry()
 		r.Do, r.Link = e.Do, e.Link()
-		r.Settings = fieldsOf(e.Settings, r.names(), settings)
+		r.Settings = settings.Of(e.Settings, r.names(), configured)
 		if s.with.Library { // whose values are in its code
-			r.Settings = named(e.Settings)
+			r.Settings = settings.Named(e.Settings)
 		}
 		r.Measured = measured(r, st, &last)
 	}
-}
-
-// named returns fields without values.
-func named(settings []string) (all []Field) {
-	for _, name := range settings {
-		all = append(all, Field{Name: name})
-	}
-	return all
 }
 
 // measured returns what was measured for a reason, nil if nothing was. Last is its latest rejection.
@@ -81,67 +73,4 @@ func (r *Reason) names() (all []string) {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
-}
-
-// mostFields is how many fields a reason shows at most.
-const mostFields = 4
-
-// fieldsOf returns the fields that patterns such as clusters[].quota match at some places,
-// with their values. Of a place it takes the fields that are set, or the first one.
-func fieldsOf(patterns, places []string, settings []Setting) (all []Field) {
-	for _, place := range places {
-		var set, unset []Field
-		for _, pattern := range patterns {
-			for _, name := range namesOf(pattern, place, settings) {
-				if values := valuesOf(name, settings); len(values) > 0 {
-					set = append(set, values...)
-				} else {
-					unset = append(unset, Field{Name: name})
-				}
-			}
-		}
-		if len(set) == 0 {
-			set = unset[:min(1, len(unset))]
-		}
-		all = append(all, set...)
-	}
-	if len(all) == 0 && len(patterns) > 0 {
-		whole := find(settings, func(x Setting) bool { return x.Field == patterns[0] })
-		all = []Field{{patterns[0], whole.Value}}
-	}
-	return all[:min(len(all), mostFields)]
-}
-
-// namesOf returns the fields that a pattern matches at a place: the field of the listener or
-// cluster, or of each route to the cluster.
-func namesOf(pattern, place string, settings []Setting) (all []string) {
-	section, field, ok := strings.Cut(pattern, "[]")
-	if !ok {
-		return nil
-	}
-	key := "].name"
-	if section == "routes" {
-		key = "].cluster"
-	}
-	for _, x := range settings {
-		if entry, ok := strings.CutSuffix(x.Field, key); ok && x.Value == place && strings.HasPrefix(entry, section+"[") {
-			all = append(all, entry+"]"+field)
-		}
-	}
-	return all
-}
-
-// valuesOf returns a field with its value, or the first ones of a section.
-func valuesOf(name string, settings []Setting) (all []Field) {
-	for _, x := range settings {
-		rest, ok := strings.CutPrefix(x.Field, name)
-		switch {
-		case !ok:
-		case rest == "" && x.Value != "given": // a section with values of its own
-			return []Field{{x.Field, x.Value}}
-		case len(all) < 2 && rest != "" && (rest[0] == '.' || rest[0] == '['):
-			all = append(all, Field{x.Field, x.Value})
-		}
-	}
-	return all
 }

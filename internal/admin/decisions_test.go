@@ -10,6 +10,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/admin/accounts"
 	"github.com/seed90641741/spillway/internal/admin/decisions"
+	"github.com/seed90641741/spillway/internal/admin/settings"
 	"github.com/seed90641741/spillway/internal/telemetry"
 	"github.com/seed90641741/spillway/retry"
 )
@@ -25,7 +26,7 @@ func configuredScene(t *testing.T) *scene {
 	s := newScene(spillway.ModeEnforce)
 	for line := range strings.Lines(configured) {
 		field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
-		s.proxy.settings = append(s.proxy.settings, Setting{Field: field, Value: value})
+		s.proxy.settings = append(s.proxy.settings, settings.Setting{Field: field, Value: value})
 	}
 	return s
 }
@@ -144,7 +145,7 @@ func TestSettingsOfSeveralClusters(t *testing.T) {
 	s.occur("main", "web")
 	all := s.occur("db", "db")
 	i := slices.IndexFunc(all, func(r Reason) bool { return r.Reason == "rate_limit" })
-	want := []Field{{"mongo[db].parameters.ingressRequestAdmissionRatePerSec", "7"}, {"clusters[web].rate_limit.rate", "30"}}
+	want := []settings.Field{{Name: "mongo[db].parameters.ingressRequestAdmissionRatePerSec", Value: "7"}, {Name: "clusters[web].rate_limit.rate", Value: "30"}}
 	if i < 0 || !slices.Equal(all[i].Settings, want) {
 		t.Errorf("%+v, want %v", all, want)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/admin/accounts"
 	"github.com/seed90641741/spillway/internal/admin/customers"
+	"github.com/seed90641741/spillway/internal/admin/settings"
 	"github.com/seed90641741/spillway/quota"
 )
 
@@ -73,7 +74,7 @@ func hostileScene(text string, number float64) *scene {
 	s := newScene(spillway.ModeEnforce)
 	s.seconds(2)
 	fill(reflect.ValueOf(&s.proxy.levels).Elem(), text, number)
-	s.proxy.settings = []Setting{{Field: text, Value: text, Given: true}}
+	s.proxy.settings = []settings.Setting{{Field: text, Value: text, Given: true}}
 	call := spillway.Call{Key: text + ": /" + text, Customer: text, Criticality: spillway.Critical}
 	e := rejected("quota", spillway.ModeEnforce, &spillway.RejectedError{Policy: "quota", Reason: spillway.ReasonQuota, Level: number, Limit: number, Unit: "per second"})
 	e.Time, e.Call = s.now, call

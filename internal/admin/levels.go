@@ -9,6 +9,7 @@ import (
 	"github.com/seed90641741/spillway/internal/admin/limits"
 	"github.com/seed90641741/spillway/internal/admin/quotastats"
 	"github.com/seed90641741/spillway/internal/admin/resets"
+	"github.com/seed90641741/spillway/internal/admin/settings"
 )
 
 // A Source is what the server shows: a proxy, a service of quotas, or the servers and clients of a program that uses the
@@ -23,18 +24,12 @@ type Source interface {
 // A Program has a configuration that the server shows and changes. Its methods are called as those of a Source.
 type Program interface {
 	// Settings returns the configuration in use, with its defaults. The caller must not change it.
-	Settings() []Setting
+	Settings() []settings.Setting
 	// SetMode sets the mode of all gates until the next reload of the configuration. It returns
 	// the gates that keep a configured mode, as it does less, with that mode.
 	SetMode(mode spillway.Mode) (kept []string, err error)
 	// Reload reads the configuration again, as SIGHUP does.
 	Reload() error
-}
-
-// A Setting is one field of the configuration.
-type Setting struct {
-	Field, Value string
-	Given        bool // by the file or the command line; otherwise it is a default
 }
 
 // Levels are the current limits, queues and budgets of a proxy.

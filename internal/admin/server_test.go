@@ -22,6 +22,7 @@ import (
 	"github.com/seed90641741/spillway/internal/admin/access"
 	"github.com/seed90641741/spillway/internal/admin/collector"
 	"github.com/seed90641741/spillway/internal/admin/limits"
+	"github.com/seed90641741/spillway/internal/admin/settings"
 )
 
 // paths are all paths that GET serves.
@@ -155,7 +156,7 @@ func TestChanges(t *testing.T) {
 // reload drops it.
 func TestOverrideShows(t *testing.T) {
 	s := newScene(spillway.ModeObserve)
-	s.proxy.settings = []Setting{{"mode", "enforce", true}, {"drain_timeout", "30s", false}}
+	s.proxy.settings = []settings.Setting{{Field: "mode", Value: "enforce", Given: true}, {Field: "drain_timeout", Value: "30s"}}
 	s.Allow(access.Rules{Change: access.File(tokenFile(t, goodToken))})
 	h := s.Handler()
 	look := func() string {

@@ -11,6 +11,7 @@ import (
 	"github.com/seed90641741/spillway/internal/admin/decisions"
 	"github.com/seed90641741/spillway/internal/admin/kinds"
 	"github.com/seed90641741/spillway/internal/admin/limits"
+	"github.com/seed90641741/spillway/internal/admin/settings"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
@@ -111,21 +112,15 @@ type Reason struct {
 	Minute  Classes `json:"minute"` // in the last minute
 	Total   Classes `json:"total"`  // since the start
 
-	Do       string  `json:"do"`       // what an operator does about it
-	Settings []Field `json:"settings"` // of the clusters and listeners that had it
-	Link     string  `json:"link"`     // to the section of the runbook
+	Do       string           `json:"do"`       // what an operator does about it
+	Settings []settings.Field `json:"settings"` // of the clusters and listeners that had it
+	Link     string           `json:"link"`     // to the section of the runbook
 	// Measured is the value that the policy measured at its last rejection for this reason, and
 	// its limit. For late answers it is the p99 and the usual deadline, and for the reason
 	// budget the tokens of the emptiest budget. It is nil for a reason without a measured value.
 	Measured *Measured `json:"measured,omitempty"`
 
 	places []string // the clusters and listeners that had it since the start
-}
-
-// A Field is a field of the configuration.
-type Field struct {
-	Name  string `json:"name"`
-	Value string `json:"value"` // empty: it is not set
 }
 
 // Measured is a measured value and its limit.

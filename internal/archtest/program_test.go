@@ -39,7 +39,7 @@ var rooms = [][]string{
 
 // boardRooms are those of the page of operators. The empty one is package admin itself.
 var boardRooms = [][]string{
-	{"capped", "finite", "histogram", "loglimit", "page", "quotastats", "textpage"},
+	{"capped", "finite", "histogram", "loglimit", "page", "quotastats", "settings", "textpage"},
 	{"human", "kinds", "runbook"},
 	{"limits", "slow"},
 	{"accounts"},
