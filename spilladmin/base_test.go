@@ -34,8 +34,8 @@ func newPage(tb testing.TB, c spilladmin.Config) *spilladmin.Page {
 	return p
 }
 
-// newServer returns a server whose observer is p, and which p shows.
-func newServer(tb testing.TB, p *spilladmin.Page, name string, c ingress.Config) *ingress.Server {
+// newServer returns a server whose observer is p, and which p shows as shop.
+func newServer(tb testing.TB, p *spilladmin.Page, c ingress.Config) *ingress.Server {
 	tb.Helper()
 	c.Observer = p
 	s, err := ingress.New(c)
@@ -47,7 +47,7 @@ func newServer(tb testing.TB, p *spilladmin.Page, name string, c ingress.Config)
 			tb.Error(err)
 		}
 	})
-	p.AddServer(name, s)
+	p.AddServer("shop", s)
 	return s
 }
 
@@ -100,20 +100,20 @@ type state struct {
 }
 
 // next returns the state after a second has passed, in a bubble.
-func next(tb testing.TB, p http.Handler, headers ...string) (st state) {
+func next(tb testing.TB, p http.Handler) (st state) {
 	tb.Helper()
 	time.Sleep(1100 * time.Millisecond)
-	w := ask(tb, p, http.MethodGet, "/api/v1/state", here, headers...)
+	w := ask(tb, p, http.MethodGet, "/api/v1/state", here)
 	if err := json.Unmarshal(w.Body.Bytes(), &st); err != nil || w.Code != http.StatusOK {
 		tb.Fatalf("%d %v %s", w.Code, err, w.Body)
 	}
 	return st
 }
 
-// serve lets a request pass the gates, and end if they admit it.
-func serve(s *ingress.Server, call spillway.Call, o spillway.Outcome) {
+// serve lets a request pass the gates, and serves it if they admit it.
+func serve(s *ingress.Server, call spillway.Call) {
 	p, r := s.Enter(context.Background(), call, ratelimit.Caller{})
 	if !r.Rejected() {
-		p.Done(o)
+		p.Done(spillway.OutcomeServed)
 	}
 }

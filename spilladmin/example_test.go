@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 
@@ -14,29 +13,36 @@ import (
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
-// A server and a client of one process, and their page at an address of its own.
+// A server and a client of one process, and their page at a separate address.
 func Example() {
+	if err := run(); err != nil {
+		fmt.Println(err)
+	}
+	// Output: shop-1 library true
+}
+
+func run() error {
 	page, err := spilladmin.New(spilladmin.Config{Name: "shop-1"})
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	defer page.Close()
 	gates, err := ingress.New(ingress.Config{Observer: page})
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	defer gates.Close()
 	page.AddServer("shop", gates)
 	transport, err := spillhttp.NewTransport(spillhttp.TransportConfig{Egress: egress.Config{Observer: page}})
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	page.AddClient(transport)
 
 	cart := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a cart") })
 	handler, err := spillhttp.NewHandler(cart, spillhttp.HandlerConfig{Ingress: gates})
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	shop := httptest.NewServer(handler)
 	defer shop.Close()
@@ -49,7 +55,7 @@ func Example() {
 	}
 	resp, err := http.Get(operators.URL + "/api/v1/state")
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	defer resp.Body.Close()
 	var state struct {
@@ -57,8 +63,8 @@ func Example() {
 		Ready         bool
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&state); err != nil {
-		log.Fatal(err)
+		return err
 	}
 	fmt.Println(state.Name, state.Program, state.Ready)
-	// Output: shop-1 library true
+	return nil
 }

@@ -121,7 +121,7 @@ func (p *Page) ObserveEnd(e spillway.Event) {
 	}
 }
 
-// ServeHTTP implements [http.Handler]. The paths are those of the package comment. Under another path mount the Page with
+// ServeHTTP implements [http.Handler]. The package comment lists the paths. Under another path mount the Page with
 // [http.StripPrefix].
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.handler.ServeHTTP(w, r) }
 
@@ -153,7 +153,7 @@ func (p *Page) AddServer(name string, s Server) {
 	put(&p.sources, &p.sources.servers, name, s)
 }
 
-// AddClient shows the backends of c from now on: those that are throttled most, and then those with most calls in flight.
+// AddClient shows the backends of c from now on: the most throttled first, then the ones with most calls in flight.
 // The Page must be the Observer of c.
 func (p *Page) AddClient(c Client) { p.sources.addClient(c) }
 

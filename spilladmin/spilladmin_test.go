@@ -40,7 +40,7 @@ func TestPage(t *testing.T) {
 			name, _ := ctx.Value(callerKey{}).(string)
 			return name
 		}})
-		s := newServer(t, p, "shop", limited())
+		s := newServer(t, p, limited())
 		next(t, p)
 		for i := range 30 {
 			ctx := context.WithValue(t.Context(), callerKey{}, "billing")
@@ -84,9 +84,9 @@ func TestObserveMode(t *testing.T) {
 		p := newPage(t, spilladmin.Config{})
 		c := limited()
 		c.RateLimitMode, c.ShedMode = spillway.ModeObserve, spillway.ModeObserve
-		s := newServer(t, p, "shop", c)
+		s := newServer(t, p, c)
 		for range 100 {
-			serve(s, spillway.Call{}, spillway.OutcomeServed)
+			serve(s, spillway.Call{})
 		}
 		st := next(t, p)
 		if st.Mean.Goodput == 0 || st.Mean.Goodput != st.Mean.Offered || st.Mode != "observe" || !strings.Contains(st.Verdict.Do, "spillway.ModeEnforce") {
@@ -133,8 +133,8 @@ func TestQuota(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := newServer(t, p, "shop", ingress.Config{Quota: quota.Config{Allocator: local}})
-		serve(s, spillway.Call{Customer: "acme"}, spillway.OutcomeServed)
+		s := newServer(t, p, ingress.Config{Quota: quota.Config{Allocator: local}})
+		serve(s, spillway.Call{Customer: "acme"})
 		if st := next(t, p); !strings.Contains(fmt.Sprint(st.Customers), "acme") {
 			t.Errorf("%+v", st.Customers)
 		}
@@ -198,9 +198,9 @@ func TestPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPage(t, spilladmin.Config{Caller: func(context.Context) string { panic("no caller") }})
 		p.AddServer("broken", broken{})
-		s := newServer(t, p, "shop", limited())
+		s := newServer(t, p, limited())
 		for range 20 {
-			serve(s, spillway.Call{}, spillway.OutcomeServed)
+			serve(s, spillway.Call{})
 		}
 		st := next(t, p)
 		if len(st.Notices) != 1 || st.Notices[0].Headline != "The levels of the server broken cannot be read." || !strings.Contains(st.Notices[0].Text, "not ready") {
@@ -218,12 +218,12 @@ type counter struct{ events, ends atomic.Int64 }
 func (c *counter) Observe(spillway.Event)    { c.events.Add(1) }
 func (c *counter) ObserveEnd(spillway.Event) { c.ends.Add(1) }
 
-// TestNext: another observer receives all that the page does.
+// TestNext: another observer receives what the page receives.
 func TestNext(t *testing.T) {
 	var c counter
 	p := newPage(t, spilladmin.Config{Next: &c})
-	s := newServer(t, p, "shop", ingress.Config{})
-	serve(s, spillway.Call{}, spillway.OutcomeServed)
+	s := newServer(t, p, ingress.Config{})
+	serve(s, spillway.Call{})
 	p.Observe(spillway.Event{Policy: "hedge"})
 	if c.events.Load() != 2 || c.ends.Load() != 1 {
 		t.Errorf("%d events and %d ends", c.events.Load(), c.ends.Load())
@@ -372,7 +372,7 @@ func TestWithoutEnds(t *testing.T) {
 		defer s.Close()
 		p.AddServer("shop", s)
 		for range 200 {
-			serve(s, spillway.Call{}, spillway.OutcomeServed)
+			serve(s, spillway.Call{})
 		}
 		if st := next(t, p); st.Verdict.Headline != "The page does not learn how requests end." || !strings.Contains(st.Verdict.Text, "Config.Next") {
 			t.Errorf("%+v", st.Verdict)

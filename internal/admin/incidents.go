@@ -25,8 +25,8 @@ func conditionsOf(st *State) (all []incidents.Condition) {
 }
 
 // condition returns what to do about a condition.
-func (st *State) condition(kind string) (runbook.Entry, bool) {
-	if st.Program == library {
+func (s *State) condition(kind string) (runbook.Entry, bool) {
+	if s.Program == library {
 		return runbook.LibraryCondition(kind)
 	}
 	return runbook.Condition(kind)

@@ -97,7 +97,7 @@ func (s *State) silentServers() bool {
 	return true
 }
 
-// libraryTiles are those of a process that uses the library.
+// libraryTiles returns the tiles of a process that uses the library.
 func libraryTiles(s *State, all []Tile) []Tile {
 	for i := range all {
 		switch t := &all[i]; t.ID {
@@ -117,8 +117,8 @@ func libraryTiles(s *State, all []Tile) []Tile {
 }
 
 // whatKeysName says what the keys of limits are.
-func (st *State) whatKeysName() string {
-	if st.Program == library {
+func (s *State) whatKeysName() string {
+	if s.Program == library {
 		return "the key of the call, or what ingress.Config.LimitKey makes of it"
 	}
 	return "the cluster, or what the key of a route (routes[].key) names in it"

@@ -45,7 +45,7 @@ func newProgram(mode spillway.Mode) *program {
 	return p
 }
 
-// overload lets seconds pass, in each of which 100 requests of each class come: all of the lowest are rejected, and half of the next.
+// overload lets seconds pass: 100 requests of each class come in each: all of the lowest are rejected, and half of the next.
 func (p *program) overload(seconds int) {
 	observe := p.sampler.with.Decisions.Before(p.sampler.with.Collector).Observe
 	for range seconds {
@@ -72,7 +72,7 @@ func (p *program) overload(seconds int) {
 	}
 }
 
-// TestLibraryState compares all that the page of a program shows with a file.
+// TestLibraryState compares the page of a program with a file.
 func TestLibraryState(t *testing.T) {
 	p := newProgram(spillway.ModeEnforce)
 	p.overload(20)

@@ -17,7 +17,7 @@ import (
 	"github.com/seed90641741/spillway/spilladmin"
 )
 
-// The shop of the picture serves 200 requests per second: 16 at once, each of which takes 80 ms.
+// The shop of the picture serves 200 requests per second: 16 at once, for 80 ms each.
 const (
 	shopSlots = 16
 	shopTakes = 80 * time.Millisecond

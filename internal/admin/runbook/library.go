@@ -86,7 +86,7 @@ func LibraryCondition(kind string) (e Entry, ok bool) {
 	return Condition(kind)
 }
 
-// libraryConditions has the conditions that are not those of a proxy.
+// libraryConditions has the conditions with other advice than for a proxy.
 var libraryConditions = map[string]Entry{
 	Unanswered:      {Do: "Look at the log, the goroutines and the processors of this program: its handlers hold all requests.", Section: "answers-are-late"},
 	AnswersLate:     {Do: "Find out what made the handlers slow; compare the timeouts of clients with the p99.", Section: "answers-are-late"},
@@ -101,7 +101,7 @@ var libraryConditions = map[string]Entry{
 	},
 }
 
-// LibraryTexts returns all that the entries for a program that uses the library say, for a test of the fields that they name.
+// LibraryTexts returns the texts of the entries for a program that uses the library, for a test of the fields that they name.
 func LibraryTexts() (all []string) {
 	for _, entries := range []map[string]Entry{libraryEntries, libraryConditions} {
 		for _, e := range entries {
