@@ -28,7 +28,7 @@
 // The page names customers and callers. By default only clients on the same host may read it, over loopback or a Unix
 // socket; [Config].Token lets others read it who know the token. The Host of a request must be an IP address, localhost, or a
 // name of [Config].Hosts, which prevents DNS rebinding by web pages. Requests of other sites are rejected. Serve the page at
-// an address separate: it then answers when the gates reject, and no server in front of the program forwards requests to it.
+// a separate address: it then answers when the gates reject, and no server in front of the program forwards requests to it.
 //
 // # What counts
 //

@@ -37,12 +37,12 @@ func page(browser string) error {
 	if err != nil {
 		return err
 	}
-	defer board.Close()
+	defer func() { _ = board.Close() }()
 	gates, err := ingress.New(ingress.Config{Observer: board, Trust: ingress.Trust{Boundary: ingress.Internal}})
 	if err != nil {
 		return err
 	}
-	defer gates.Close()
+	defer func() { _ = gates.Close() }()
 	board.AddServer("shop", gates)
 	web := httptest.NewServer(board)
 	defer web.Close()
@@ -59,7 +59,7 @@ func page(browser string) error {
 func (s *shop) offer(rate float64, lasts time.Duration, begin time.Time) (end time.Time) {
 	end = begin.Add(lasts)
 	for at := begin; at.Before(end); at = at.Add(time.Duration(rand.ExpFloat64() * float64(time.Second) / rate)) {
-		time.Sleep(time.Until(at))
+		<-time.After(time.Until(at))
 		s.request()
 	}
 	return end
@@ -89,7 +89,7 @@ func (s *shop) request() {
 		}
 		select {
 		case s.slots <- struct{}{}:
-			time.Sleep(shopTakes)
+			<-time.After(shopTakes)
 			<-s.slots
 			p.Done(spillway.OutcomeServed)
 		case <-ctx.Done():
@@ -104,10 +104,11 @@ func shots(browser, address string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(profile)
+	defer func() { _ = os.RemoveAll(profile) }()
 	for _, theme := range []string{"light", "dark"} {
 		file := filepath.Join(directory, "page-"+theme+".png")
-		c := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1440,1560", "--timeout=3000",
+		c := exec.Command(browser, //nolint:gosec // the command line names it
+			"--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1440,1560", "--timeout=3000",
 			"--user-data-dir="+profile, "--screenshot="+file, address+"/?theme="+theme)
 		if out, err := c.CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w: %s", browser, err, out)
