@@ -87,7 +87,7 @@ func (s *sampler) summarize(details collector.Details) *State {
 		Time: now.wall, Started: s.started, Version: s.with.Version, Ready: s.with.Proxy.Ready() == nil, Levels: *l,
 		Last: figures(then, now, mean), Mean: figures(mean, now, mean), Reasons: reasons(minute.totals, now.totals, &details),
 		Top: s.with.Decisions.Top(now.at, topRows), MongoAway: mongoAway(&mean.levels, l), Totals: now.totals, Details: details,
-		Rejected: s.with.Decisions.Rejected(telemetry.DefaultCustomers),
+		Counts: countsOf(now), Rejected: s.with.Decisions.Rejected(telemetry.DefaultCustomers),
 	}
 	st.Gates, st.Clusters, st.Changes = peaks(s.samples), clusters(mean, now), s.changes(l)
 	st.Last.Time, st.Mean.Time = s.axis(now.at), s.axis(now.at)

@@ -26,6 +26,7 @@ type State struct {
 	Tiles     []Tile         `json:"tiles"`
 	Last      Figures        `json:"last"` // of the last second
 	Mean      Figures        `json:"mean"` // of the last ten
+	Counts    Counts         `json:"counts"`
 	Reasons   []Reason       `json:"reasons"`
 	Top       decisions.Tops `json:"top"` // of rejections, in the last 5 to 10 minutes
 	Limits    []limits.Limit `json:"limits"`
