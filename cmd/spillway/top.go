@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -123,6 +122,16 @@ type shower struct {
 	hurry bool // it shows what is known after each interval; others wait for all answers
 }
 
+// round returns the context of the next round of questions.
+func (s *shower) round(ctx context.Context, interval time.Duration) context.Context {
+	if !s.hurry {
+		return ctx
+	}
+	ctx, cancel := context.WithTimeout(ctx, interval)
+	context.AfterFunc(ctx, cancel) // it ends by itself
+	return ctx
+}
+
 // shower returns what shows pages, the context that ends with the key q, and what restores the terminal. It
 // sets the flags that depend on where the pages go.
 func (c *topCommand) shower(ctx context.Context, w io.Writer) (shower, context.Context, func()) {
@@ -161,26 +170,26 @@ func draw(t *terminal.Terminal, p *top.Page) error {
 	return t.Show(b.String())
 }
 
-// run asks and shows, and returns the last page. The first answers make no page, but on a terminal.
+// firstPage is how long the first page waits for rates of all processes: they read their counts once per second.
+const firstPage = 3 * time.Second
+
+// run asks and shows, and returns the last page.
 func (c *topCommand) run(ctx context.Context, fleet *top.Fleet, show shower) (page *top.Page, err error) {
-	ticks := time.NewTicker(c.Interval)
+	ticks, began := time.NewTicker(c.Interval), time.Now()
 	defer ticks.Stop()
-	for n := 0; ; {
-		round, cancel := ctx, context.CancelFunc(func() {})
-		if show.hurry {
-			round, cancel = context.WithTimeout(ctx, c.Interval)
-		}
-		fleet.Round(round)
-		cancel()
+	for shown := 0; ; {
+		fleet.Round(show.round(ctx, c.Interval))
 		if ctx.Err() != nil {
 			return page, nil
 		}
-		if page = fleet.Page(time.Now()); n > 0 || show.hurry {
+		page = fleet.Page(time.Now())
+		if ready := page.Measured == page.Answering || time.Since(began) >= firstPage; ready || shown > 0 || show.hurry {
 			if err := show.page(page); err != nil {
-				return page, errors.Join(errors.New("writing the page"), err)
+				return page, fmt.Errorf("writing the page: %w", err)
 			}
+			shown++
 		}
-		if n++; c.Count > 0 && n > c.Count {
+		if c.Count > 0 && shown >= c.Count {
 			return page, nil
 		}
 		select {

@@ -29,6 +29,9 @@ var rooms = [][]string{
 	{"gateway/httpproxy", "gateway/mongoproxy", "gateway/quotaserver", "gateway/xds"},
 	{"gateway", "gateway/explain"},
 	{"gateway/hostile", "gateway/levels"},
+	// The page of many processes, which reads what the gateway shows.
+	{"top/query", "top/terminal"},
+	{"top"},
 	// The laboratory.
 	{"lab/process", "lab/sampling"},
 	{"lab/costdrill", "lab/drill", "lab/scenario", "lab/target"},
