@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/top"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/top"
 )
 
 // drilled is a proxy in front of a service with too little capacity for all of them.
@@ -94,7 +94,7 @@ func TestTop(t *testing.T) {
 	upstream := serve(t, func(http.ResponseWriter, *http.Request) {
 		slots <- struct{}{}
 		defer func() { <-slots }()
-		time.Sleep(20 * time.Millisecond)
+		<-time.After(20 * time.Millisecond)
 	})
 	var all []*stage
 	args := []string{"--window=10m", "--interval=500ms"}

@@ -30,8 +30,9 @@ var rooms = [][]string{
 	{"gateway", "gateway/explain"},
 	{"gateway/hostile", "gateway/levels"},
 	// The page of many processes, which reads what the gateway shows.
-	{"top/query", "top/terminal"},
-	{"top"},
+	{"gateway/top/query", "gateway/top/terminal"},
+	{"gateway/top"},
+	{"gateway/top/live"},
 	// The laboratory.
 	{"lab/process", "lab/sampling"},
 	{"lab/costdrill", "lab/drill", "lab/scenario", "lab/target"},

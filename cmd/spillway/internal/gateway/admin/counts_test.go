@@ -7,14 +7,15 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/quota"
 )
 
 // countsIn returns the counts in the JSON of a State.
-func countsIn(t *testing.T, s *scene) (c Counts) {
+func countsIn(t *testing.T, s *scene) (c collector.Counts) {
 	t.Helper()
-	var st struct{ Counts *Counts }
+	var st struct{ Counts *collector.Counts }
 	if err := json.Unmarshal(get(t, s.Handler(), "/api/v1/state").Body.Bytes(), &st); err != nil || st.Counts == nil {
 		t.Fatalf("counts %v, %v", st.Counts, err)
 	}

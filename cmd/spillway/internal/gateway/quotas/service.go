@@ -2,6 +2,8 @@ package quotas
 
 import (
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/quota"
 )
 
@@ -26,4 +28,20 @@ func (q *Service) Asked() (n uint64) {
 		n += c.AdmittedTotal + c.RejectedTotal
 	}
 	return n
+}
+
+// Counts returns the requests since the start: those that Envoys admitted, as served, and rejected. A process without a
+// service, which is nil, has those of its totals.
+func (q *Service) Counts(t *collector.Totals) collector.Counts {
+	c := t.Counts()
+	if q == nil {
+		return c
+	}
+	var served, rejected collector.Classes
+	for class, n := range q.Calls {
+		served[class], rejected[class] = n.AdmittedTotal, n.RejectedTotal
+	}
+	c.Offered += q.Asked()
+	c.Ended[accounts.Served.String()], c.Ended[accounts.Rejected.String()] = served, rejected
+	return c
 }

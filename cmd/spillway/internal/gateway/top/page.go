@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/top/query"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/top/query"
 )
 
 // A Page is what many processes do at one time. Rates are over one window: of each process over Process.Seconds.

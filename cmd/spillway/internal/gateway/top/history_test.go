@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/top/query"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/top/query"
 )
 
 func second(n float64) time.Time { return noon.Add(time.Duration(n * float64(time.Second))) }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/top/query"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/top/query"
 )
 
 // samplesPerWindow bounds the samples that are kept of a process, whatever the window and the interval.

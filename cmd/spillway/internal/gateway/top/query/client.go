@@ -172,7 +172,10 @@ func Decode(body io.Reader) (*State, *Problem) {
 	err := json.NewDecoder(&bounded{body, maxBody}).Decode(s)
 	switch {
 	case errors.Is(err, errTooLarge):
-		return nil, &Problem{Kind: TooLarge, Text: fmt.Sprintf("its answer has more than %d MiB", maxBody>>20), Do: "Give its admin address; if it is one, report a bug."}
+		return nil, &Problem{
+			Kind: TooLarge, Text: fmt.Sprintf("its answer has more than %d MiB", maxBody>>20),
+			Do: "Give its admin address; if it is one, report a bug.",
+		}
 	case isTimeout(err):
 		return nil, &Problem{Kind: Timeout, Text: "its answer does not end", Do: "Look at its host and its network."}
 	case err != nil || s.Time.IsZero():

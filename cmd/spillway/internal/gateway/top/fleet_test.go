@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/top/query"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/top/query"
 )
 
 // newFleet returns a Fleet that asks some addresses.

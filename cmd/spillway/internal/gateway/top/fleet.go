@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/top/query"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/top/query"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/runbook"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/top/query"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/top/query"
 )
 
 // Patience is how long a process without a new answer keeps its figures.

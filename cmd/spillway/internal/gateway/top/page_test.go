@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/top/query"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/top/query"
 )
 
 // fleetOf returns the page of fakes after ten seconds, each with its number as its address, and of processes with problems.
