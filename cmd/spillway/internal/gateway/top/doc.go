@@ -10,8 +10,8 @@
 // over the same window, whatever the processes themselves show. The time between two samples is that of the process,
 // unless its clock was set in between.
 //
-// Counts that fall, or another time of the start, are those of another process at this address: its history begins
-// again. A process with one sample has no rates yet, and is not in the sums.
+// If counts fall, or the time of the start changes, another process has this address: the history begins again. A
+// process with one sample has no rates yet, and is not in the sums.
 //
 // # Names
 //

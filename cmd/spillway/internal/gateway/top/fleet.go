@@ -30,8 +30,8 @@ type Config struct {
 // A Fleet is the processes that are asked. Its methods are for one goroutine. Make one with [New], and close it.
 type Fleet struct {
 	config  Config
-	ctx     context.Context
-	cancel  context.CancelFunc
+	cancel  context.CancelFunc // ends all questions
+	ask     func(question)     // in a goroutine of its own
 	running sync.WaitGroup
 	free    chan struct{} // has a value for each question in flight
 	answers chan answer
@@ -60,13 +60,14 @@ type answer struct {
 	err     error
 }
 
-// New returns a Fleet that has asked nobody yet.
+// New returns a Fleet. The first [Fleet.Round] asks the first questions.
 func New(c Config) *Fleet {
 	f := &Fleet{
 		config: c, free: make(chan struct{}, inFlight), answers: make(chan answer),
 		members: make(map[query.Target]*member), found: make([]found, len(c.Lookups)),
 	}
-	f.ctx, f.cancel = context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
+	f.cancel, f.ask = cancel, func(q question) { f.running.Go(func() { f.answer(ctx, q) }) }
 	f.choose()
 	return f
 }
@@ -77,22 +78,23 @@ func (f *Fleet) Close() {
 	f.running.Wait()
 }
 
-// ask runs a question in a goroutine of its own.
-func (f *Fleet) ask(question func() answer) {
-	f.running.Go(func() {
-		select {
-		case f.free <- struct{}{}:
-			defer func() { <-f.free }()
-		case <-f.ctx.Done():
-			return
-		}
-		a := question()
-		a.at = time.Now()
-		select {
-		case f.answers <- a:
-		case <-f.ctx.Done():
-		}
-	})
+// A question waits for an answer.
+type question func(context.Context) answer
+
+// answer asks a question when one more may be in flight, and hands its answer to a round.
+func (f *Fleet) answer(ctx context.Context, q question) {
+	select {
+	case f.free <- struct{}{}:
+		defer func() { <-f.free }()
+	case <-ctx.Done():
+		return
+	}
+	a := q(ctx)
+	a.at = time.Now()
+	select {
+	case f.answers <- a:
+	case <-ctx.Done():
+	}
 }
 
 // Round asks all processes that have no question in flight, and waits for answers: for all, but no longer than until ctx
@@ -120,8 +122,8 @@ func (f *Fleet) lookup(now time.Time, i int) {
 		return
 	}
 	x.asked, x.pending = now, true
-	f.ask(func() answer {
-		ctx, cancel := context.WithTimeout(f.ctx, lookupTimeout)
+	f.ask(func(ctx context.Context) answer {
+		ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 		defer cancel()
 		targets, err := f.config.Lookups[i].Find(ctx)
 		return answer{lookup: i, targets: targets, err: err}
@@ -138,8 +140,8 @@ func (f *Fleet) askAll(now time.Time) {
 		if m.fresh.IsZero() {
 			m.fresh = now
 		}
-		f.ask(func() answer {
-			s, p := f.config.Client.Fetch(f.ctx, t)
+		f.ask(func(ctx context.Context) answer {
+			s, p := f.config.Client.Fetch(ctx, t)
 			return answer{of: t, lookup: -1, state: s, problem: p}
 		})
 	}
@@ -159,7 +161,7 @@ func (f *Fleet) hear(a answer) {
 	if a.lookup >= 0 {
 		x := &f.found[a.lookup]
 		x.pending, x.err = false, a.err
-		if a.err == nil { // else those that were found before are asked
+		if a.err == nil { // otherwise the targets of the lookup before stay
 			x.targets = a.targets
 			f.choose()
 			f.askAll(a.at)
@@ -171,7 +173,7 @@ func (f *Fleet) hear(a answer) {
 	}
 }
 
-// choose makes the members those of the targets, and keeps what is known of them.
+// choose updates the members: each target has one. Members that stay keep their history.
 func (f *Fleet) choose() {
 	all := slices.Clone(f.config.Targets)
 	for _, x := range f.found {

@@ -61,7 +61,8 @@ func TestThousand(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		now := running.Add(1)
 		defer running.Add(-1)
-		for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
+		for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); {
+			seen = most.Load()
 		}
 		state := first
 		if at.Load() > 0 {
@@ -138,7 +139,7 @@ func (z *zone) LookupSRV(context.Context, string, string, string) (string, []*ne
 	return "", nil, errors.New("none")
 }
 
-// TestDiscover: processes come and go with DNS; while it fails, those that were found before stay.
+// TestDiscover: processes come and go with DNS; while it fails, the processes found before stay.
 func TestDiscover(t *testing.T) {
 	x := newFake(t, "p1", 10, 0)
 	s := httptest.NewServer(serve(func() map[string]any { return x.at(1) }))

@@ -135,7 +135,7 @@ func (h *history) span() (then, now *sample, seconds float64) {
 	return then, now, elapsed(now.time.Sub(then.time), now.at.Sub(then.at)).Seconds()
 }
 
-// clockError is how much the time of a process and the time here may differ: the figures of a process are those of its
+// clockError is how much the time of a process and the time here may differ: the figures of a process are of its
 // last second, and an answer takes some time.
 const clockError = 3 * time.Second
 

@@ -118,7 +118,7 @@ func TestTrouble(t *testing.T) {
 		{10, 10, "", "", 100},
 		{16, 10, "its figures have not changed for 6s", "", 0},
 		{17, 17, "", "", 100},
-		{30, -2, "", "", 100}, // nobody has asked
+		{30, -2, "", "", 100}, // it was not asked
 	} {
 		switch {
 		case row.state == -1:

@@ -82,7 +82,7 @@ func newPage(now time.Time, all []Process, words map[reason]wording, notes []str
 	return p
 }
 
-// severity orders processes: those that do harm, those that nobody knows about, and the others.
+// severity orders processes: processes that lose requests first, then processes without figures, then the others.
 func (x *Process) severity() int {
 	switch {
 	case x.Problem == nil && x.Level == "bad":
@@ -164,7 +164,7 @@ func merge(all []Process, list int) Top {
 	return t
 }
 
-// addNames adds the names of one process to those of all, and returns the sum of their rates.
+// addNames adds the names of one process to the sums, and returns the sum of its rates.
 func addNames(sums map[string]*Name, names map[name]float64) (listed float64) {
 	seen := make(map[string]bool)
 	for _, k := range slices.SortedFunc(maps.Keys(names), compareNames) {

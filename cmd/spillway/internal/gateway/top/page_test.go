@@ -170,7 +170,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// TestJSON: a page of strangers is JSON on one line, and has no character that moves a cursor.
+// TestJSON: a page with hostile names is JSON on one line, and has no character that moves a cursor.
 func TestJSON(t *testing.T) {
 	evil := newFake(t, "\x1b[2J\u202e\nevil", math.MaxInt32, 1<<40)
 	evil.customers = map[string]int{"acme": 1 << 50}

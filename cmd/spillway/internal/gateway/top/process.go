@@ -90,7 +90,7 @@ type Process struct {
 	Headline string `json:"headline"`
 	Do       string `json:"do"`
 
-	Seconds float64 `json:"seconds"` // that the rates are over; 0: there are none yet
+	Seconds float64 `json:"seconds"` // that the rates are over; 0: no rates yet
 	Rates
 	P99      *float64 `json:"p99_ms"`
 	InFlight float64  `json:"in_flight"`
@@ -171,29 +171,29 @@ func (m *member) process(now time.Time) Process {
 }
 
 // figures sets what the last answers say.
-func (p *Process) figures(m *member) {
+func (x *Process) figures(m *member) {
 	s := m.state
-	p.P99, p.InFlight, p.Limit = s.Mean.P99, s.Mean.InFlight, s.Mean.Limit
+	x.P99, x.InFlight, x.Limit = s.Mean.P99, s.Mean.InFlight, s.Mean.Limit
 	then, now, seconds := m.span()
-	p.Seconds = seconds
+	x.Seconds = seconds
 	if seconds > 0 {
-		p.Rates = ratesOf(&then.counts, &now.counts, seconds)
-		p.reasons = reasonRates(then, now, seconds)
-		for i := range p.names {
-			p.names[i] = nameRates(then.names[i], now.names[i], seconds)
+		x.Rates = ratesOf(&then.counts, &now.counts, seconds)
+		x.reasons = reasonRates(then, now, seconds)
+		for i := range x.names {
+			x.names[i] = nameRates(then.names[i], now.names[i], seconds)
 		}
 	}
-	p.Level, p.Kind, p.Headline, p.Do = s.Verdict.Level, s.Verdict.Kind, s.Verdict.Headline, p.advice(s)
+	x.Level, x.Kind, x.Headline, x.Do = s.Verdict.Level, s.Verdict.Kind, s.Verdict.Headline, x.advice(s)
 }
 
 // advice returns what to do about the state of a process: what it says itself, or what the runbook says.
-func (p *Process) advice(s *query.State) string {
+func (x *Process) advice(s *query.State) string {
 	condition, _ := runbook.Condition(s.Verdict.Kind)
 	do, calm := cmp.Or(s.Verdict.Do, condition.Do), s.Verdict.Level != "warn" && s.Verdict.Level != "bad"
 	switch {
 	case do != "" || calm:
 		return do
-	case p.Would.Sum() > p.Rejected.Sum():
+	case x.Would.Sum() > x.Rejected.Sum():
 		return "Set mode: enforce, so that gates reject what they only count now."
 	case len(s.Notices) > 0:
 		return s.Notices[0].Text

@@ -72,7 +72,7 @@ func parts(all ...[]string) (lines []string) {
 	return lines
 }
 
-// fixedRows returns the rows of the table of processes that are none: its head and the sums.
+// fixedRows returns the rows of the table that show no process: its head and the sums.
 func (p *Page) fixedRows() int {
 	if len(p.Processes) > 1 {
 		return 2
@@ -223,5 +223,5 @@ func itemized(label string, items []string, wide, most int) (all []string) {
 	return all
 }
 
-// unknown stands for a figure that is not known.
+// unknown is the text of an unknown figure.
 const unknown = "–"

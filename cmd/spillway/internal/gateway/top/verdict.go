@@ -190,7 +190,7 @@ func classShares(rejected, ended Classes) string {
 // percent returns the share of a rate in another one.
 func percent(part, of float64) string { return human.Percent(min(1, part/max(of, part, 1e-9))) }
 
-// mainReason returns the most frequent reason that rejected or lost requests, or would have; nil if there is none.
+// mainReason returns the most frequent reason that rejected or lost requests, or would have; nil without one.
 func (p *Page) mainReason() *Reason {
 	for i := range p.Reasons {
 		if r := &p.Reasons[i]; r.Mode != "observe" || p.Rejected.Sum()+p.Lost+p.Gone == 0 {

@@ -1,4 +1,4 @@
-// Package live asks processes and shows their pages until it is told to end: in place on a terminal, or one after another.
+// Package live asks processes and shows their pages: in place on a terminal, or one after another.
 package live
 
 import (

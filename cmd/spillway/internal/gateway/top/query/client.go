@@ -29,7 +29,7 @@ const (
 type Config struct {
 	// TokenFile has the token for reading. It is read for each request. Empty: no token is sent.
 	TokenFile string
-	// CAFile has certificates that verify those of processes. Empty means those of this host.
+	// CAFile has the CA certificates that verify processes. Empty means the CA certificates of this host.
 	CAFile string
 	// Timeout is how long an answer may take, its body included. It must be positive.
 	Timeout time.Duration

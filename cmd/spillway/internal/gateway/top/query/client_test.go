@@ -175,7 +175,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestTLS: a certificate is verified, by those of this host or of --ca-file.
+// TestTLS: a certificate is verified, by the certificates of this host or of --ca-file.
 func TestTLS(t *testing.T) {
 	s := httptest.NewTLSServer(text(200, good))
 	defer s.Close()

@@ -178,7 +178,7 @@ func sentences(all ...*string) {
 // right, with a column for each character.
 const lastPlain = '\u052f'
 
-// Plain returns a text of which each character takes one column of a terminal and does nothing else: others are
+// Plain returns a text for a terminal: each character takes one column and has no other effect. Other characters are
 // written as \u202e. A text of more than most bytes ends with "…".
 func Plain(text string, most int) string {
 	var b strings.Builder

@@ -56,7 +56,7 @@ func TestTerminal(t *testing.T) {
 	if err := shown.Show("one\ntwo"); err != nil {
 		t.Error(err)
 	}
-	if _, err := keyboard.Write([]byte("xq")); err != nil {
+	if _, err := keyboard.WriteString("xq"); err != nil {
 		t.Fatal(err)
 	}
 	<-ctx.Done()
