@@ -244,8 +244,8 @@ func TestDecodeHostile(t *testing.T) {
 	if *s.Mean.P99 != maxNumber || s.Mean.InFlight != 0 || s.Reasons[0].Total[0] != 0 || s.Reasons[0].Total[1] != maxNumber {
 		t.Errorf("numbers %+v %v", s.Mean, s.Reasons[0].Total)
 	}
-	if n := len(s.Top.Customers.Rows); n != mostRows {
-		t.Errorf("%d rows", n)
+	if n := len(s.Top.Customers.Rows); n != mostRows || s.Top.Customers.Others == 0 {
+		t.Errorf("%d rows, others %d", n, s.Top.Customers.Others)
 	}
 	if got := s.Top.Customers.Rows[0].Name; got != `\x1b]0;x\a\u202eevil\u009b2J` {
 		t.Errorf("the name is %q", got)

@@ -143,7 +143,10 @@ func (s *State) tidy() {
 		sentences(&s.Notices[i].Headline, &s.Notices[i].Text)
 	}
 	for _, list := range []*List{&s.Top.Routes, &s.Top.Customers, &s.Top.Callers} {
-		list.Rows = slices.Clone(list.Rows[:min(mostRows, len(list.Rows))])
+		if len(list.Rows) > mostRows {
+			list.Others = max(list.Others, 1) // the list has more
+			list.Rows = slices.Clone(list.Rows[:mostRows])
+		}
 		for i := range list.Rows {
 			r := &list.Rows[i]
 			names(&r.Name, &r.Reason, &r.Class, &r.Mode)
