@@ -95,7 +95,7 @@ func (s *sampler) summarize(details collector.Details) *State {
 		Time: now.wall, Started: s.started, Version: s.with.Version, Ready: s.with.Source.Ready() == nil, Levels: *l,
 		Last: figures(then, now, mean), Mean: figures(mean, now, mean), Reasons: reasons(minute.totals, now.totals, &details, s.with.Library),
 		Top: s.with.Decisions.Top(now.at, topRows), MongoAway: mongoAway(&mean.levels, l), Totals: now.totals, Details: details,
-		Rejected: s.with.Decisions.Rejected(telemetry.DefaultCustomers),
+		Limits: s.limits(l), Counts: countsOf(now), Rejected: s.with.Decisions.Rejected(telemetry.DefaultCustomers),
 	}
 	st.Gates, st.Clusters, st.Changes = peaks(s.samples), clusters(mean, now), s.changes(l)
 	st.Last.Time, st.Mean.Time = s.axis(now.at), s.axis(now.at)
@@ -105,7 +105,6 @@ func (s *sampler) summarize(details collector.Details) *State {
 		st.Mean.Slowest = max(st.Mean.Slowest, milliseconds(s.ago(i).totals.Slowest))
 	}
 	s.explain(st)
-	st.Limits = s.limits(l)
 	st.Last.Limits = make(map[string]float64, len(st.Limits))
 	for _, x := range st.Limits {
 		st.Last.Limits[x.Name] = x.Value

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/seed90641741/spillway/internal/admin/accounts"
+	"github.com/seed90641741/spillway/internal/admin/collector"
 	"github.com/seed90641741/spillway/internal/admin/customers"
 	"github.com/seed90641741/spillway/internal/admin/human"
 	"github.com/seed90641741/spillway/internal/admin/quotastats"
@@ -89,4 +91,19 @@ func sharedTile(s *State) Tile {
 		}
 	}
 	return t
+}
+
+// countsOf returns the requests since the start. A service of quotas has no accounts: what Envoys admitted counts as served.
+func countsOf(now *sample) collector.Counts {
+	c, q := now.totals.Counts(), now.levels.Service
+	if q == nil {
+		return c
+	}
+	var served, rejected collector.Classes
+	for class, n := range q.Calls {
+		served[class], rejected[class] = n.AdmittedTotal, n.RejectedTotal
+	}
+	c.Offered += q.Asked()
+	c.Ended[accounts.Served.String()], c.Ended[accounts.Rejected.String()] = served, rejected
+	return c
 }

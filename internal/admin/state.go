@@ -34,14 +34,15 @@ type State struct {
 	Version string    `json:"version"`
 	Ready   bool      `json:"ready"`
 
-	Verdict   Verdict        `json:"verdict"`
-	Tiles     []Tile         `json:"tiles"`
-	Last      Figures        `json:"last"` // of the last second
-	Mean      Figures        `json:"mean"` // of the last ten
-	Reasons   []Reason       `json:"reasons"`
-	Top       decisions.Tops `json:"top"` // of rejections, in the last 5 to 10 minutes
-	Limits    []limits.Limit `json:"limits"`
-	MongoAway []string       `json:"mongo_away,omitempty"` // listeners whose servers are away
+	Verdict   Verdict          `json:"verdict"`
+	Tiles     []Tile           `json:"tiles"`
+	Last      Figures          `json:"last"` // of the last second
+	Mean      Figures          `json:"mean"` // of the last ten
+	Counts    collector.Counts `json:"counts"`
+	Reasons   []Reason         `json:"reasons"`
+	Top       decisions.Tops   `json:"top"` // of rejections, in the last 5 to 10 minutes
+	Limits    []limits.Limit   `json:"limits"`
+	MongoAway []string         `json:"mongo_away,omitempty"` // listeners whose servers are away
 
 	Levels
 

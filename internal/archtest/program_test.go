@@ -31,6 +31,10 @@ var rooms = [][]string{
 	{"gateway/httpproxy", "gateway/mongoproxy", "gateway/quotaserver", "gateway/xds"},
 	{"gateway", "gateway/explain"},
 	{"gateway/hostile", "gateway/levels"},
+	// The page of many processes, which reads what the gateway shows.
+	{"gateway/top/query", "gateway/top/terminal"},
+	{"gateway/top"},
+	{"gateway/top/live"},
 	// The laboratory.
 	{"lab/process", "lab/sampling"},
 	{"lab/costdrill", "lab/drill", "lab/scenario", "lab/target"},
