@@ -23,6 +23,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,7 @@ import (
 	kongcompletion "github.com/jotaen/kong-completion"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/top/live"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/scenario"
 )
@@ -128,6 +130,15 @@ type backendCommand struct {
 // Run serves until the standard input ends.
 func (b *backendCommand) Run(w streams) error {
 	return process.ServeBackend(b.Settings, os.Stdin, w.stdout)
+}
+
+// topCommand has the flags of "spillway top".
+type topCommand struct{ live.Config }
+
+// Run shows pages until it has shown enough, or is interrupted.
+func (c *topCommand) Run(ctx context.Context, w streams) error {
+	answered, interrupted, err := c.Config.Run(ctx, w.stdout)
+	return cmp.Or(err, outcome(interrupted, answered))
 }
 
 // A status is an exit status that needs no words, because the command has said all.

@@ -28,6 +28,8 @@ type Config struct {
 	Window    time.Duration `default:"10s" placeholder:"DURATION" help:"Time that all rates are over, as far back as the command has looked (default ${default})."`
 	Timeout   time.Duration `default:"2s" placeholder:"DURATION" help:"Timeout for the answer of a process (default ${default})."`
 	Count     int           `placeholder:"N" help:"End after N pages (default: one page of text where the output is no terminal, else no end)."`
+
+	asked top.Config // by Validate
 }
 
 // Help returns more help of the command.
@@ -47,18 +49,17 @@ const (
 	onceInterval                = 5 * time.Second
 )
 
-// A UsageError is a flag that cannot be used.
-type UsageError struct{ error }
+// Validate checks the flags, and reads the files that they name. The parser calls it.
+func (c *Config) Validate() (err error) {
+	c.asked, err = c.fleet()
+	return err
+}
 
 // Run shows pages until it has shown enough, or ctx ends. It returns whether a process answered, and whether it was
 // interrupted before Count pages.
 func (c *Config) Run(ctx context.Context, w io.Writer) (answered, interrupted bool, err error) {
-	config, err := c.fleet()
-	if err != nil {
-		return false, false, UsageError{err}
-	}
-	defer config.Client.Close()
-	fleet := top.New(config)
+	defer c.asked.Client.Close()
+	fleet := top.New(c.asked)
 	defer fleet.Close()
 	show, ctx, end := c.shower(ctx, w)
 	defer end()
