@@ -132,10 +132,9 @@ func (b *backendCommand) Run(w streams) error {
 	return process.ServeBackend(b.Settings, os.Stdin, w.stdout)
 }
 
-// topCommand has the flags of "spillway top".
+// topCommand is "spillway top".
 type topCommand struct{ live.Config }
 
-// Run shows pages until it has shown enough, or is interrupted.
 func (c *topCommand) Run(ctx context.Context, w streams) error {
 	answered, interrupted, err := c.Config.Run(ctx, w.stdout)
 	return cmp.Or(err, outcome(interrupted, answered))
