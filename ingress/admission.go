@@ -225,7 +225,7 @@ func (a *Admission) Done(now time.Time, o spillway.Outcome) (wake bool) {
 		return false
 	}
 	wake = a.settle(now, o)
-	a.reportEnd(now, o, nil)
+	a.reportDone(now, o)
 	a.settings = nil
 	return wake
 }
@@ -244,6 +244,12 @@ func (a *Admission) settle(now time.Time, o spillway.Outcome) (wake bool) {
 	}
 	a.tickets[quotaGate].Settle(now, o)
 	return wake
+}
+
+// reportDone reports the end of a request that all gates admitted.
+func (a *Admission) reportDone(now time.Time, o spillway.Outcome) {
+	a.reportEnd(now, o, nil)
+	a.ended("", spillway.Event{Latency: now.Sub(a.start), Outcome: o})
 }
 
 // reportEnd reports what settle has settled.
@@ -278,4 +284,13 @@ func (a *Admission) reportRejection(gate int, err error) {
 		e = spillway.Event{Outcome: spillway.OutcomeAbandoned, Err: err}
 	}
 	a.report(gate, e)
+	a.ended(gateNames[gate], e)
+}
+
+// ended sends the event of a request that has ended, at a gate or, with an empty name, after all of them.
+func (a *Admission) ended(gate string, e spillway.Event) {
+	if o := a.settings.ends; o != nil && a.mode == spillway.ModeEnforce { // what a gate would have done ends nothing
+		e.Time, e.Context, e.Call, e.Policy = a.start, a.ctx, a.call, gate
+		o.ObserveEnd(e)
+	}
 }

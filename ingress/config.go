@@ -81,7 +81,7 @@ type Config struct {
 	Rand func() float64
 
 	// Observer, if not nil, observes each decision: one event for each request
-	// and gate that decided.
+	// and gate that decided. An [EndObserver] also learns how each request has ended.
 	Observer spillway.Observer
 }
 
@@ -120,6 +120,7 @@ func (c *Config) modes() [gates]spillway.Mode {
 type settings struct {
 	core      *Core
 	config    Config
+	ends      EndObserver          // nil: the Observer is none
 	modes     [gates]spillway.Mode // Off also where there is nothing to ask
 	observes  bool                 // one of them does
 	queues    bool                 // there is a gate with a queue
@@ -138,6 +139,7 @@ func build(c Config) (*settings, error) {
 		return nil, err
 	}
 	s := &settings{config: c, modes: c.modes()}
+	s.ends, _ = c.Observer.(EndObserver)
 	if c.RateLimit.Rate <= 0 {
 		s.modes[limitGate] = spillway.ModeOff
 	}

@@ -226,6 +226,6 @@ func (p *Passage) DoneAt(now time.Time, o spillway.Outcome) {
 		p.shadow.end(now, o, nil)
 		p.shadow = nil
 	}
-	a.reportEnd(now, o, nil) // last: an Observer may panic
+	a.reportDone(now, o) // last: an Observer may panic
 	a.settings = nil
 }

@@ -179,6 +179,8 @@ type Stats struct {
 	RejectedTotal [spillway.Outcomes]uint64
 	// Costs is what Config.Costs has learned.
 	Costs cost.Stats
+	// Modes are the modes of the gates. A gate without a limit is off.
+	Modes Modes
 }
 
 // Stats returns the levels of all policies at the time now.
@@ -194,6 +196,7 @@ func (s *Server) Stats(now time.Time) Stats {
 		Attempts:    st.histogram.Stats(now),
 
 		Degradation: c.signals.degrader.Stats(now),
+		Modes:       modesOf(st.modes),
 	}
 	for o := range c.refused {
 		all.RejectedTotal[o] = c.refused[o].Load()

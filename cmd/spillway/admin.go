@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/levels"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/metrics"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
+	"github.com/seed90641741/spillway/internal/admin"
+	"github.com/seed90641741/spillway/internal/admin/decisions"
+	"github.com/seed90641741/spillway/internal/admin/settings"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
@@ -20,12 +22,12 @@ import (
 func (s *supervisor) operate(flag string, decided *decisions.Log, wall func(time.Time) time.Time) error {
 	s.use(s.now)
 	err := s.start(flag, config.DefaultAdmin, s.now.Admin, &admin.Config{
-		Collector: s.collector, Decisions: decided, Proxy: s, Logger: s.follower.logger, Wall: wall,
+		Collector: s.collector, Decisions: decided, Source: s, Program: s, Logger: s.follower.logger, Wall: wall,
 	})
 	if err != nil {
 		return err
 	}
-	if s.exporter, err = otel.Start(s.now.Otel, version(), s.server.Metrics(), s.follower.logger); err != nil {
+	if s.exporter, err = otel.Start(s.now.Otel, version(), metrics.Registry(s.server.State, true), s.follower.logger); err != nil {
 		s.close()
 	}
 	return err
@@ -67,7 +69,7 @@ func (s *supervisor) close() {
 	s.exporter.Close() // last, so that it sends the last figures
 }
 
-// Levels implements [admin.Proxy].
+// Levels implements [admin.Source].
 func (s *supervisor) Levels(now time.Time) admin.Levels {
 	l, access := levels.Of(s.proxy, s.config.Load().Defaulted(), now)
 	l.Override, l.Draining = s.override.Load(), errors.Is(s.Ready(), errEnds)
@@ -80,7 +82,7 @@ func (s *supervisor) Levels(now time.Time) admin.Levels {
 	return l
 }
 
-// SetMode implements [admin.Proxy].
+// SetMode implements [admin.Program].
 func (s *supervisor) SetMode(mode spillway.Mode) (kept []string, err error) {
 	err = s.do(func() error {
 		var wanted *config.Config
@@ -103,7 +105,7 @@ func (s *supervisor) SetMode(mode spillway.Mode) (kept []string, err error) {
 	return kept, err
 }
 
-// Reload implements [admin.Proxy].
+// Reload implements [admin.Program].
 func (s *supervisor) Reload() error {
 	return s.do(func() error {
 		if s.file == "" { // what the command line says
@@ -113,7 +115,7 @@ func (s *supervisor) Reload() error {
 	})
 }
 
-// Ready implements [admin.Proxy].
+// Ready implements [admin.Source].
 func (s *supervisor) Ready() error {
 	if err := s.ended(); err != nil {
 		return err
@@ -124,15 +126,15 @@ func (s *supervisor) Ready() error {
 	return nil
 }
 
-// Settings implements [admin.Proxy].
-func (s *supervisor) Settings() []admin.Setting { return *s.settings.Load() }
+// Settings implements [admin.Program].
+func (s *supervisor) Settings() []settings.Setting { return *s.settings.Load() }
 
 // settingsOf returns the fields of a configuration, as it is given and with its defaults.
-func settingsOf(given, defaulted any) (all []admin.Setting) {
+func settingsOf(given, defaulted any) (all []settings.Setting) {
 	named := maps.Collect(config.Values("", given))
 	for field, value := range config.Values("", defaulted) {
 		_, ok := named[field]
-		all = append(all, admin.Setting{Field: field, Value: value, Given: ok})
+		all = append(all, settings.Setting{Field: field, Value: value, Given: ok})
 	}
 	return all
 }

@@ -139,7 +139,7 @@ var (
 	shellWord = regexp.MustCompile(`'[^']*'|[^' ]+`)
 	flagName  = regexp.MustCompile(`^--[a-z-]+`)
 	// elsewhere are the commands that need another system, or a minute: only their flags are checked.
-	elsewhere = map[string][]string{"drill": {"drill"}, "tune": {"tune"}, "quota": {"quota", "serve"}}
+	elsewhere = map[string][]string{"drill": {"drill"}, "tune": {"tune"}, "quota": {"quota", "serve"}, "top": {"top"}}
 	// ofQuota are the commands of quota that end by themselves.
 	ofQuota = map[string]bool{"check": true, "explain": true, "schema": true}
 )

@@ -4,6 +4,7 @@
 //	spillway drill      overload a real backend with and without Spillway
 //	spillway sim        run a whole system in virtual time
 //	spillway proxy      put the same policies in front of any service
+//	spillway top        show many processes on one page
 //	spillway quota      hold the customers of a service to one quota over all Envoys
 //	spillway tune       move the ingress limits of a MongoDB server
 //	spillway check      say whether a configuration of the proxy is good
@@ -22,6 +23,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +38,7 @@ import (
 	kongcompletion "github.com/jotaen/kong-completion"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/top/live"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/scenario"
 )
@@ -56,6 +59,7 @@ type cli struct {
 	Drill      drillCommand              `cmd:"" help:"Overload a real backend on this machine, with and without Spillway, and show the difference."`
 	Sim        simCommand                `cmd:"" help:"Run a whole system in virtual time, on the policies that run in production."`
 	Proxy      proxyCommand              `cmd:"" help:"Put the policies in front of a service in any language."`
+	Top        topCommand                `cmd:"" help:"Show many proxies and other processes on one page: is it overloaded, who is rejected, why, and what to do."`
 	Quota      quotaCommand              `cmd:"" help:"Serve rate limits to Envoys: one quota per customer over all of them."`
 	Tune       tuneCommand               `cmd:"" help:"Adjust the ingress limits of a MongoDB server to its load, and restore them at the end."`
 	Check      checkCommand              `cmd:"" help:"Check a configuration of the proxy."`
@@ -126,6 +130,14 @@ type backendCommand struct {
 // Run serves until the standard input ends.
 func (b *backendCommand) Run(w streams) error {
 	return process.ServeBackend(b.Settings, os.Stdin, w.stdout)
+}
+
+// topCommand is "spillway top".
+type topCommand struct{ live.Config }
+
+func (c *topCommand) Run(ctx context.Context, w streams) error {
+	answered, interrupted, err := c.Config.Run(ctx, w.stdout)
+	return cmp.Or(err, outcome(interrupted, answered))
 }
 
 // A status is an exit status that needs no words, because the command has said all.

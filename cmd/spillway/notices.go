@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/lines"
+	"github.com/seed90641741/spillway/internal/admin"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 

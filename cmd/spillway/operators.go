@@ -12,9 +12,11 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/metrics"
+	"github.com/seed90641741/spillway/internal/admin"
+	"github.com/seed90641741/spillway/internal/admin/access"
 )
 
 // operators is the address for operators of a proxy or a service of quotas: a page, metrics, health.
@@ -34,7 +36,7 @@ func (o *operators) start(flag, fallback string, c config.Admin, with *admin.Con
 	if err != nil {
 		return err
 	}
-	with.Access, with.Version = o.access(), version()
+	with.Access, with.Version, with.Metrics = o.access(), version(), metrics.Handler
 	o.server = admin.New(*with)
 	if socket != nil {
 		o.serve(socket)
@@ -116,12 +118,19 @@ func (o *operators) serve(socket net.Listener) {
 }
 
 // access returns the configured access rules. A host name in the address is an allowed host.
-func (o *operators) access() config.Admin {
-	a := o.rules
+func (o *operators) access() access.Rules {
+	hosts := o.rules.Hosts
 	if host, _, err := net.SplitHostPort(o.address); err == nil {
-		a.Hosts = append(slices.Clone(a.Hosts), host)
+		hosts = append(slices.Clone(hosts), host)
 	}
-	return a
+	return access.Rules{
+		Hosts: hosts, Read: access.File(o.rules.ReadToken), Change: access.File(o.rules.TokenFile),
+		Words: access.Words{
+			Hosts:    "admin.hosts in the configuration",
+			NoRead:   "from other hosts this needs a token, and neither read_token_file nor token_file is configured",
+			NoChange: "no token for changes is configured: set admin.token_file",
+		},
+	}
 }
 
 // update puts other rules in place, and reads the certificate again.

@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/xds"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/ready"
+	"github.com/seed90641741/spillway/internal/admin"
+	"github.com/seed90641741/spillway/internal/admin/collector"
+	"github.com/seed90641741/spillway/internal/admin/decisions"
+	"github.com/seed90641741/spillway/internal/admin/settings"
 )
 
 // proxyCommand has the flags of "spillway proxy".
@@ -168,7 +169,7 @@ func (c *proxyCommand) hello(logger *slog.Logger, p *gateway.Proxy, wanted *conf
 }
 
 // A supervisor reloads the configuration of a proxy when its file changes, gives operators a view of the
-// proxy, and applies their changes. It implements [admin.Proxy].
+// proxy, and applies their changes. It implements [admin.Source] and [admin.Program].
 type supervisor struct {
 	*follower
 	operators
@@ -180,8 +181,8 @@ type supervisor struct {
 	now       *config.Config // only the goroutine of follow uses it
 	exporter  *otel.Exporter
 
-	config   atomic.Pointer[config.Config]   // with changes over the API
-	settings atomic.Pointer[[]admin.Setting] // of config
+	config   atomic.Pointer[config.Config]      // with changes over the API
+	settings atomic.Pointer[[]settings.Setting] // of config
 	override atomic.Pointer[admin.Override]
 }
 

@@ -12,9 +12,10 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotaserver"
+	"github.com/seed90641741/spillway/internal/admin"
+	"github.com/seed90641741/spillway/internal/admin/settings"
 )
 
 // quotaCommand has the commands of "spillway quota".
@@ -70,7 +71,7 @@ func (c *quotaServe) Run(ctx context.Context, w streams) error {
 	s := quotaSupervisor{follower: follower, server: server, flags: c, log: log}
 	follower.parse = s.load
 	s.use(file)
-	if err := s.start(c.Admin, defaultQuotaAdmin, file.Admin, &admin.Config{Proxy: &s, Logger: logger}); err != nil {
+	if err := s.start(c.Admin, defaultQuotaAdmin, file.Admin, &admin.Config{Source: &s, Program: &s, Logger: logger}); err != nil {
 		return errors.Join(err, server.Close())
 	}
 	defer s.operators.close()
@@ -118,7 +119,7 @@ func (c *quotaServe) parse(r *reading) (*config.QuotaServer, error) {
 }
 
 // A quotaSupervisor reloads the file of a service of quotas, and gives operators a view of it. It implements
-// [admin.Proxy].
+// [admin.Source] and [admin.Program].
 type quotaSupervisor struct {
 	*follower
 	operators
@@ -127,7 +128,7 @@ type quotaSupervisor struct {
 	flags    *quotaServe
 	log      *logging
 	now      *config.QuotaServer // only the goroutine of follow uses it
-	settings atomic.Pointer[[]admin.Setting]
+	settings atomic.Pointer[[]settings.Setting]
 }
 
 // load returns a func that puts what was read in place.
@@ -160,7 +161,7 @@ func (s *quotaSupervisor) use(c *config.QuotaServer) {
 	s.events.use(secured{"for Envoys", c.TLS})
 }
 
-// Levels implements [admin.Proxy].
+// Levels implements [admin.Source].
 func (s *quotaSupervisor) Levels(now time.Time) admin.Levels {
 	l := s.server.Levels(now)
 	l.Mode, l.Draining = spillway.ModeEnforce, s.ended() != nil
@@ -169,18 +170,18 @@ func (s *quotaSupervisor) Levels(now time.Time) admin.Levels {
 	return l
 }
 
-// Ready implements [admin.Proxy].
+// Ready implements [admin.Source].
 func (s *quotaSupervisor) Ready() error { return cmp.Or(s.ended(), s.server.Ready()) }
 
-// Settings implements [admin.Proxy].
-func (s *quotaSupervisor) Settings() []admin.Setting { return *s.settings.Load() }
+// Settings implements [admin.Program].
+func (s *quotaSupervisor) Settings() []settings.Setting { return *s.settings.Load() }
 
-// SetMode implements [admin.Proxy].
+// SetMode implements [admin.Program].
 func (*quotaSupervisor) SetMode(spillway.Mode) ([]string, error) {
 	return nil, errors.New("a service of quotas has no mode: the filter of the Envoys rejects requests")
 }
 
-// Reload implements [admin.Proxy].
+// Reload implements [admin.Program].
 func (s *quotaSupervisor) Reload() error {
 	return s.do(func() error { return s.read("the API") })
 }

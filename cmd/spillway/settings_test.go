@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/internal/admin/settings"
 )
 
 // TestSettings: the name of a setting may have a colon, as the key of a limit has.
@@ -13,7 +13,7 @@ func TestSettings(t *testing.T) {
 	c := config.ForUpstream("127.0.0.1:8000", "127.0.0.1:8080")
 	c.Clusters[0].Shed.MaxByKey = map[string]int{"upstream: db": 5}
 	all := settingsOf(*c, *c.Defaulted())
-	for _, want := range []admin.Setting{
+	for _, want := range []settings.Setting{
 		{Field: "clusters[upstream].shed.max_by_key.upstream: db", Value: "5", Given: true},
 		{Field: "clusters[upstream].max_connections", Value: "1024"},
 	} {

@@ -2,7 +2,9 @@ package docs
 
 import (
 	"context"
+	"log"
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/spilladmin"
 	"github.com/seed90641741/spillway/spillhttp"
 	"github.com/seed90641741/spillway/spillotel"
 	"github.com/seed90641741/spillway/spillprom"
@@ -36,6 +39,26 @@ func prom(mux *http.ServeMux) (*ingress.Server, *spillhttp.Transport, error) {
 	}
 	metrics.AddClient(client)
 	return server, client, nil
+}
+
+func operatorsPage() (*ingress.Server, *spillhttp.Transport, error) {
+	page, err := spilladmin.New(spilladmin.Config{})
+	if err != nil {
+		return nil, nil, err
+	}
+	gates, err := ingress.New(ingress.Config{Observer: page})
+	if err != nil {
+		return nil, nil, err
+	}
+	page.AddServer("shop", gates)
+	transport, err := spillhttp.NewTransport(spillhttp.TransportConfig{Egress: egress.Config{Observer: page}})
+	if err != nil {
+		return nil, nil, err
+	}
+	page.AddClient(transport)
+	operators := &http.Server{Addr: "127.0.0.1:8001", Handler: page, ReadHeaderTimeout: 5 * time.Second}
+	go func() { log.Print(operators.ListenAndServe()) }()
+	return gates, transport, nil
 }
 
 func telemetry() (*spillotel.Observer, *ingress.Server, *spillhttp.Transport, error) {

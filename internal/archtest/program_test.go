@@ -9,78 +9,99 @@ import (
 	"testing/fstest"
 )
 
-// program is where the rooms of the program are.
-const program = "cmd/spillway/internal/"
+// program is where the rooms of the program are, and board where those of the page of operators are, which the program and
+// package spilladmin share.
+const (
+	program = "cmd/spillway/internal/"
+	board   = "internal/admin/"
+)
 
 // rooms are the packages of the program from the ground up: each imports only rooms of floors
 // below its own. Data flow one way: what needs to call back is on the wrong floor.
 var rooms = [][]string{
-	{"strict", "page", "ready"}, // what both wings use
+	{"strict", "ready"}, // what both wings use
 	{"strict/stricttest", "policyconf"},
 	// The gateway.
-	{"gateway/admin/human", "gateway/admin/kinds", "gateway/finite", "gateway/histogram"},
-	{"gateway/capped", "gateway/config/reach", "gateway/pooltest", "gateway/textpage", "gateway/slow"},
-	{"gateway/accounts", "gateway/admin/limits", "gateway/balance", "gateway/drain", "gateway/frames", "gateway/headers", "gateway/incidents", "gateway/importer/document", "gateway/lines", "gateway/loglimit", "gateway/media", "gateway/memory", "gateway/orca", "gateway/runbook", "gateway/turns"},
+	{"gateway/config/reach", "gateway/pooltest"},
+	{"gateway/balance", "gateway/drain", "gateway/frames", "gateway/headers", "gateway/importer/document", "gateway/lines", "gateway/media", "gateway/memory", "gateway/orca", "gateway/turns"},
 	{"gateway/config"},
-	{"gateway/body", "gateway/decisions", "gateway/importer", "gateway/keys", "gateway/mongoproxy/message", "gateway/openfiles", "gateway/otel/oteltest", "gateway/routes", "gateway/tuner"},
-	{"gateway/admin/access", "gateway/collector", "gateway/customers", "gateway/resets"},
-	{"gateway/accesslog", "gateway/clients", "gateway/mongoproxy/link", "gateway/otel", "gateway/quotas", "gateway/upstream"},
-	{"gateway/admin", "gateway/mongoproxy/servers"},
+	{"gateway/body", "gateway/importer", "gateway/keys", "gateway/mongoproxy/message", "gateway/openfiles", "gateway/otel/oteltest", "gateway/routes", "gateway/tuner"},
+	{"gateway/accesslog", "gateway/clients", "gateway/metrics", "gateway/mongoproxy/link", "gateway/otel", "gateway/quotas", "gateway/upstream"},
+	{"gateway/mongoproxy/servers"},
 	{"gateway/httpproxy", "gateway/mongoproxy", "gateway/quotaserver", "gateway/xds"},
 	{"gateway", "gateway/explain"},
 	{"gateway/hostile", "gateway/levels"},
+	// The page of many processes, which reads what the gateway shows.
+	{"gateway/top/query", "gateway/top/terminal"},
+	{"gateway/top"},
+	{"gateway/top/live"},
 	// The laboratory.
 	{"lab/process", "lab/sampling"},
 	{"lab/costdrill", "lab/drill", "lab/scenario", "lab/target"},
 	{"lab/prediction", "lab/report", "lab/simreport"},
 }
 
-// TestRooms fails for a package of the program that is on no floor, or imports one that is not
+// boardRooms are those of the page of operators. The empty one is package admin itself.
+var boardRooms = [][]string{
+	{"capped", "finite", "histogram", "loglimit", "page", "quotastats", "settings", "textpage"},
+	{"human", "kinds", "runbook"},
+	{"limits", "slow"},
+	{"accounts"},
+	{"access", "collector", "decisions"},
+	{"customers", "incidents", "resets"},
+	{""},
+}
+
+// TestRooms fails for a package of the program, or of the page of operators, that is on no floor, or imports one that is not
 // below it, and for one of the laboratory and one of the gateway that know one another.
 func TestRooms(t *testing.T) {
 	all, err := load(os.DirFS("../.."))
 	if err != nil {
 		t.Fatal(err)
 	}
-	floors := make(map[string]int)
-	for floor, names := range rooms {
-		for _, name := range names {
-			floors[name] = floor
-		}
-	}
-	seen := 0
-	for dir, files := range all.packages {
-		room, ok := strings.CutPrefix(dir, program)
-		if !ok {
-			continue
-		}
-		seen++
-		if _, ok := floors[room]; !ok {
-			t.Errorf("%s is on no floor: put it into internal/archtest/program_test.go", room)
-		}
-		for _, f := range files {
-			for _, complaint := range misplaced(floors, room, f) {
-				t.Error(complaint)
+	for house, rooms := range map[string][][]string{program: rooms, board: boardRooms} {
+		floors := make(map[string]int)
+		for floor, names := range rooms {
+			for _, name := range names {
+				floors[name] = floor
 			}
 		}
-	}
-	if seen < 20 {
-		t.Errorf("%d rooms, want at least 20", seen)
+		seen := 0
+		for dir, files := range all.packages {
+			room, ok := strings.CutPrefix(dir+"/", house)
+			if !ok {
+				continue
+			}
+			seen++
+			room = strings.TrimSuffix(room, "/")
+			if _, ok := floors[room]; !ok {
+				t.Errorf("%s is on no floor: put it into internal/archtest/program_test.go", dir)
+			}
+			for _, f := range files {
+				for _, complaint := range misplaced(house, floors, room, f) {
+					t.Error(complaint)
+				}
+			}
+		}
+		if seen < 15 {
+			t.Errorf("%s has %d rooms, want at least 15", house, seen)
+		}
 	}
 }
 
-// misplaced returns what f, of a room, imports that it must not.
-func misplaced(floors map[string]int, room string, f source) (complaints []string) {
+// misplaced returns what f, of a room of a house, imports that it must not.
+func misplaced(house string, floors map[string]int, room string, f source) (complaints []string) {
 	if test, _ := f.test(); test {
 		return nil
 	}
 	for _, spec := range f.Imports {
-		other, ok := strings.CutPrefix(importPath(spec), module+"/"+program)
+		other, ok := strings.CutPrefix(importPath(spec)+"/", module+"/"+house)
 		if !ok {
 			continue
 		}
+		other = strings.TrimSuffix(other, "/")
 		if floors[other] >= floors[room] || wing(room) != wing(other) && slices.Contains([]string{"gateway", "lab"}, wing(other)) {
-			complaints = append(complaints, f.name+" imports "+path.Join(program, other)+", which is not below it")
+			complaints = append(complaints, f.name+" imports "+path.Join(house, other)+", which is not below it")
 		}
 	}
 	return complaints
@@ -92,7 +113,7 @@ func wing(room string) string {
 	return first
 }
 
-// mostLines is how long a package of the program may be, without its tests: what one person
+// mostLines is how long a package of the program or of the page may be, without its tests: what one person
 // can read in a day.
 const mostLines = 2500
 
@@ -103,7 +124,7 @@ func TestRoomsAreSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	for dir, files := range all.packages {
-		if dir != "cmd/spillway" && !strings.HasPrefix(dir, program) {
+		if dir != "cmd/spillway" && !strings.HasPrefix(dir, program) && !strings.HasPrefix(dir+"/", board) {
 			continue
 		}
 		lines := 0
@@ -141,7 +162,7 @@ func TestMisplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range all.packages[program+row.room] {
-			if got := misplaced(floors, row.room, f); len(got) > 0 != row.wrong {
+			if got := misplaced(program, floors, row.room, f); len(got) > 0 != row.wrong {
 				t.Errorf("%s imports %s: %q", row.room, row.imports, got)
 			}
 		}

@@ -25,7 +25,7 @@ func check(t *tree, table map[string]row) []string {
 	c.checkModules()
 	c.checkRows()
 	for dir, files := range t.packages {
-		key := t.rowOf(dir)
+		key := c.rowOf(dir)
 		self, ok := table[key]
 		if !ok {
 			c.complainf("%s has no row: give it a level in internal/archtest/table_test.go", key)
@@ -37,6 +37,17 @@ func check(t *tree, table map[string]row) []string {
 	}
 	slices.Sort(c.complaints)
 	return slices.Compact(c.complaints)
+}
+
+// rowOf is that of the tree, unless a row above dir is of all that is below it.
+func (c *checker) rowOf(dir string) string {
+	key := c.tree.rowOf(dir)
+	for up := key; up != "."; up = path.Dir(up) {
+		if c.table[up].tree {
+			return up
+		}
+	}
+	return key
 }
 
 func (c *checker) complainf(format string, args ...any) {

@@ -9,12 +9,13 @@ const (
 	policies                 // one decision each
 	stacks                   // policies in their order
 	reports                  // what adapters share that read the figures of stacks
+	pages                    // what shows the reports to operators
 	edges                    // adapters, the simulator, the test kits
 	programs                 // everything with a main package
 	comparisons              // programs made of another one
 )
 
-var levelNames = [...]string{"L0 words", "L0 helpers", "L1 policies", "L2 stacks", "L2 reports", "L3 edges", "L4 programs", "L5 comparisons"}
+var levelNames = [...]string{"L0 words", "L0 helpers", "L1 policies", "L2 stacks", "L2 reports", "L2 pages", "L3 edges", "L4 programs", "L5 comparisons"}
 
 func (l level) String() string { return levelNames[l] }
 
@@ -26,6 +27,8 @@ type row struct {
 	kit bool
 	// hosts are the path prefixes of the one library that an adapter is for.
 	hosts []string
+	// tree says that the row is of all packages below the directory, too: boardRooms has their order.
+	tree bool
 	// waits is the one file in which a policy may read the clock and wait.
 	waits string
 }
@@ -78,6 +81,8 @@ var table = map[string]row{
 
 	"internal/telemetry": {level: reports},
 
+	"internal/admin": {level: pages, tree: true},
+
 	"connlimit":   {level: stacks}, // which wraps a listener, as a stack wraps a call
 	"egress":      {level: stacks},
 	"ingress":     {level: stacks},
@@ -85,11 +90,12 @@ var table = map[string]row{
 
 	"quota/fleet/boardtest": {level: edges, kit: true},
 
-	"sim":       {level: edges},
-	"spillhttp": {level: edges},
-	"spilltest": {level: edges, kit: true},
-	"spillslog": {level: edges},
-	"spillsql":  {level: edges},
+	"sim":        {level: edges},
+	"spilladmin": {level: edges},
+	"spillhttp":  {level: edges},
+	"spilltest":  {level: edges, kit: true},
+	"spillslog":  {level: edges},
+	"spillsql":   {level: edges},
 
 	"spillaws":     {level: edges, hosts: []string{"github.com/aws"}},
 	"spillconnect": {level: edges, hosts: []string{"connectrpc.com/connect", "google.golang.org/protobuf", "google.golang.org/genproto"}},

@@ -1,6 +1,11 @@
 // Pictures draws the pictures of docs/concepts.md from scenarios of the simulator:
 //
 //	go run ./tools/pictures
+//
+// With the name of a browser it takes the picture of the page of package spilladmin, of a server that is overloaded for a
+// minute:
+//
+//	go run ./tools/pictures chromium
 package main
 
 import (
@@ -42,7 +47,11 @@ type clients struct {
 }
 
 func main() {
-	if err := run(); err != nil {
+	do := run
+	if len(os.Args) > 1 {
+		do = func() error { return page(os.Args[1]) }
+	}
+	if err := do(); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -4,11 +4,37 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"image/png"
 	"io"
 	"os"
 	"strings"
 	"testing"
 )
+
+// The pictures of the page of operators are in the documents, for both themes.
+func TestPagesAreShown(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, theme := range []string{"light", "dark"} {
+		name := "pictures/page-" + theme + ".png"
+		if !strings.Contains(string(text), `"`+name+`"`) {
+			t.Errorf("docs/operations.md does not show %s", name)
+		}
+		file, err := os.Open("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size, err := png.DecodeConfig(file)
+		if err != nil || size.Width != 1440 {
+			t.Errorf("%s is %d wide, want 1440: %v", name, size.Width, err)
+		}
+		if err := file.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
 
 // Every picture that can be drawn is in the documents.
 func TestPicturesAreShown(t *testing.T) {

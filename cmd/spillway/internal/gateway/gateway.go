@@ -17,12 +17,12 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/openfiles"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
+	"github.com/seed90641741/spillway/internal/admin/decisions"
 )
 
 // Config is what a proxy reports to, and by what it connects. It makes its Quotas itself.

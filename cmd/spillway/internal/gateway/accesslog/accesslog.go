@@ -14,11 +14,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/lines"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/loglimit"
+	"github.com/seed90641741/spillway/internal/admin/accounts"
+	"github.com/seed90641741/spillway/internal/admin/decisions"
+	"github.com/seed90641741/spillway/internal/admin/loglimit"
 )
 
 // A Record is the line of one request. Text that clients choose is cut.

@@ -1,6 +1,6 @@
 package config
 
-import "github.com/seed90641741/spillway/cmd/spillway/internal/gateway/loglimit"
+import "github.com/seed90641741/spillway/internal/admin/loglimit"
 
 // Access is which requests have a line in the access log, and where it is.
 type Access struct {

@@ -5,10 +5,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
-)
 
-// KeySeparator separates the cluster from the rest of the name of a route, and of a limit key.
-const KeySeparator = ": "
+	"github.com/seed90641741/spillway/internal/admin/accounts"
+)
 
 // Name returns the name of the route in metrics, logs and pages: the cluster, and the key of the route, by default its
 // host, path and methods. Clients cannot make up names: there is at most one for each route.
@@ -16,11 +15,11 @@ func (r *Route) Name() string {
 	if r.Key != "" {
 		return r.LimitKey()
 	}
-	name := r.Cluster + KeySeparator + r.Host + r.Path
+	name := r.Cluster + accounts.KeySeparator + r.Host + r.Path
 	if len(r.Methods) > 0 {
 		name += " " + strings.Join(r.Methods, ",")
 	}
-	return strings.TrimSuffix(name, KeySeparator)
+	return strings.TrimSuffix(name, accounts.KeySeparator)
 }
 
 // LimitKey returns the name of what requests of the route wait for, and so of the limit on their number in flight: the
@@ -29,7 +28,7 @@ func (r *Route) LimitKey() string {
 	if r.Key == "" {
 		return r.Cluster
 	}
-	return r.Cluster + KeySeparator + r.Key
+	return r.Cluster + accounts.KeySeparator + r.Key
 }
 
 // limitKey returns what makes the limit key of the name of a route to a cluster.

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/internal/admin/accounts"
 )
 
 // settled waits until all requests have ended, and returns the accounts.

@@ -13,9 +13,9 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/loglimit"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
+	"github.com/seed90641741/spillway/internal/admin/loglimit"
 	"github.com/seed90641741/spillway/spillhttp"
 )
 

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/slow"
+	"github.com/seed90641741/spillway/internal/admin/accounts"
+	"github.com/seed90641741/spillway/internal/admin/slow"
 )
 
 // TestLatencyThatCounts: the latency of a request counts that has arrived as a whole and is served. What a client

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/internal/admin/accounts"
 )
 
 // TestRoutesWaitForTheirCluster: routes without a key share the limit of their cluster, and routes with one have another. In the accounts

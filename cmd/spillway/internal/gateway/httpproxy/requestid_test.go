@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
+	"github.com/seed90641741/spillway/internal/admin/decisions"
 )
 
 // TestRequestID: the upstream and the client get the same id, once. At an edge it is that of the client

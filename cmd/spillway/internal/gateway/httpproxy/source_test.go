@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
+	"github.com/seed90641741/spillway/internal/admin/decisions"
 )
 
 const trace = "4bf92f3577b34da6a3ce929d0e0e4736"

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/internal/admin/resets"
 	"github.com/seed90641741/spillway/internal/thorough"
 )
 

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/internal/admin/access"
 )
 
 // Server reads the TLS configuration of a listener; nil without TLS. It offers protocols by
@@ -101,7 +102,7 @@ func Admin(c *config.Admin) (errs []error) {
 	}
 	for _, f := range [...]struct{ field, name string }{{"token_file", c.TokenFile}, {"read_token_file", c.ReadToken}} {
 		if f.name != "" {
-			_, err := Token(f.name)
+			_, err := access.File(f.name)()
 			note(f.field, err)
 		}
 	}

@@ -9,18 +9,17 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/limits"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/finite"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/lines"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/admin"
+	"github.com/seed90641741/spillway/internal/admin/customers"
+	"github.com/seed90641741/spillway/internal/admin/finite"
+	"github.com/seed90641741/spillway/internal/admin/resets"
 	"github.com/seed90641741/spillway/tune"
 )
 
@@ -32,7 +31,7 @@ func Of(p *gateway.Proxy, c *config.Config, now time.Time) (l admin.Levels, acce
 	for i := range c.Listeners {
 		if x, ok := s.Listeners[c.Listeners[i].Name]; ok {
 			level := listenerLevel(p, c.Listeners[i].Name, x.Open, s.Resets[c.Listeners[i].Name])
-			level.Clients = new(s.Clients[c.Listeners[i].Name])
+			level.Clients = new(admin.Clients(s.Clients[c.Listeners[i].Name]))
 			l.Listeners = append(l.Listeners, level)
 		}
 	}
@@ -131,31 +130,12 @@ func listenerLevel(p *gateway.Proxy, name string, open int, reset resets.Counts)
 	return l
 }
 
-// gateLevel returns the state of a gate. In observe mode no request really waits, and
-// while the shedder is off its limit has no meaning.
+// gateLevel returns the state of a gate with a configuration.
 func gateLevel(g *httpproxy.GateStats, c ingress.Config) admin.Gate {
-	waiting := 0
-	if c.ShedMode == spillway.ModeEnforce {
-		waiting += g.Shed.Waiting
-	}
-	if c.RateLimitMode == spillway.ModeEnforce {
-		waiting += g.RateLimit.Waiting
-	}
-	l := admin.Gate{
-		Listener: g.Listener, Cluster: g.Cluster, Admitted: g.Admitted, Unlabelled: g.Unlabelled,
-		InFlight: max(0, g.InFlight-waiting), Peak: g.Peak, Waiting: waiting, Busy: finite.Number(g.Load.Utilization),
-		Waits:      admin.Waits{Count: g.RateLimit.QueuedTotal - uint64(g.RateLimit.Waiting), Total: g.RateLimit.TimeQueued},
-		RetryShare: g.Attempts.RetryShare, DontRetry: g.Attempts.DontRetry,
-	}
-	if c.ShedMode == spillway.ModeOff {
-		return l
-	}
-	l.Adaptive, l.Least, l.Most = true, max(1, float64(c.Concurrency.Min)), max(0, float64(c.Concurrency.Max))
-	l.Keys = limits.Keys(g.Cluster, &g.Concurrency)
-	tightest := g.Concurrency.Tightest()
-	l.Limit, l.Bound, l.Unknown, l.Baseline = finite.Number(tightest.Limit), tightest.Limiting(), tightest.Unknown, tightest.BaseLatency
-	for class := range l.RejectedRatio {
-		l.RejectedRatio[class] = g.Shed.Classes[class].RejectedRatio
+	l := admin.GateOf(g.Listener, g.Cluster, &g.Stats)
+	l.Admitted, l.Unlabelled, l.InFlight, l.Peak = g.Admitted, g.Unlabelled, max(0, g.InFlight-l.Waiting), g.Peak
+	if l.Adaptive {
+		l.Least, l.Most = max(1, float64(c.Concurrency.Min)), max(0, float64(c.Concurrency.Max))
 	}
 	return l
 }

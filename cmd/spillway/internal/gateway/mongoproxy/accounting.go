@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
+	"github.com/seed90641741/spillway/internal/admin/accounts"
 )
 
 // request handles a command that neither is a hello nor authenticates, and counts it in exactly

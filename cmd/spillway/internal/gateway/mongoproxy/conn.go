@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/servers"
+	"github.com/seed90641741/spillway/internal/admin/decisions"
 	"github.com/seed90641741/spillway/internal/netconn"
 	"github.com/seed90641741/spillway/ratelimit"
 )

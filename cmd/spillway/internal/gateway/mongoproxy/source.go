@@ -4,8 +4,8 @@ import (
 	"net/netip"
 	"sync"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
+	"github.com/seed90641741/spillway/internal/admin/decisions"
 )
 
 // A source describes the command in progress to the log of decisions. Gates that only observe

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/budget"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/connlimit"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/admin/resets"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/tune"
 )

@@ -7,7 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/loglimit"
+	"github.com/seed90641741/spillway/internal/admin/loglimit"
 )
 
 // logRate is how many failures are logged per second, and maxError the maximum length of an

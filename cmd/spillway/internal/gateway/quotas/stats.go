@@ -5,32 +5,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed90641741/spillway/internal/admin/quotastats"
 	"github.com/seed90641741/spillway/quota/fleet"
 )
 
 // Stats says how a quota stands that is shared with other proxies.
-type Stats struct {
-	Name      string        `json:"name"`   // of the cluster or listener
-	Syncs     uint64        `json:"syncs"`  // exchanges of reports and levels that succeeded
-	Errors    uint64        `json:"errors"` // that failed
-	Fenced    uint64        `json:"fenced"` // that came too late, as another task led
-	Leader    bool          `json:"leader"`
-	Tasks     int           `json:"tasks"` // 0 without levels
-	Age       time.Duration `json:"age"`   // of the levels; negative without any
-	Grace     time.Duration `json:"grace"` // until the limits are divided by tasks; 0 where they are
-	Conflict  bool          `json:"conflict"`
-	Customers []Customer    `json:"customers"` // the listed ones with most debt, 20 at most
-	// Lost says that the servers answer, but no leader has sent levels for longer than a task uses its last share.
-	Lost bool `json:"lost"`
-}
-
-// A Customer is the level of a listed customer with demand, in all proxies.
-type Customer struct {
-	Customer string        `json:"customer"`
-	Rate     float64       `json:"rate"`
-	Debt     time.Duration `json:"debt"`     // at this rate
-	Marginal int           `json:"marginal"` // class that is not admitted in full; -1: all are
-}
+type Stats = quotastats.Stats
 
 // mostCustomers bounds the series of a quota in metrics.
 const mostCustomers = 20
@@ -66,14 +46,14 @@ func grace(c *fleet.Config) time.Duration {
 }
 
 // indebted returns the listed customers with most debt in proportion to their rate.
-func indebted(c *fleet.Config, levels Leveled) (all []Customer) {
+func indebted(c *fleet.Config, levels Leveled) (all []quotastats.Customer) {
 	for name := range c.Limits.Customers {
 		if l, ok := levels.Level(name); ok && l.Rate > 0 {
 			debt := time.Duration(min(l.Debt/l.Rate, 1e6) * float64(time.Second))
-			all = append(all, Customer{Customer: name, Rate: l.Rate, Debt: debt, Marginal: l.Marginal})
+			all = append(all, quotastats.Customer{Customer: name, Rate: l.Rate, Debt: debt, Marginal: l.Marginal})
 		}
 	}
-	slices.SortFunc(all, func(a, b Customer) int {
+	slices.SortFunc(all, func(a, b quotastats.Customer) int {
 		return cmp.Or(cmp.Compare(b.Debt, a.Debt), cmp.Compare(a.Customer, b.Customer))
 	})
 	return slices.Clip(all[:min(len(all), mostCustomers)])

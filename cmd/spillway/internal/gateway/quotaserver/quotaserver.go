@@ -18,11 +18,12 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
+	"github.com/seed90641741/spillway/internal/admin"
+	"github.com/seed90641741/spillway/internal/admin/customers"
+	"github.com/seed90641741/spillway/internal/admin/quotastats"
 	"github.com/seed90641741/spillway/quota/fleet"
 	"github.com/seed90641741/spillway/spillrlqs"
 )
@@ -164,7 +165,7 @@ func (s *Server) Levels(now time.Time) admin.Levels {
 	c, st := s.config.Load(), s.rlqs.Stats()
 	f := c.Fleet()
 	return admin.Levels{
-		Service: &quotas.Service{
+		Service: &quotastats.Service{
 			Quota: c.Domain, Address: s.addr.String(), Envoys: st.Streams, Listed: st.Buckets, Unlisted: st.Unlisted,
 			Reports: st.ReportsTotal, Overflow: st.OverflowTotal, Invalid: st.RejectedTotal, Calls: st.Calls,
 		},

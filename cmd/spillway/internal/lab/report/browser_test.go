@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/page"
+	"github.com/seed90641741/spillway/internal/admin/page"
 )
 
 //go:embed testdata/probe.js

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/page"
+	"github.com/seed90641741/spillway/internal/admin/page"
 )
 
 func verdictOf(r *drill.Result) page.Verdict {

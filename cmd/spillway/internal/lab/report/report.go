@@ -16,7 +16,7 @@ import (
 	"io"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/page"
+	"github.com/seed90641741/spillway/internal/admin/page"
 )
 
 //go:embed page.html

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/page"
+	"github.com/seed90641741/spillway/internal/admin/page"
 )
 
 func render(t *testing.T, r *drill.Result) string {

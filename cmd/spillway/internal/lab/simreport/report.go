@@ -11,7 +11,7 @@ import (
 	"io"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/scenario"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/page"
+	"github.com/seed90641741/spillway/internal/admin/page"
 )
 
 //go:embed page.html

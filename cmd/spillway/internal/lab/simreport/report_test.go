@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/scenario"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/page"
+	"github.com/seed90641741/spillway/internal/admin/page"
 )
 
 func outcomes(t *testing.T, names ...string) (all []*scenario.Outcome) {
