@@ -1,14 +1,14 @@
-// Package admin serves the operators of "spillway proxy": a dashboard, metrics, plain
-// text for scripts, health checks, and an API for two changes. It has its own address,
-// and its requests pass no gate, so it answers when the proxy is overloaded.
+// Package admin serves the operators of "spillway proxy", of "spillway quota" and of programs with package spilladmin: a
+// dashboard, metrics, plain text for scripts, health checks, and an API for two changes. Its requests pass no gate, so it
+// answers when the proxy is overloaded.
 //
 //	policies ─► collector, decisions.Log ─┐
 //	                                      ├─► one State each second ─► page, stream, JSON, metrics, text
-//	proxy    ─► Proxy ────────────────────┘
+//	proxy    ─► Source ───────────────────┘
 //
 // # One state
 //
-// Package collector counts the events of the policies. A [Proxy] has the levels: limits,
+// Package collector counts the events of the policies. A [Source] has the levels: limits,
 // queues, budgets. Once a second both are read and made into one [State]. The page, the
 // metrics and the text show that State or a part of it, so they agree.
 //
@@ -33,5 +33,5 @@
 //
 // Package internal/telemetry defines names and labels, for the observers of the library,
 // too. A default configuration has fewer than 300 series, and so has one with ten clusters
-// (metrics.go), plus 21 for the routes with most rejections.
+// (package metrics of the proxy), plus 21 for the routes with most rejections.
 package admin
