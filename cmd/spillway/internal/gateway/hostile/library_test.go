@@ -142,7 +142,7 @@ func (s *stage) dialFrom(ctx context.Context, from string) (net.Conn, error) {
 }
 
 // trusting is for servers of this test.
-var trusting = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // they have certificates of nobody
+var trusting = &tls.Config{InsecureSkipVerify: true} // their certificates are those of nobody
 
 // silentHandshakes are connections that send the beginning of a handshake, or nothing.
 func silentHandshakes(ctx context.Context, s *stage) error {
