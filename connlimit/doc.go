@@ -49,9 +49,9 @@
 //     with more than 1,000 lines of headers.
 //  2. An address may be charged 64 KiB per second, and 256 KiB at once. Beyond that, its connections are reset when they send more of a head
 //     than is free. So are those of an address of which more than 4 MiB of long heads are being read.
-//  3. No address pays for another (IPv6: /64). Clients behind one address pay together, but shorter heads cost them nothing.
-//  4. 4 s after the last long head an address has no debt. Of 4096 addresses debts are kept; with more, those of the others are forgotten, so
-//     that an innocent one is never charged.
+//  3. An address (IPv6: /64) never pays for another one. Clients behind one address share its debt, and heads of up to 4 KiB stay free.
+//  4. A debt ends 8 s after the last long head, and long heads are accepted again after 4 s. The table has 4096 addresses. If it is full, a
+//     new address is not charged.
 //  5. While a request is served, and until the connection is idle again, nothing is counted. On a connection of HTTP/2 this is so
 //     while it has any request.
 //

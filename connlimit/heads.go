@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// headRate is how many bytes of heads without a request an address may send per second, and headBurst how many at once. net/http
-	// parses a head at 5 to 20 MB per second if its lines are short: an address can cause 1 % of a processor.
+	// headRate is the number of bytes per second of heads without a request that an address may send, and headBurst the number at once.
+	// net/http parses a head at 5 to 20 MB per second if its lines are short: one address uses 1 % of a processor at most.
 	headRate, headBurst = 64 << 10, 256 << 10
 	// headsRead is how many bytes of long heads an address may have in flight. Whether these become requests is not known yet.
 	headsRead = 4 << 20
@@ -40,7 +40,7 @@ type account struct {
 	at      time.Time
 }
 
-// HeadBegins says that a head begins, of which so many bytes are free. The one before was answered.
+// HeadBegins says that a head begins. free is the number of bytes that are not charged. The request before was answered.
 func (c *conn) HeadBegins(free int) {
 	c.end(false)
 	c.free.Store(int64(free))

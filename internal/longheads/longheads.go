@@ -13,8 +13,8 @@ import (
 	"github.com/seed90641741/spillway/internal/netconn"
 )
 
-// free is how many bytes of a head are not charged: parsing them costs about as much as accepting the connection. handshake
-// is the same for a handshake of TLS, in which clients may send certificates.
+// free is the number of bytes of a head that are not charged: parsing them costs about as much as accepting the connection. handshake
+// is the number of bytes of a TLS handshake that are not charged: clients may send certificates.
 const free, handshake = 4 << 10, 8 << 10
 
 // A reader is a connection that charges heads.
@@ -62,7 +62,7 @@ func Began(r *http.Request) {
 	}
 }
 
-// Answered ends the head of a request that net/http has not seen, and begins the next one, after so many bytes of a body.
+// Answered ends the head of a request that net/http has not seen, and begins the next one. The body of the request has this number of bytes.
 func Answered(c net.Conn, body int64) {
 	if x, ok := netconn.Find[reader](c); ok {
 		x.HeadBegins(free + int(body))
