@@ -22,12 +22,18 @@ type conn struct {
 	listener *Listener
 	place    place // among the open ones
 	closed   atomic.Bool
+
+	free    atomic.Int64 // bytes of the head that is being read
+	charged atomic.Bool  // that head is longer
+	long    int          // by so much; guarded by listener.heads, as is
+	account *account     // for which that counts
 }
 
 // Close closes the connection. It counts once.
 func (c *conn) Close() error {
 	if !c.closed.Swap(true) {
 		c.listener.leave(c)
+		c.end(true)
 	}
 	return c.Conn.Close()
 }

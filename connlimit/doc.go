@@ -40,6 +40,21 @@
 // Where each request has a connection, and costs less than its handshake, about half of what is
 // possible is served.
 //
+// # Long heads
+//
+// net/http parses the head of a request before any handler sees it, 64 KiB of short lines for some milliseconds. A server that says where
+// heads begin and end, as Handler.Serve of package spillhttp does, has them charged to the address that sends them:
+//
+//  1. The first 4 KiB of each head are free, and with TLS 8 KiB of handshakes. What is longer is charged if it becomes no request, or one
+//     with more than 1,000 lines of headers.
+//  2. An address may be charged 64 KiB per second, and 256 KiB at once. Beyond that, its connections are reset when they send more of a head
+//     than is free. So are those of an address of which more than 4 MiB of long heads are being read.
+//  3. An address (IPv6: /64) never pays for another one. Clients behind one address share its debt, and heads of up to 4 KiB stay free.
+//  4. A debt ends 8 s after the last long head, and long heads are accepted again after 4 s. The table has 4096 addresses. If it is full, a
+//     new address is not charged.
+//  5. While a request is served, and until the connection is idle again, nothing is counted. On a connection of HTTP/2 this is so
+//     while it has any request.
+//
 // Sources: the Ingress Connection Rate Limiter of MongoDB 8.2 (client backpressure, terms); the
 // connection limit filter of Envoy.
 package connlimit

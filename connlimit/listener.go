@@ -54,6 +54,8 @@ const (
 	LimitOpen
 	// LimitOverload is Work.
 	LimitOverload
+	// LimitHeads is that of long heads: see there in the package comment.
+	LimitHeads
 )
 
 // A Listener accepts connections from another listener, within limits. A connection that
@@ -73,6 +75,7 @@ type Listener struct {
 	running  sync.WaitGroup
 	waiting  sync.WaitGroup // connections in the queue
 	overload overload       // of the goroutine that accepts
+	heads    heads
 
 	mu   sync.Mutex
 	n    int     // connections that are open
@@ -199,6 +202,7 @@ func temporary(err error) bool {
 // admit accepts a new connection, lets it wait, or rejects it.
 func (l *Listener) admit(c net.Conn) {
 	x, now, from := &conn{Conn: netconn.Conn{Conn: c}, listener: l}, time.Now(), ratelimit.Caller{Addr: address(c)}
+	x.free.Store(noHead)
 	exempt := l.limiter.Exempt(from)
 	if !exempt && !l.paced(now, x, from) {
 		return

@@ -208,6 +208,14 @@ func (s *serverStream) Send(m any) error {
 	return s.StreamingHandlerConn.Send(m)
 }
 
+// Close ends the stream with an error, as a connection of connect-go does. It does nothing where the connection has no such method.
+func (s *serverStream) Close(err error) error {
+	if c, ok := s.StreamingHandlerConn.(interface{ Close(err error) error }); ok {
+		return c.Close(err)
+	}
+	return nil
+}
+
 // outcomeOf returns the outcome of a call that a handler has answered with err.
 func outcomeOf(ctx context.Context, err error) spillway.Outcome {
 	if ctx.Err() != nil {

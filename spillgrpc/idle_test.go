@@ -2,15 +2,20 @@ package spillgrpc
 
 import (
 	"context"
+	"errors"
+	"io"
+	"reflect"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/idle"
 	"github.com/seed90641741/spillway/shed"
+	"github.com/seed90641741/spillway/spilltest"
 )
 
 // Streams whose handlers wait for an event are no work: with as many of them as may be in flight, no call is rejected. A stream
@@ -95,4 +100,27 @@ func TestWatchIsHealthToo(t *testing.T) {
 			t.Errorf("%v: Check %v, Watch %v", row.named, s.exempt(check), s.exempt(watch))
 		}
 	}
+}
+
+// The stream that a handler gets has each method of the one of grpc: programs look for methods beyond those of the interface.
+func TestServerStreamHasAllMethods(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var bare, ours reflect.Type
+		note := func(of *reflect.Type) grpc.StreamServerInterceptor {
+			return func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+				*of = reflect.TypeOf(ss)
+				return handler(srv, ss)
+			}
+		}
+		s := mustServer(t, ingress.Config{}, ServerConfig{})
+		x := open(t, &service{output: func(*pb.StreamingOutputCallRequest, outputServer) error { return nil }},
+			grpc.ChainStreamInterceptor(note(&bare), s.StreamInterceptor, note(&ours)))
+		stream := must(pb.NewTestServiceClient(x.dial()).StreamingOutputCall(t.Context(), &pb.StreamingOutputCallRequest{}))
+		if _, err := stream.Recv(); !errors.Is(err, io.EOF) || bare == ours {
+			t.Fatalf("%v, %v in place of %v", err, ours, bare)
+		}
+		for _, method := range spilltest.MissingMethods(bare, ours) {
+			t.Errorf("%v has no %s", ours, method)
+		}
+	})
 }

@@ -9,7 +9,7 @@ import (
 func TestPromisesOfServer(t *testing.T) {
 	spilltest.TestPromises(t, spilltest.Promises{
 		Ownership:  spilltest.Promise{Not: "the server keeps no message: it passes them on"},
-		Interfaces: spilltest.Promise{Not: "a grpc.ServerStream has no optional methods"},
+		Interfaces: spilltest.Promise{Tests: []func(*testing.T){TestServerStreamHasAllMethods}},
 		Panics:     spilltest.Promise{Tests: []func(*testing.T){TestPanicOfAStream, TestServerContract}},
 		Churn:      spilltest.Promise{Not: "grpc owns the connections of a server"},
 		Idle:       spilltest.Promise{Tests: []func(*testing.T){TestIdleStreams, TestWatchIsHealthToo}},

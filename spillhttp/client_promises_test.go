@@ -9,7 +9,7 @@ import (
 
 func TestPromisesOfTransport(t *testing.T) {
 	spilltest.TestPromises(t, spilltest.Promises{
-		Ownership:  spilltest.Promise{Not: "net/http says that a request is the transport's until the body of its answer is closed"},
+		Ownership:  spilltest.Promise{Tests: []func(*testing.T){spillhttp.RequestIsTheCallersTest}},
 		Interfaces: spilltest.Promise{Tests: []func(*testing.T){spillhttp.UpgradeTest}},
 		Panics:     spilltest.Promise{Tests: []func(*testing.T){TestObserverPanics, TestTransportContract}},
 		Churn:      spilltest.Promise{Tests: []func(*testing.T){spillhttp.ConnectionsReusedTest}},

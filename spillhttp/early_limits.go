@@ -1,11 +1,13 @@
 package spillhttp
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"time"
 
 	"github.com/seed90641741/spillway/connlimit"
+	"github.com/seed90641741/spillway/internal/longheads"
 )
 
 // longestHead is the default of MaxHeaderBytes, in bytes: the heads of browsers and proxies have a few kilobytes.
@@ -20,9 +22,28 @@ func (h *Handler) limitHeads(s *http.Server) {
 	}
 }
 
-// limited returns a listener that resets connections while they are an overload.
-func (h *Handler) limited(l net.Listener) (net.Listener, error) {
+// limited returns a listener that resets connections while they are an overload, and those that send long heads too often.
+func (h *Handler) limited(s *http.Server, l net.Listener) (net.Listener, error) {
+	h.limitHeads(s)
+	extend(s, longheads.Context, longheads.State)
 	return connlimit.NewListener(l, connlimit.Config{Work: h.work})
+}
+
+// extend has s call a ConnContext and a ConnState before its own.
+func extend(s *http.Server, before func(context.Context, net.Conn) context.Context, says func(net.Conn, http.ConnState)) {
+	inner, told := s.ConnContext, s.ConnState
+	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		if ctx = before(ctx, c); inner != nil {
+			ctx = inner(ctx, c)
+		}
+		return ctx
+	}
+	s.ConnState = func(c net.Conn, state http.ConnState) {
+		says(c, state)
+		if told != nil {
+			told(c, state)
+		}
+	}
 }
 
 // work is that of the ingress.Server, and requests that bypass it: these use their connections as well.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/internal/claims"
+	"github.com/seed90641741/spillway/internal/longheads"
 	"github.com/seed90641741/spillway/internal/netconn"
 	"github.com/seed90641741/spillway/ratelimit"
 )
@@ -60,23 +61,11 @@ func ConnState(c net.Conn, state http.ConnState) {
 // are reset: see Overload in package connlimit. It extends s.ConnState and s.ConnContext; call it before s serves anything else.
 //
 // A head is read, and costs processor time, before h can reject the request: if s.MaxHeaderBytes is zero, Serve sets it to
-// 64 KiB, where net/http has 1 MiB. Set s.ReadHeaderTimeout as well, which has no default.
+// 64 KiB, where net/http has 1 MiB. Long heads are charged to the address that sends them: see there in package connlimit. Set
+// s.ReadHeaderTimeout as well, which has no default.
 func (h *Handler) Serve(s *http.Server, l net.Listener) error {
-	h.limitHeads(s)
-	inner, told := s.ConnContext, s.ConnState
-	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		if ctx = ConnContext(ctx, c); inner != nil {
-			ctx = inner(ctx, c)
-		}
-		return ctx
-	}
-	s.ConnState = func(c net.Conn, state http.ConnState) {
-		ConnState(c, state)
-		if told != nil {
-			told(c, state)
-		}
-	}
-	limited, err := h.limited(l)
+	extend(s, ConnContext, ConnState)
+	limited, err := h.limited(s, l)
 	if err != nil {
 		return err
 	}
@@ -85,10 +74,9 @@ func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 
 // ServeTLS serves with s from l, as [http.Server.ServeTLS] does. h must be the Handler of s. Requests are
 // rejected in the handler, not early. While handshakes are most of the work of the process, connections that come too often are
-// reset before theirs: see Overload in package connlimit. For s.MaxHeaderBytes see [Handler.Serve].
+// reset before theirs: see Overload in package connlimit. For heads see [Handler.Serve].
 func (h *Handler) ServeTLS(s *http.Server, l net.Listener, certFile, keyFile string) error {
-	h.limitHeads(s)
-	limited, err := h.limited(l)
+	limited, err := h.limited(s, l)
 	if err != nil {
 		return err
 	}
@@ -272,6 +260,7 @@ func (c *conn) refuse(b []byte, x *head) (refused bool, err error) {
 		if c.body, c.blank = x.owes(b), 0; x.post {
 			c.blank = blankAfterPost
 		}
+		longheads.Answered(c, c.body)
 	}
 	return true, err
 }

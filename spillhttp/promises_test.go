@@ -8,8 +8,9 @@ import (
 
 // For the promises of the Transport, which are tested from outside.
 var (
-	UpgradeTest           = TestUpgrade
-	ConnectionsReusedTest = TestConnectionsReused
+	UpgradeTest             = TestUpgrade
+	ConnectionsReusedTest   = TestConnectionsReused
+	RequestIsTheCallersTest = TestHedgeOutlivesTheCall
 )
 
 func TestPromisesOfHandler(t *testing.T) {

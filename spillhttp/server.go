@@ -17,6 +17,7 @@ import (
 	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/clock"
 	"github.com/seed90641741/spillway/internal/invalid"
+	"github.com/seed90641741/spillway/internal/longheads"
 )
 
 // HandlerConfig configures a [Handler]. The zero HandlerConfig is ready for use: it
@@ -174,6 +175,7 @@ func (h *Handler) Close() error {
 // that carries the criticality and the deadline that it was admitted with, or the Handler
 // rejects it. A panic passes through.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	longheads.Began(r)
 	if h.unseen(r) {
 		h.exempted.Add(1)
 		h.next.ServeHTTP(w, r)

@@ -115,3 +115,52 @@ func TestPush(t *testing.T) {
 		t.Errorf("%v, want that it is not supported", err)
 	}
 }
+
+// A handler that has taken over the connection, or has begun an answer with trailers and full duplex, and then panics leaves nothing.
+func TestPanicAfterTheAnswerBegan(t *testing.T) {
+	for name, begins := range map[string]func(http.ResponseWriter) error{
+		"hijack": func(w http.ResponseWriter) error {
+			c, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				err = c.Close()
+			}
+			return err
+		},
+		"answer": func(w http.ResponseWriter) error {
+			control := http.NewResponseController(w)
+			w.Header().Set("Trailer", "X-End")
+			w.WriteHeader(http.StatusEarlyHints)
+			_, err := io.WriteString(w, "begun")
+			return errors.Join(err, control.EnableFullDuplex(), control.SetReadDeadline(time.Now().Add(time.Minute)), control.Flush())
+		},
+	} {
+		for _, early := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					recovered := make(chan any, 1)
+					h := mustHandler(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+						if err := begins(w); err != nil {
+							t.Error(err)
+						}
+						panic(http.ErrAbortHandler)
+					}), ingress.Config{Shed: patient}, HandlerConfig{})
+					h.looks.Store(lookOn)
+					s := openWith(t, "HTTP1", h, early, func(s *http.Server) {
+						s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+							defer func() { recovered <- recover() }()
+							h.ServeHTTP(w, r)
+						})
+					})
+					if resp, err := s.base.RoundTrip(newRequest(t, t.Context(), http.MethodGet, nil)); err == nil {
+						_ = resp.Body.Close()
+					}
+					if got := <-recovered; got != http.ErrAbortHandler {
+						t.Errorf("recovered %v", got)
+					}
+					s.close()
+					nothingLeft(t, h)
+				})
+			})
+		}
+	}
+}

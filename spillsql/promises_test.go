@@ -8,7 +8,7 @@ import (
 
 func TestPromises(t *testing.T) {
 	spilltest.TestPromises(t, spilltest.Promises{
-		Ownership:  spilltest.Promise{Not: "arguments belong to the driver until its call returns, and the adapter keeps none"},
+		Ownership:  spilltest.Promise{Tests: []func(*testing.T){TestArgumentsAreTheCallersAgain}},
 		Interfaces: spilltest.Promise{Tests: []func(*testing.T){TestInterfacesOfThisVersionOfGo}},
 		Panics:     spilltest.Promise{Tests: []func(*testing.T){TestPanicsOfTheUser, TestPanicOfReset, TestPanicOfConnect}},
 		Churn:      spilltest.Promise{Tests: []func(*testing.T){TestConnectionsAreKept, TestIdleTimeAfterAQueue}},

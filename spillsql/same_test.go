@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/seed90641741/spillway/retry"
 )
@@ -167,4 +169,37 @@ func rowsOf(r *sql.Rows) (said string) {
 	}
 	said += fmt.Sprint(r.NextResultSet(), r.Err())
 	return said + fmt.Sprint(r.Close())
+}
+
+// Arguments are the caller's again when a call has returned, also if its context has ended before: the driver does not use them any more,
+// as with database/sql alone.
+func TestArgumentsAreTheCallersAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &worker{answer: func(query string) error {
+			if query != "connect" {
+				time.Sleep(time.Second) // whatever becomes of the context
+			}
+			return nil
+		}}
+		db, _ := open(t, w, Config{MaxConns: 1})
+		for _, call := range []func(context.Context, any) error{
+			func(ctx context.Context, arg any) error { _, err := db.ExecContext(ctx, "statement", arg); return err },
+			func(ctx context.Context, arg any) error {
+				rows, err := db.QueryContext(ctx, "query", arg)
+				if err == nil {
+					err = rows.Close()
+				}
+				return err
+			},
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			_ = call(ctx, []byte("argument"))
+			w.mu.Lock()
+			if w.running > 0 {
+				t.Error("the driver still has the arguments")
+			}
+			w.mu.Unlock()
+			cancel()
+		}
+	})
 }

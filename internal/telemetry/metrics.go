@@ -140,7 +140,7 @@ var (
 	Connections  = Metric{"spillway_connections", Gauge, "{connection}", []string{"listener"}, Proxy, "Open connections."}
 	ConnRejected = Metric{
 		"spillway_connections_rejected_total", Counter, "{connection}", []string{"listener", "reason"}, Proxy,
-		"Connections that were reset, by the setting of the listener (connection_rate, max_connections or peers), " +
+		"Connections that were reset, by the setting of the listener (connection_rate, max_connections, peers or max_header_bytes), " +
 			"or overload: connections kept the processors from serving requests.",
 	}
 	ClientRequests = Metric{

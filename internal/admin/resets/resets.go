@@ -26,10 +26,11 @@ const (
 	MaxConnections
 	Peers
 	Overload
+	MaxHeaderBytes
 	Reasons = iota
 )
 
-var names = [Reasons]string{"connection_rate", "max_connections", "peers", "overload"}
+var names = [Reasons]string{"connection_rate", "max_connections", "peers", "overload", "max_header_bytes"}
 
 // String returns the name of the setting.
 func (r Reason) String() string { return names[r] }
@@ -39,6 +40,7 @@ var advice = [Reasons]string{
 	"max_connections are open, or three quarters of them and this client has a quarter: have clients share connections, or raise it.",
 	"The client is not in the networks of peers: add its network, if it may connect.",
 	"Connections keep the processors from serving requests: have clients keep connections open, or add processors.",
+	"The client sends long heads of requests again and again that become no request, or have more than 1,000 lines: have it send fewer headers.",
 }
 
 // Counts are connections that were reset, by Reason.
@@ -47,19 +49,34 @@ type Counts struct {
 	MaxConnections uint64 `json:"max_connections"`
 	Peers          uint64 `json:"peers"`
 	Overload       uint64 `json:"overload"`
+	MaxHeaderBytes uint64 `json:"max_header_bytes"`
 }
 
 // Total returns the sum.
-func (c Counts) Total() uint64 { return c.ConnectionRate + c.MaxConnections + c.Peers + c.Overload }
+func (c Counts) Total() (n uint64) {
+	for _, of := range c.all() {
+		n += of
+	}
+	return n
+}
 
 // Plus returns the sums of two Counts.
 func (c Counts) Plus(d Counts) Counts {
-	return Counts{c.ConnectionRate + d.ConnectionRate, c.MaxConnections + d.MaxConnections, c.Peers + d.Peers, c.Overload + d.Overload}
+	a, b := c.all(), d.all()
+	for r := range a {
+		a[r] += b[r]
+	}
+	return counts(a)
 }
 
 // all returns the counts by Reason.
 func (c Counts) all() [Reasons]uint64 {
-	return [Reasons]uint64{c.ConnectionRate, c.MaxConnections, c.Peers, c.Overload}
+	return [Reasons]uint64{c.ConnectionRate, c.MaxConnections, c.Peers, c.Overload, c.MaxHeaderBytes}
+}
+
+// counts is the inverse of all.
+func counts(n [Reasons]uint64) Counts {
+	return Counts{n[ConnectionRate], n[MaxConnections], n[Peers], n[Overload], n[MaxHeaderBytes]}
 }
 
 // Each calls f with each reason.
@@ -94,10 +111,12 @@ func settingsOf(listener string, mongo bool) [Reasons]string {
 		return [Reasons]string{at + "parameters.ingressConnectionEstablishmentRatePerSec", at + "max_connections"}
 	}
 	at := "listeners[" + listener + "]."
-	return [Reasons]string{at + "connection_rate", at + "max_connections", at + "peers", "mode"}
+	return [Reasons]string{at + "connection_rate", at + "max_connections", at + "peers", "mode", at + "max_header_bytes"}
 }
 
-var byLimit = [...]Reason{connlimit.LimitRate: ConnectionRate, connlimit.LimitOpen: MaxConnections, connlimit.LimitOverload: Overload}
+var byLimit = [...]Reason{
+	connlimit.LimitRate: ConnectionRate, connlimit.LimitOpen: MaxConnections, connlimit.LimitOverload: Overload, connlimit.LimitHeads: MaxHeaderBytes,
+}
 
 // Rejected counts a connection that [connlimit.Listener] resets: it is for ListenerConfig.Rejected.
 func (l *Log) Rejected(client net.Addr, limit connlimit.Limit) {
@@ -126,7 +145,11 @@ func (l *Log) count(client net.Addr, why Reason) {
 
 // Counts returns how many connections were reset so far.
 func (l *Log) Counts() Counts {
-	return Counts{l.counts[ConnectionRate].Load(), l.counts[MaxConnections].Load(), l.counts[Peers].Load(), l.counts[Overload].Load()}
+	var n [Reasons]uint64
+	for r := range n {
+		n[r] = l.counts[r].Load()
+	}
+	return counts(n)
 }
 
 // noticed is the rate of resets per second from which they are a notice. It is that of the alert in deploy/alerts.yaml.
@@ -135,10 +158,14 @@ const noticed = 1
 // Minus returns how many connections were reset since there were d. A listener that was started
 // again counts from 0.
 func (c Counts) Minus(d Counts) Counts {
-	if c.ConnectionRate < d.ConnectionRate || c.MaxConnections < d.MaxConnections || c.Peers < d.Peers || c.Overload < d.Overload {
-		return c
+	a, b := c.all(), d.all()
+	for r := range a {
+		if a[r] < b[r] {
+			return c
+		}
+		a[r] -= b[r]
 	}
-	return Counts{c.ConnectionRate - d.ConnectionRate, c.MaxConnections - d.MaxConnections, c.Peers - d.Peers, c.Overload - d.Overload}
+	return counts(a)
 }
 
 // Notice returns a sentence about the connections that a listener has reset in some seconds, and why and

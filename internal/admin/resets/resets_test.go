@@ -22,6 +22,7 @@ func TestLog(t *testing.T) {
 	}{
 		"http": {false, map[string]string{
 			"connection_rate": "listeners[main].connection_rate", "max_connections": "listeners[main].max_connections", "peers": "listeners[main].peers", "overload": "mode",
+			"max_header_bytes": "listeners[main].max_header_bytes",
 		}},
 		"mongo": {true, map[string]string{
 			"connection_rate": "mongo[main].parameters.ingressConnectionEstablishmentRatePerSec", "max_connections": "mongo[main].max_connections",
@@ -39,14 +40,15 @@ func TestLog(t *testing.T) {
 				if row.settings["peers"] != "" {
 					l.count(&net.TCPAddr{IP: net.ParseIP("2001:db8::1:2")}, Peers)
 					l.Rejected(client, connlimit.LimitOverload)
+					l.Rejected(client, connlimit.LimitHeads)
 				}
 				time.Sleep(100 * time.Millisecond)
 			}
-			want := Counts{3000, 30, 30, 30}
+			want := Counts{3000, 30, 30, 30, 30}
 			if row.settings["peers"] == "" {
-				want.Peers, want.Overload = 0, 0
+				want.Peers, want.Overload, want.MaxHeaderBytes = 0, 0, 0
 			}
-			if c := l.Counts(); c != want || c.Total() != want.ConnectionRate+want.MaxConnections+want.Peers+want.Overload || c.Plus(c).Total() != 2*c.Total() {
+			if c := l.Counts(); c != want || c.Total() != want.ConnectionRate+want.MaxConnections+want.Peers+want.Overload+want.MaxHeaderBytes || c.Plus(c).Total() != 2*c.Total() {
 				t.Errorf("%s: %+v; want %+v", name, c, want)
 			}
 			lines := make(map[string]int)
@@ -85,23 +87,24 @@ func TestNotice(t *testing.T) {
 		headline       string
 	}{
 		{Counts{}, Counts{}, ""},
-		{Counts{9, 0, 0, 0}, Counts{}, ""},
-		{Counts{5, 3, 2, 0}, Counts{}, "Listener main resets connections: 1.0/s."},
-		{Counts{105, 13, 2, 0}, Counts{100, 10, 0, 0}, "Listener main resets connections: 1.0/s."},
-		{Counts{105, 13, 2, 0}, Counts{100, 13, 2, 0}, ""},
-		{Counts{0, 0, 0, 25}, Counts{0, 0, 0, 5}, "Listener main resets connections: 2.0/s."},
-		{Counts{0, 0, 0, 25}, Counts{0, 0, 0, 95}, "Listener main resets connections: 2.5/s."},   // it was started again
-		{Counts{0, 30, 0, 0}, Counts{100, 13, 2, 0}, "Listener main resets connections: 3.0/s."}, // it was started again
+		{Counts{9, 0, 0, 0, 0}, Counts{}, ""},
+		{Counts{5, 3, 2, 0, 0}, Counts{}, "Listener main resets connections: 1.0/s."},
+		{Counts{105, 13, 2, 0, 0}, Counts{100, 10, 0, 0, 0}, "Listener main resets connections: 1.0/s."},
+		{Counts{105, 13, 2, 0, 0}, Counts{100, 13, 2, 0, 0}, ""},
+		{Counts{0, 0, 0, 25, 0}, Counts{0, 0, 0, 5, 0}, "Listener main resets connections: 2.0/s."},
+		{Counts{0, 0, 0, 25, 0}, Counts{0, 0, 0, 95, 0}, "Listener main resets connections: 2.5/s."}, // it was started again
+		{Counts{0, 0, 0, 0, 25}, Counts{0, 0, 0, 0, 5}, "Listener main resets connections: 2.0/s."},
+		{Counts{0, 30, 0, 0, 0}, Counts{100, 13, 2, 0, 0}, "Listener main resets connections: 3.0/s."}, // it was started again
 	} {
 		headline, text, ok := row.counts.Minus(row.before).Notice("main", false, 10)
 		if headline != row.headline || ok != (headline != "") || ok == (text == "") {
 			t.Errorf("%+v since %+v: %q, %q, %v", row.counts, row.before, headline, text, ok)
 		}
 	}
-	for most, c := range []Counts{{9, 5, 5, 5}, {5, 9, 5, 5}, {5, 5, 9, 5}, {5, 5, 5, 9}} {
+	for most, c := range []Counts{{9, 5, 5, 5, 1}, {5, 9, 5, 5, 1}, {5, 5, 9, 5, 1}, {5, 5, 5, 9, 1}, {5, 5, 5, 1, 9}} {
 		_, text, _ := c.Notice("a\nb", false, 10)
 		setting := map[bool]string{true: "listeners[a\uFFFDb]."}[Reason(most) != Overload]
-		if want := "The reason is " + setting + names[most] + " (38 % of them). " + advice[most]; !strings.HasPrefix(text, want) {
+		if want := "The reason is " + setting + names[most] + " (36 % of them). " + advice[most]; !strings.HasPrefix(text, want) {
 			t.Errorf("%q, want %q", text, want)
 		}
 	}

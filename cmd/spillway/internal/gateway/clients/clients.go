@@ -64,6 +64,8 @@ type clientConn struct {
 	asked     bool // it has had an exchange
 	closing   bool
 	bill      bill
+
+	announcing chan struct{} // has a place for one that sends GOAWAY
 }
 
 // firstRequest is how long a new connection counts as busy: until its first request can
@@ -112,7 +114,7 @@ type clientKey struct{}
 
 // Open is an [http.Server.ConnContext].
 func (s *Set) Open(ctx context.Context, conn net.Conn) context.Context {
-	c := &clientConn{owner: s, conn: conn, wire: wireOf(conn)}
+	c := &clientConn{owner: s, conn: conn, wire: wireOf(conn), announcing: make(chan struct{}, 1)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if costs := s.costs.Load(); costs != nil {
@@ -207,6 +209,9 @@ func (s *Set) Begin(x *Exchange) bool {
 	s.mu.Unlock()
 	if victim != nil {
 		victim.abort(errEvicted)
+	}
+	if !x.first {
+		c.answers()
 	}
 	return ok
 }

@@ -64,12 +64,39 @@ func end(all []ending, announcing *sync.WaitGroup) {
 	for _, x := range all {
 		if x.close {
 			x.wire.finish(x.heard)
-			continue
+		} else {
+			announcing.Go(x.announce)
 		}
-		announcing.Go(func() {
-			_ = x.conn.SetWriteDeadline(time.Now().Add(goAwayTime))
-			_, _ = x.conn.Write(goAway) // it is closed anyway
-			_ = x.conn.SetWriteDeadline(time.Time{})
-		})
 	}
+}
+
+// announce sends GOAWAY, unless a request has come since the connection was found idle. net/http may need several writes for a frame of
+// an answer, between which GOAWAY must not come: so an exchange that begins meanwhile waits until it is sent. Other frames that net/http
+// sends without a request are short, and one write each.
+func (c *clientConn) announce() {
+	c.announcing <- struct{}{}
+	defer func() { <-c.announcing }()
+	if !c.owner.silent(c) {
+		return
+	}
+	_ = c.conn.SetWriteDeadline(time.Now().Add(goAwayTime))
+	_, _ = c.conn.Write(goAway) // it is closed anyway
+	_ = c.conn.SetWriteDeadline(time.Time{})
+}
+
+// silent reports whether nothing is sent on a connection. If not, it is not announced that it ends.
+func (s *Set) silent(c *clientConn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(c.exchanges) > 0 || c.wire.writers.Load() > 0 {
+		c.announced = 0
+		return false
+	}
+	return true
+}
+
+// answers waits until no GOAWAY is being sent.
+func (c *clientConn) answers() {
+	c.announcing <- struct{}{}
+	<-c.announcing
 }

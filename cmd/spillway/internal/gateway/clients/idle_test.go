@@ -216,6 +216,47 @@ func TestIdleTearsNoFrame(t *testing.T) {
 	})
 }
 
+// TestIdleUntilARequestComes: a request may come between the moment that a connection is found idle and its GOAWAY, which is then not
+// sent, and one that comes while GOAWAY is sent is answered after it.
+func TestIdleUntilARequestComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(0, 10*time.Second)
+		c, client := served(t, s)
+		asks(t, s, c, 2)()
+		time.Sleep(10*time.Second + 1)
+		all := s.idle()
+		if len(all) != 1 || all[0].close {
+			t.Fatalf("%+v, want that the end is announced", all)
+		}
+		last := asks(t, s, c, 2)
+		var announcing sync.WaitGroup
+		end(all, &announcing)
+		announcing.Wait() // nobody reads, so that nothing can have been sent
+		last()
+		time.Sleep(10*time.Second + 1)
+		if all = s.idle(); len(all) != 1 || all[0].close {
+			t.Fatalf("%+v, want that the end is announced after all", all)
+		}
+		end(all, &announcing)
+		synctest.Wait() // it is being sent
+		begun := make(chan time.Time)
+		go func() {
+			asks(t, s, c, 2)
+			begun <- time.Now()
+		}()
+		time.Sleep(500 * time.Millisecond)
+		read := time.Now()
+		got := make([]byte, len(goAway))
+		if _, err := io.ReadFull(client, got); err != nil || string(got) != string(goAway) {
+			t.Errorf("the client got %q, %v", got, err)
+		}
+		if at := <-begun; at.Before(read) {
+			t.Errorf("the request begins %v before GOAWAY is sent", read.Sub(at))
+		}
+		announcing.Wait()
+	})
+}
+
 // TestNoIdleTimeout: not above zero is no limit.
 func TestNoIdleTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -25,6 +25,8 @@ type attack struct {
 	// lasts is the least time that the attack goes on at full strength before the honest
 	// client is measured.
 	lasts time.Duration
+	// library is the kind of server that is attacked in place of the proxy.
+	library string
 	// files is the limit on open files of the proxy; 0: unchanged.
 	files int
 	// least is the share of the honest requests that must be served, in percent; 0: leastShare.
@@ -43,6 +45,7 @@ const honestAddress = "127.0.0.1"
 type stage struct {
 	t         *testing.T
 	address   string
+	secure    bool // by TLS
 	proxy     *process
 	upstreams []*process
 }
@@ -81,6 +84,17 @@ var attacks = []attack{
 	{name: "all connections, all at work", config: "apart", run: busyConnections},
 	{name: "idle WebSocket connections", config: "max_connections: 200", upstreams: []string{"lenient"}, run: idleUpgrades},
 	{name: "a flood under changing names", least: leastFloodShare, run: changingNames},
+	{name: "50,000 header lines", least: leastFloodShare, run: longHeads},
+	{name: "50,000 header lines, same address", least: leastFloodShare, run: nearHeads},
+	{name: "library: 50,000 header lines", library: inClear, least: leastFloodShare, run: longHeads},
+	{name: "library: the same, same address", library: inClear, least: leastFloodShare, run: nearHeads},
+	{name: "library: 6,000 header lines", library: inClear, least: leastFloodShare, run: fullHeads},
+	{name: "library, TLS: 50,000 header lines", library: overTLS, least: leastFloodShare, run: longHeads},
+	{name: "library, TLS: silent handshakes", library: overTLS, run: silentHandshakes},
+	{name: "library: silent and dripping POSTs", library: inClear, run: drippingPosts},
+	{name: "library: bodies, slow but steady", library: inClear, run: steadyBodies},
+	{name: "library: slow heads", library: inClear, run: slowloris},
+	{name: "library: idle watches", library: inClear, run: idleWatches},
 }
 
 func nothing(ctx context.Context, _ *stage) error {

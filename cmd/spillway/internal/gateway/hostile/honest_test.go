@@ -16,9 +16,9 @@ import (
 // it has, sometimes on new ones, with and without a body. It sends requests at its rate,
 // whether they are answered or not.
 type honest struct {
-	address string
-	kinds   []*http.Client
-	header  http.Header
+	url    string
+	kinds  []*http.Client
+	header http.Header
 
 	mu     sync.Mutex
 	took   []time.Duration
@@ -28,13 +28,19 @@ type honest struct {
 // rate is that of an honest client, per second.
 const rate = 100
 
-func newHonest(address string) *honest {
-	h := &honest{address: address, failed: make(map[string]int), header: make(http.Header)}
+func newHonest(address string, secure bool) *honest {
+	h := &honest{url: "http://" + address + "/work", failed: make(map[string]int), header: make(http.Header)}
 	first, second, fresh := &http.Transport{Protocols: new(http.Protocols), MaxIdleConnsPerHost: 8}, &http.Transport{Protocols: new(http.Protocols)}, &http.Transport{DisableKeepAlives: true}
 	first.Protocols.SetHTTP1(true)
 	second.Protocols.SetUnencryptedHTTP2(true)
+	if secure {
+		h.url = "https://" + address + "/work"
+		second.Protocols = new(http.Protocols)
+		second.Protocols.SetHTTP2(true)
+	}
 	for _, t := range []*http.Transport{first, second, first, second, fresh} {
 		t.DialContext = (&net.Dialer{Timeout: 2 * time.Second}).DialContext
+		t.TLSClientConfig = trusting.Clone()
 		h.kinds = append(h.kinds, &http.Client{Transport: t, Timeout: 5 * time.Second})
 	}
 	return h
@@ -74,7 +80,7 @@ func (h *honest) request(id string, i int) (problem string) {
 	if i%3 == 0 {
 		method, body = http.MethodPost, strings.NewReader(strings.Repeat("x", 1000))
 	}
-	r, err := http.NewRequest(method, "http://"+h.address+"/work", body) // the client has a timeout
+	r, err := http.NewRequest(method, h.url, body) // the client has a timeout
 	if err != nil {
 		return err.Error()
 	}

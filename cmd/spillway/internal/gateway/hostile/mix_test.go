@@ -17,7 +17,7 @@ func TestMix(t *testing.T) {
 	mix := attack{name: "everything", upstreams: []string{"plain", "plain"}}
 	s := mix.setUp(t)
 	warm, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	newHonest(s.address).run(warm, "warm")
+	newHonest(s.address, false).run(warm, "warm")
 	cancel()
 	before := s.proxy.measure()
 	ctx, cancel := context.WithTimeout(t.Context(), *mixing)
@@ -27,7 +27,7 @@ func TestMix(t *testing.T) {
 		random := rand.New(rand.NewPCG(*seed, uint64(i)))
 		all.Go(func() { s.attackAtRandom(ctx, random) })
 	}
-	h := newHonest(s.address)
+	h := newHonest(s.address, false)
 	h.run(ctx, "mix")
 	all.Wait()
 	got := h.result()
@@ -60,7 +60,7 @@ const leastMixShare = 95.0
 func (s *stage) attackAtRandom(ctx context.Context, random *rand.Rand) {
 	var plain []attack
 	for _, a := range attacks {
-		if a.config == "" && a.upstreams == nil && a.files == 0 {
+		if a.config == "" && a.library == "" && a.upstreams == nil && a.files == 0 {
 			plain = append(plain, a)
 		}
 	}

@@ -34,6 +34,8 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(roleVariable) {
 	case "proxy":
 		err = beProxy(os.Stdin, os.Stdout)
+	case "library":
+		err = beLibrary(os.Stdin, os.Stdout)
 	case "upstream":
 		err = beUpstream(os.Stdin, os.Stdout)
 	default:

@@ -97,7 +97,12 @@ func (m *measurement) row(name string, tries int) string {
 // setUp starts upstreams and a proxy.
 func (a *attack) setUp(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{t: t}
+	s := &stage{t: t, secure: a.library == overTLS}
+	if a.library != "" {
+		s.proxy = begin(t, "library", "", a.library)
+		s.address = s.proxy.address
+		return s
+	}
 	kinds := a.upstreams
 	if len(kinds) == 0 {
 		kinds = []string{"plain"}
@@ -142,11 +147,11 @@ func (a *attack) settings(endpoints string) string {
 // not attacked: other work on the machine slows down both.
 func (a *attack) trial(t *testing.T, d time.Duration) (m measurement) {
 	t.Helper()
-	s, spare := a.setUp(t), (&attack{}).setUp(t)
+	s, spare := a.setUp(t), (&attack{library: a.library}).setUp(t)
 	measured := func(address, name string, d time.Duration) result {
 		ctx, cancel := context.WithTimeout(t.Context(), d)
 		defer cancel()
-		h := newHonest(address)
+		h := newHonest(address, s.secure)
 		if a.customer != "" {
 			h.header.Set("X-Customer", a.customer)
 		}

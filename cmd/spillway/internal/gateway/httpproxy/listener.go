@@ -22,6 +22,7 @@ import (
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/admin/accounts"
 	"github.com/seed90641741/spillway/internal/admin/resets"
+	"github.com/seed90641741/spillway/internal/longheads"
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
@@ -125,10 +126,11 @@ func (l *listener) serve() {
 		MaxHeaderBytes:    c.MaxHeaderBytes,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
-			return spillhttp.ConnContext(l.clients.Open(ctx, conn), conn)
+			return spillhttp.ConnContext(longheads.Context(l.clients.Open(ctx, conn), conn), conn)
 		},
 		ConnState: func(conn net.Conn, state http.ConnState) {
 			spillhttp.ConnState(conn, state)
+			longheads.State(conn, state)
 			l.clients.State(conn, state)
 		},
 		ErrorLog:  slog.NewLogLogger(p.with.Logger.Handler(), slog.LevelDebug), // what clients do wrong

@@ -13,6 +13,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
 	"github.com/seed90641741/spillway/internal/admin/accounts"
 	"github.com/seed90641741/spillway/internal/admin/decisions"
+	"github.com/seed90641741/spillway/internal/longheads"
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
@@ -48,6 +49,7 @@ type single struct {
 func (s single) Accept() (net.Conn, error) { return s.conn, nil }
 
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	longheads.Began(r)
 	open := l.users.Enter()
 	if open {
 		defer l.users.Leave() // when all logs have the request

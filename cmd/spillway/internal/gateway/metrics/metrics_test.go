@@ -268,7 +268,7 @@ func TestListenersOfOneName(t *testing.T) {
 	for _, m := range scrape(t, s.Handler())["spillway_connections_rejected_total"].GetMetric() {
 		got[m.GetLabel()[1].GetValue()] = m.GetCounter().GetValue()
 	}
-	if !maps.Equal(got, map[string]float64{"connection_rate": 5, "max_connections": 2, "peers": 1, "overload": 0}) {
+	if !maps.Equal(got, map[string]float64{"connection_rate": 5, "max_connections": 2, "peers": 1, "overload": 0, "max_header_bytes": 0}) {
 		t.Errorf("reset connections: %v", got)
 	}
 }

@@ -32,6 +32,8 @@ type place struct {
 	came  atomic.Bool
 	got   atomic.Int32              // connections: net/http may send a request again
 	conn  atomic.Pointer[firstConn] // the last of them; nil: none of HTTP/1.1
+	inner atomic.Pointer[secondConn]
+	sent  atomic.Uint32 // the stream, by HTTP/2
 	trace httptrace.ClientTrace
 }
 
@@ -61,10 +63,24 @@ func await(r *http.Request, k *keeping, first bool) (*http.Request, *place) {
 			c.begin()
 			x.conn.Store(c)
 		}
+		if c, ok := got.Conn.(*turnConn); ok {
+			second, _ := c.Conn.(*secondConn)
+			x.inner.Store(second)
+		}
 		settle()
 		x.got.Add(1)
 	}
+	if !first {
+		x.trace.WroteHeaders = x.wrote
+	}
 	return r.WithContext(httptrace.WithClientTrace(x, &x.trace)), x
+}
+
+// wrote notes the stream of a request. net/http lets no other request be sent on the connection meanwhile.
+func (x *place) wrote() {
+	if c := x.inner.Load(); c != nil {
+		x.sent.Store(c.sent.Load())
+	}
 }
 
 // restore gives an answer back what net/http has removed from its head.
@@ -78,6 +94,9 @@ func (x *place) restore(resp *http.Response) {
 func (x *place) explain(err error) error {
 	if !x.came.Load() && errors.Is(x.Err(), context.DeadlineExceeded) && errors.Is(err, context.DeadlineExceeded) {
 		return noConnectionError{err}
+	}
+	if c := x.inner.Load(); tooLong(err, c != nil && x.sent.Load() > 0 && c.long.Load() == x.sent.Load()) {
+		return tooLongError{err}
 	}
 	return err
 }

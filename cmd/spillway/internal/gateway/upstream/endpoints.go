@@ -171,7 +171,7 @@ func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
 			e.set.Answered(now, &p, balance.Answer{Outcome: spillway.OutcomeAbandoned, Class: class})
 			return refused, nil
 		}
-		err = final(place.explain(err))
+		err = place.explain(err)
 		answer := errorOf(r.Context(), err, start, now)
 		answer.Class = class
 		e.set.Answered(now, &p, answer)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
+	"sync/atomic"
 )
 
 // Connections of HTTP/2 to endpoints. For each request with a body net/http keeps a buffer as
@@ -14,10 +15,13 @@ import (
 // cost the proxy half a megabyte. So the proxy lowers the value that the transport sees to 16
 // KiB, which every peer must accept.
 
-// The parts of a frame, and the setting SETTINGS_MAX_FRAME_SIZE: RFC 9113, sections 4.1,
+// The parts of a frame, its types and a flag, and the setting SETTINGS_MAX_FRAME_SIZE: RFC 9113, sections 4.1,
 // 6.5.1 and 6.5.2.
 const (
+	preface      = 24 // bytes that a client sends first
 	frameHead    = 9
+	headersType  = 1
+	endHeaders   = 4
 	settingsType = 4
 	settingSize  = 6
 	maxFrameSize = 5
@@ -57,18 +61,51 @@ func shortFrames(dial DialFunc) DialFunc {
 		if err != nil {
 			return nil, err
 		}
-		return &secondConn{Conn: c}, nil
+		return &secondConn{Conn: c, out: parser{left: preface}}, nil
 	}
 }
 
-// A secondConn is a connection of HTTP/2 to a server. It has one reader at a time.
+// A secondConn is a connection of HTTP/2 to a server. It has one reader and one writer at a time.
 type secondConn struct {
 	net.Conn
-	head    [frameHead]byte
-	read    int // bytes of head
-	left    int // bytes of the frame after its head
+	in, out parser
 	setting [2]byte
-	at      int // bytes of the setting
+	at      int           // bytes of the setting
+	sent    atomic.Uint32 // the stream of the last request
+	long    atomic.Uint32 // the stream of the last answer whose head is longer than a frame
+}
+
+// A parser follows the frames of one direction.
+type parser struct {
+	head [frameHead]byte
+	read int // bytes of head
+	left int // bytes of the frame after its head
+}
+
+// follow calls begins after the head of each frame, and part with what comes of the rest.
+func (p *parser) follow(b []byte, begins func(), part func([]byte)) {
+	for len(b) > 0 {
+		if p.left == 0 {
+			n := copy(p.head[p.read:], b)
+			p.read, b = p.read+n, b[n:]
+			if p.read == frameHead {
+				p.read, p.left = 0, int(binary.BigEndian.Uint32(p.head[:4])>>8)
+				begins()
+			}
+			continue
+		}
+		n := min(p.left, len(b))
+		part(b[:n])
+		p.left, b = p.left-n, b[n:]
+	}
+}
+
+// headersOf returns the stream of a frame of headers that end with it, or do not; 0 is another frame.
+func (p *parser) headersOf(ended bool) (stream uint32) {
+	if p.head[3] != headersType || (p.head[4]&endHeaders > 0) != ended {
+		return 0
+	}
+	return binary.BigEndian.Uint32(p.head[5:])
 }
 
 func (c *secondConn) Read(b []byte) (int, error) {
@@ -78,27 +115,32 @@ func (c *secondConn) Read(b []byte) (int, error) {
 }
 
 // shorten changes the maximum frame size in the settings of the server.
-func (c *secondConn) shorten(b []byte) {
-	for len(b) > 0 {
-		if c.left == 0 {
-			n := copy(c.head[c.read:], b)
-			c.read, b = c.read+n, b[n:]
-			if c.read == frameHead {
-				c.read, c.at = 0, 0
-				c.left = int(binary.BigEndian.Uint32(c.head[:4]) >> 8)
-			}
-			continue
-		}
-		n := min(c.left, len(b))
-		if c.head[3] == settingsType {
-			c.change(b[:n])
-		}
-		c.left, b = c.left-n, b[n:]
+func (c *secondConn) shorten(b []byte) { c.in.follow(b, c.received, c.change) }
+
+func (c *secondConn) received() {
+	c.at = 0
+	if stream := c.in.headersOf(false); stream > 0 {
+		c.long.Store(stream)
 	}
 }
 
-// change is shorten for bytes of settings. They may end within one.
+func (c *secondConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.out.follow(b[:n], c.wrote, func([]byte) {})
+	return n, err
+}
+
+func (c *secondConn) wrote() {
+	if stream := max(c.out.headersOf(true), c.out.headersOf(false)); stream > 0 {
+		c.sent.Store(stream)
+	}
+}
+
+// change is shorten for bytes of a frame. They may end within a setting.
 func (c *secondConn) change(b []byte) {
+	if c.in.head[3] != settingsType {
+		return
+	}
 	for i := range b {
 		switch {
 		case c.at < len(c.setting):

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/seed90641741/spillway/fault"
@@ -24,9 +25,15 @@ func refusedHead(r *http.Request, err error) *http.Response {
 	}
 }
 
-// answerTooLong is a part of the text of the error of net/http for an answer of HTTP/1.1 whose head is longer than maxAnswerHead. By
-// HTTP/2 the whole connection fails, and its other requests may be repeated.
-const answerTooLong = "net/http: server response headers exceeded "
+// answersTooLong are parts of the texts of the errors of net/http for an answer whose head is longer than maxAnswerHead.
+var answersTooLong = []string{
+	"net/http: server response headers exceeded ",
+	"http2: response header list larger than advertised limit",
+}
+
+// brokenByHead is that text for all requests of a connection of HTTP/2 that such an answer has broken, and for those of one that was
+// broken by something else.
+const brokenByHead = "connection error: PROTOCOL_ERROR"
 
 // A tooLongError says that the head of an answer is too long. The endpoint has processed the request, and would answer the same again.
 type tooLongError struct{ error }
@@ -39,10 +46,10 @@ func (tooLongError) Failure() fault.Failure {
 	return fault.Failure{Safety: fault.RetryUnsafe, Party: fault.Server}
 }
 
-// final returns err, as one that is not repeated if the head of the answer is too long.
-func final(err error) error {
-	if strings.Contains(err.Error(), answerTooLong) {
-		return tooLongError{err}
-	}
-	return err
+// tooLong reports whether err says that the head of the answer is too long. last says that on a connection of HTTP/2 no head longer than
+// a frame has begun after it.
+func tooLong(err error, last bool) bool {
+	text := err.Error()
+	in := func(part string) bool { return strings.Contains(text, part) }
+	return slices.ContainsFunc(answersTooLong, in) || last && in(brokenByHead)
 }
