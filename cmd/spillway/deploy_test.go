@@ -296,7 +296,7 @@ func TestKubernetes(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := at(kinds["Deployment"], "spec", "template", "spec")
-	sidecar := at(spec, "initContainers", 0).(map[string]any)
+	sidecar := at(spec, "initContainers", 1).(map[string]any)
 	if sidecar["restartPolicy"] != "Always" || sidecar["lifecycle"] != nil {
 		t.Errorf("no native sidecar: %v", sidecar)
 	}

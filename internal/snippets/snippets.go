@@ -74,7 +74,9 @@ func byCommand(command string) string {
 	for _, rule := range []struct{ prefix, test string }{
 		{"spillway ", Program},
 		{"go run ./cmd/spillway ", Program},
-		{"(umask 077; ", Program},
+		{"sudo spillway ", Program},
+		{"kubectl ", Program},
+		{"for pod in $(kubectl ", Program},
 		{"go get ", Installed},
 		{"go install ", Installed},
 		{"go run ./", Repository},
