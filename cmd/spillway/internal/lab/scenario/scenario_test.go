@@ -155,7 +155,7 @@ func TestBuiltinScenariosComeOutAsTheyClaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) != 13 {
+	if len(all) != 14 {
 		t.Errorf("%d scenarios", len(all))
 	}
 	for _, s := range all {
