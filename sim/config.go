@@ -174,6 +174,8 @@ type Service struct {
 	Name string
 	// Tasks is the number of tasks. Zero means 1; it must be at most 100,000.
 	Tasks int
+	// Autoscale adds tasks and removes them. Capacity and utilization in the Result are those of Tasks.
+	Autoscale Autoscaler
 	// Processors is the number of requests that a task computes at once. Zero means 1.
 	Processors int
 	// CPU is the processor time that a request takes.

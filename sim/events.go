@@ -16,6 +16,8 @@ const (
 	leave               // the caller of a request (id) is gone
 	fail                // a fault (id) begins, or ends if gen is 1
 	restart             // a task (id) that has crashed is back
+	scale               // a service (id) decides on its number of tasks
+	begin               // a task (id) that was added serves, if it is still in its life (gen)
 	sample              // a slot of the series ends
 )
 

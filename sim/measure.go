@@ -163,6 +163,7 @@ type Load struct {
 	Lost     int   `json:"lost"`     // the task died over them
 	BusyNS   int64 `json:"busy_ns"`  // processor time
 	Present  int   `json:"present"`  // the most requests at one task at once
+	Serving  int   `json:"serving"`  // the most tasks that served at once; zero without an Autoscaler
 }
 
 // count calls f with each Load that now is part of.

@@ -21,6 +21,8 @@ type service struct {
 	sums    []Load  // by window
 	series  []Load  // by slot
 	crashed int     // of its tasks, times
+	index   int     // among the services
+	scaler  scaler
 }
 
 // A task is a server process: processors that run what is ready from one queue,
@@ -37,6 +39,7 @@ type task struct {
 	down, frozen, rejects, drops, gone int // faults that say so
 	slow                               float64
 	held                               queue[event] // what is to happen when it goes on
+	life                               uint32       // how often it was removed
 	stood                              int64        // for how long it has stood still, ever
 	since                              int64        // up to when processor time was counted
 }
@@ -88,8 +91,12 @@ type request struct {
 func (s *Sim) newService(c *Service) *service {
 	v := &service{Sim: s, config: c, random: s.stream(), sums: make([]Load, len(s.config.Windows)), series: make([]Load, s.slots)}
 	policy := s.stream()
-	for i := range c.Tasks {
+	v.index, v.scaler.tasks = len(s.services), c.Tasks
+	for i := range c.most() {
 		t := &task{service: v, index: i, number: len(s.tasks), name: c.Name + "-" + strconv.Itoa(i), slow: 1, policy: policy}
+		if i >= c.Tasks { // it is not started yet
+			t.gone = 1
+		}
 		s.tasks = append(s.tasks, t)
 		t.renew()
 		v.tasks = append(v.tasks, t)

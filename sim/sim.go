@@ -62,7 +62,7 @@ func New(c Config) (*Sim, error) {
 	}
 	for i, v := range s.services {
 		for j := range c.Services[i].Calls {
-			v.calls = append(v.calls, s.newEdge(&c.Services[i].Calls[j], v.config.Tasks, nil))
+			v.calls = append(v.calls, s.newEdge(&c.Services[i].Calls[j], v.config.most(), nil))
 		}
 	}
 	for i := range c.Clients {
@@ -105,6 +105,11 @@ func (s *Sim) Run(ctx context.Context) (*Result, error) {
 		s.push(int64(s.config.Faults[i].At), fail, ref{id: uint32(i)})
 	}
 	s.push(int64(s.config.Step), sample, ref{})
+	for i, v := range s.services {
+		if v.config.Autoscale.Max > 0 {
+			s.push(int64(scaleEvery), scale, ref{id: uint32(i)})
+		}
+	}
 	for _, g := range s.groups {
 		g.start()
 	}
@@ -131,6 +136,10 @@ func (s *Sim) happen(e *event) {
 		s.strike(e.id, e.gen == 1)
 	case restart:
 		s.tasks[e.id].down--
+	case scale:
+		s.services[e.id].scale()
+	case begin:
+		s.tasks[e.id].begun(e.gen)
 	case sample:
 		s.sample()
 	case send, expire:

@@ -112,7 +112,8 @@ func (c *checker) service(config *Config, i int) {
 		s.Rejection = examining
 	}
 	c.count(at+".Tasks", s.Tasks, maxTasks)
-	c.tasks += s.Tasks
+	c.tasks += s.most()
+	c.autoscale(s, at+".Autoscale")
 	c.count(at+".Processors", s.Processors, 1024)
 	c.count(at+".Slots", s.Slots, 1e6)
 	c.count(at+".Queue", s.Queue, 1e9)
@@ -134,6 +135,20 @@ func (c *checker) service(config *Config, i int) {
 	c.ingress(s, at)
 	_, err := newCore(s, newStream(0, 0), new(task))
 	c.policy(at, err)
+}
+
+func (c *checker) autoscale(s *Service, at string) {
+	a := &s.Autoscale
+	if *a == (Autoscaler{}) {
+		return
+	}
+	a.Start = cmp.Or(a.Start, 30*time.Second)
+	c.mustf(a.Max >= s.Tasks && a.Max <= maxTasks, at+".Max", a.Max, "Tasks (%d) to %d", s.Tasks, maxTasks)
+	c.time(at+".Start", a.Start)
+	c.number(at+".CPU", a.CPU)
+	c.number(at+".InFlight", a.InFlight)
+	c.number(at+".Offered", a.Offered)
+	c.number(at+".Overload", a.Overload)
 }
 
 func (c *checker) ingress(s *Service, at string) {
@@ -208,7 +223,7 @@ func (c *checker) edge(config *Config, e *Edge, at string) {
 		c.mustf(false, at+".To", e.To, "the name of a service")
 		return
 	}
-	tasks := max(config.Services[to].Tasks, 1)
+	tasks := max(config.Services[to].most(), 1)
 	c.time(at+".Timeout", e.Timeout)
 	c.count(at+".Connections", e.Connections, 1e9)
 	c.count(at+".Times", e.Times, 1000)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"maps"
 	"reflect"
 	"strings"
 	"time"
@@ -55,7 +54,7 @@ func (s *supervisor) put(c *config.Config) error {
 // attempt, so they are collected by their end.
 func (s *supervisor) use(c *config.Config) {
 	s.config.Store(c)
-	s.settings.Store(new(settingsOf(*c, *c.Defaulted())))
+	s.settings.Store(new(levels.Settings(*c, *c.Defaulted())))
 	s.events.use(listenersOf(c.Defaulted())...)
 	var byEnd []string
 	for _, m := range c.Defaulted().Mongo {
@@ -128,13 +127,3 @@ func (s *supervisor) Ready() error {
 
 // Settings implements [admin.Program].
 func (s *supervisor) Settings() []settings.Setting { return *s.settings.Load() }
-
-// settingsOf returns the fields of a configuration, as it is given and with its defaults.
-func settingsOf(given, defaulted any) (all []settings.Setting) {
-	named := maps.Collect(config.Values("", given))
-	for field, value := range config.Values("", defaulted) {
-		_, ok := named[field]
-		all = append(all, settings.Setting{Field: field, Value: value, Given: ok})
-	}
-	return all
-}

@@ -177,6 +177,30 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
+// TestScaling: the signals for autoscalers are made of metrics that exist, and the autoscalers use them.
+func TestScaling(t *testing.T) {
+	var file struct {
+		Groups []struct {
+			Rules []struct{ Record, Expr string }
+		}
+	}
+	if err := yaml.Unmarshal(deployed(t, "scaling.yaml"), &file); err != nil {
+		t.Fatal(err)
+	}
+	rules := file.Groups[0].Rules
+	for _, r := range rules {
+		checkExpression(t, r.Record, strings.ReplaceAll(r.Expr, "clamp_max", "max"))
+		for _, user := range []string{"keda.yaml", "hpa.yaml", "scaling_test.yaml"} {
+			if !strings.Contains(string(deployed(t, user)), r.Record) {
+				t.Errorf("%s does not use %s", user, r.Record)
+			}
+		}
+	}
+	if len(rules) != 2 {
+		t.Errorf("%d rules", len(rules))
+	}
+}
+
 // TestAlertsOfDocuments: an alert that a document names exists.
 func TestAlertsOfDocuments(t *testing.T) {
 	rules, names := string(deployed(t, "alerts.yaml")), regexp.MustCompile("`(Spillway[A-Z][A-Za-z]+)`")
@@ -296,7 +320,7 @@ func TestKubernetes(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := at(kinds["Deployment"], "spec", "template", "spec")
-	sidecar := at(spec, "initContainers", 0).(map[string]any)
+	sidecar := at(spec, "initContainers", 1).(map[string]any)
 	if sidecar["restartPolicy"] != "Always" || sidecar["lifecycle"] != nil {
 		t.Errorf("no native sidecar: %v", sidecar)
 	}
@@ -309,7 +333,7 @@ func TestKubernetes(t *testing.T) {
 	if !strings.HasSuffix(c.Admin.Address, ":8001") || c.DrainTimeout.Seconds() >= float64(grace) {
 		t.Errorf("%s, %v, %v", c.Admin.Address, c.DrainTimeout, grace)
 	}
-	if names := slices.Sorted(maps.Keys(kinds)); !slices.Equal(names, []string{"ConfigMap", "Deployment", "Service"}) {
+	if names := slices.Sorted(maps.Keys(kinds)); !slices.Equal(names, []string{"ConfigMap", "Deployment", "PodDisruptionBudget", "Service"}) {
 		t.Errorf("%v", names)
 	}
 }

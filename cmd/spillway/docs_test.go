@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -139,7 +138,7 @@ var (
 	shellWord = regexp.MustCompile(`'[^']*'|[^' ]+`)
 	flagName  = regexp.MustCompile(`^--[a-z-]+`)
 	// elsewhere are the commands that need another system, or a minute: only their flags are checked.
-	elsewhere = map[string][]string{"drill": {"drill"}, "tune": {"tune"}, "quota": {"quota", "serve"}, "top": {"top"}}
+	elsewhere = map[string][]string{"drill": {"drill"}, "tune": {"tune"}, "mode": {"mode"}, "top": {"top"}, "quota": {"quota", "serve"}}
 	// ofQuota are the commands of quota that end by themselves.
 	ofQuota = map[string]bool{"check": true, "explain": true, "schema": true}
 )
@@ -147,14 +146,10 @@ var (
 // runs runs a command of a document.
 func (d *document) runs(t *testing.T, s snippets.Snippet, command string) {
 	t.Helper()
-	if strings.HasPrefix(command, "(") {
-		shell := exec.CommandContext(t.Context(), "sh", "-c", command)
-		shell.Dir = d.dir
-		if text, err := shell.CombinedOutput(); err != nil {
-			t.Errorf("%s: %s: %v\n%s", s, command, err, text)
-		}
-		return
+	if _, inPod, ok := strings.Cut(strings.TrimSuffix(command, "; done"), " -- /"); ok {
+		command = inPod
 	}
+	command = strings.TrimPrefix(command, "sudo ")
 	command, output, _ := strings.Cut(command, " > ")
 	words := shellWord.FindAllString(strings.Replace(command, "go run ./cmd/spillway", "spillway", 1), -1)
 	for i, word := range words {
@@ -166,6 +161,10 @@ func (d *document) runs(t *testing.T, s snippets.Snippet, command string) {
 	switch {
 	case words[0] == "curl":
 		d.asks(t, s, command)
+	case words[1] == "token":
+		d.succeeds(t, s, words[1], filepath.Join(d.dir, words[2]))
+	case words[1] == "mode" && d.dashboard != "":
+		d.succeeds(t, s, append(words[1:], "--admin="+strings.TrimPrefix(d.dashboard, "http://"))...)
 	case words[1] == "proxy":
 		d.dashboard = dashboardOf(t, start(t, append(words[1:], "--admin=127.0.0.1:0")...))
 	case elsewhere[words[1]] != nil && !(len(words) > 2 && ofQuota[words[2]]):
@@ -180,14 +179,20 @@ func (d *document) runs(t *testing.T, s snippets.Snippet, command string) {
 		}
 	case words[1] == "sim" && testing.Short():
 	default:
-		status, stdout, stderr := spill(t, words[1:]...)
-		if status != 0 {
-			t.Errorf("%s: %s: status %d\n%s", s, command, status, stderr)
-		}
-		if output != "" {
+		if stdout := d.succeeds(t, s, words[1:]...); output != "" {
 			d.write(t, output, stdout)
 		}
 	}
+}
+
+// succeeds runs the program and returns what it prints.
+func (d *document) succeeds(t *testing.T, s snippets.Snippet, args ...string) string {
+	t.Helper()
+	status, stdout, stderr := spill(t, args...)
+	if status != 0 {
+		t.Errorf("%s: %v: status %d\n%s", s, args, status, stderr)
+	}
+	return stdout
 }
 
 // asks sends a request to the admin address of the proxy that an earlier command has started. One

@@ -5,6 +5,8 @@
 //	spillway sim        run a whole system in virtual time
 //	spillway proxy      put the same policies in front of any service
 //	spillway top        show many processes on one page
+//	spillway mode       change the mode of a running proxy, in an incident
+//	spillway token      make the token that such a change needs
 //	spillway quota      hold the customers of a service to one quota over all Envoys
 //	spillway tune       move the ingress limits of a MongoDB server
 //	spillway check      say whether a configuration of the proxy is good
@@ -38,6 +40,7 @@ import (
 	kongcompletion "github.com/jotaen/kong-completion"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/operator"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/top/live"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/scenario"
@@ -60,6 +63,8 @@ type cli struct {
 	Sim        simCommand                `cmd:"" help:"Run a whole system in virtual time, on the policies that run in production."`
 	Proxy      proxyCommand              `cmd:"" help:"Put the policies in front of a service in any language."`
 	Top        topCommand                `cmd:"" help:"Show many proxies and other processes on one page: is it overloaded, who is rejected, why, and what to do."`
+	Mode       operator.ModeCommand      `cmd:"" help:"Show or change the mode of a running proxy: observe has all requests pass."`
+	Token      operator.TokenCommand     `cmd:"" help:"Make the token file that changes of a running proxy need."`
 	Quota      quotaCommand              `cmd:"" help:"Serve rate limits to Envoys: one quota per customer over all of them."`
 	Tune       tuneCommand               `cmd:"" help:"Adjust the ingress limits of a MongoDB server to its load, and restore them at the end."`
 	Check      checkCommand              `cmd:"" help:"Check a configuration of the proxy."`
@@ -172,6 +177,9 @@ func fail(stderr io.Writer, err error) int {
 		return exitUsage
 	}
 	if _, ok := errors.AsType[*process.UsageError](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[operator.UsageError](err); ok {
 		return exitUsage
 	}
 	return exitEnvironment

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/spillhttp"
 )
 
 // Each program on a page is one that this package compiles.
@@ -185,4 +186,32 @@ func TestFailsafe(t *testing.T) {
 		}
 	}
 	t.Errorf("no call was rejected here: %d requests", requests.Load())
+}
+
+// TestOthers: the programs of the pages whose other half is not Go, or is shown only, serve and call.
+func TestOthers(t *testing.T) {
+	hello := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) })
+	client, err := afterResilience4j()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.CloseIdleConnections()
+	for name, make := range map[string]func(http.Handler) (*spillhttp.Handler, error){"sentinel": afterSentinel, "concurrency-limits": afterConcurrencyLimits} {
+		handler, err := make(hello)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := httptest.NewServer(handler)
+		resp, err := client.Get(server.URL)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %v %v", name, resp, err)
+		} else {
+			_ = resp.Body.Close()
+		}
+		client.CloseIdleConnections()
+		server.Close()
+		if err := handler.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }

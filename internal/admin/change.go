@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/admin/forecast"
 	"github.com/seed90641741/spillway/internal/admin/textpage"
 )
 
@@ -29,7 +30,8 @@ func (s *Server) changed(change func(body string) (string, error)) http.HandlerF
 	})
 }
 
-func setMode(p Program, body string) (string, error) {
+// setMode sets the mode. before is the state until now, of what gates that observe have counted.
+func setMode(p Program, before *State, body string) (string, error) {
 	var mode spillway.Mode
 	if err := mode.UnmarshalText([]byte(body)); err != nil {
 		return "", err
@@ -41,6 +43,9 @@ func setMode(p Program, body string) (string, error) {
 	done := "mode " + body + " until the configuration is next read"
 	if len(kept) > 0 {
 		done += "; not changed: " + strings.Join(kept, ", ")
+	}
+	if f := &before.Mean; mode == spillway.ModeEnforce && before.Mode != mode {
+		done += "\n" + (&forecast.Figures{Seconds: f.Seconds, Offered: f.Offered, Would: f.Would, Ended: f.Ended}).Words(before.Mode)
 	}
 	return done, nil
 }

@@ -175,7 +175,7 @@ func (s *Server) Handler() http.Handler {
 // handleProgram adds the handlers that not all programs have.
 func (s *Server) handleProgram(mux *http.ServeMux) {
 	if p := s.sampler.with.Program; p != nil {
-		mux.HandleFunc("POST /api/v1/mode", s.changed(func(body string) (string, error) { return setMode(p, body) }))
+		mux.HandleFunc("POST /api/v1/mode", s.changed(func(body string) (string, error) { return setMode(p, s.State(), body) }))
 		mux.HandleFunc("POST /api/v1/reload", s.changed(func(string) (string, error) { return reload(p) }))
 		mux.HandleFunc("GET /debug/config", s.access.Private(s.serveConfig))
 	}

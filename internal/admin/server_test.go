@@ -174,6 +174,28 @@ func TestOverrideShows(t *testing.T) {
 	}
 }
 
+// TestChangeSaysWhatItRejects: the answer to a change to mode enforce says what gates that observe have counted.
+func TestChangeSaysWhatItRejects(t *testing.T) {
+	s := newScene(spillway.ModeObserve)
+	s.Allow(access.Rules{Change: access.File(tokenFile(t, goodToken))})
+	s.overload()
+	for range 12 {
+		s.second()
+	}
+	for _, row := range []struct {
+		mode string
+		says bool
+	}{{"observe", false}, {"enforce", true}, {"enforce", false}, {"observe", false}} {
+		w := ask(t, s.Handler(), http.MethodPost, "/api/v1/mode", row.mode, "Authorization", "Bearer "+goodToken)
+		says := strings.Contains(w.Body.String(), "\nIn the last 10 s gates in observe mode would have rejected 5") &&
+			strings.Contains(w.Body.String(), ": 100 % of SHEDDABLE, ") && strings.Contains(w.Body.String(), "none of CRITICAL_PLUS")
+		if says != row.says {
+			t.Errorf("mode %s: %s", row.mode, w.Body)
+		}
+		s.second()
+	}
+}
+
 func TestChangeThatFails(t *testing.T) {
 	s := newScene(spillway.ModeObserve)
 	s.Allow(access.Rules{Change: access.File(tokenFile(t, goodToken))})

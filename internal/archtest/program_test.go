@@ -26,7 +26,7 @@ var rooms = [][]string{
 	{"gateway/balance", "gateway/drain", "gateway/frames", "gateway/headers", "gateway/importer/document", "gateway/lines", "gateway/media", "gateway/memory", "gateway/orca", "gateway/turns"},
 	{"gateway/config"},
 	{"gateway/body", "gateway/importer", "gateway/keys", "gateway/mongoproxy/message", "gateway/openfiles", "gateway/otel/oteltest", "gateway/routes", "gateway/tuner"},
-	{"gateway/accesslog", "gateway/clients", "gateway/metrics", "gateway/mongoproxy/link", "gateway/otel", "gateway/quotas", "gateway/upstream"},
+	{"gateway/accesslog", "gateway/clients", "gateway/metrics", "gateway/mongoproxy/link", "gateway/operator", "gateway/otel", "gateway/quotas", "gateway/upstream"},
 	{"gateway/mongoproxy/servers"},
 	{"gateway/httpproxy", "gateway/mongoproxy", "gateway/quotaserver", "gateway/xds"},
 	{"gateway", "gateway/explain"},
@@ -47,7 +47,7 @@ var boardRooms = [][]string{
 	{"human", "kinds", "runbook"},
 	{"limits", "slow"},
 	{"accounts"},
-	{"access", "collector", "decisions"},
+	{"access", "collector", "decisions", "forecast"},
 	{"customers", "incidents", "resets"},
 	{""},
 }

@@ -17,6 +17,7 @@ const (
 	Program    = "cmd/spillway"      // runs the program, loads its files, checks expressions
 	Installed  = "tools/release"     // installs modules, and follows docs/start.md and README.md in empty directories
 	Repository = "internal/archtest" // checks that packages and targets of make exist
+	Deployed   = "tools/deploy"      // builds the base, and renders the chart with the values of each command
 	Untried    = "none"              // for text that is no code
 )
 
@@ -74,7 +75,11 @@ func byCommand(command string) string {
 	for _, rule := range []struct{ prefix, test string }{
 		{"spillway ", Program},
 		{"go run ./cmd/spillway ", Program},
-		{"(umask 077; ", Program},
+		{"sudo spillway ", Program},
+		{"kubectl apply -k deploy", Deployed},
+		{"helm install ", Deployed},
+		{"kubectl ", Program},
+		{"for pod in $(kubectl ", Program},
 		{"go get ", Installed},
 		{"go install ", Installed},
 		{"go run ./", Repository},

@@ -17,8 +17,11 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/instructions"
 	"github.com/moby/buildkit/frontend/dockerfile/linter"
 	"github.com/moby/buildkit/frontend/dockerfile/parser"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -41,9 +44,14 @@ var files = map[string]file{
 	"kubernetes.yaml": {check: kubernetes, wrong: [][2]string{
 		{"restartPolicy: Always", "restartpolicy: Always"}, {"replicas: 2", "replicas: two"}, {"kind: Service\n", "kind: Servise\n"},
 	}},
+	"hpa.yaml":           {check: manifest("hpa.yaml"), wrong: [][2]string{{"maxReplicas", "maxReplicaCount"}, {"autoscaling/v2", "autoscaling/v2beta2"}}},
+	"keda.yaml":          {check: manifest("keda.yaml"), wrong: [][2]string{{"maxReplicaCount", "maxReplicas"}, {`threshold: "300"`, "threshold: 300"}}},
+	"podmonitor.yaml":    {check: manifest("podmonitor.yaml"), wrong: [][2]string{{"podMetricsEndpoints", "endpoints"}, {"honorLabels", "honor_labels"}}},
+	"scaling.yaml":       {tool: "promtool", check: rules("scaling.yaml"), wrong: [][2]string{{"record:", "recorded:"}, {"sum by (job)", "sum of (job)"}}},
+	"scaling_test.yaml":  {tool: "promtool", check: rulesTest("scaling_test.yaml"), wrong: [][2]string{{"rule_files:", "files:"}, {"value: 400", "value: 401"}}},
 	"kustomization.yaml": {check: kustomization, wrong: [][2]string{{"resources:", "resource:"}, {"- kubernetes.yaml", "- kubernetes.yml"}}},
-	"alerts.yaml":        {tool: "promtool", check: alerts, wrong: [][2]string{{"for: 5m", "for: five"}, {"sum by (job, cluster)", "sum of (job, cluster)"}}},
-	"alerts_test.yaml":   {tool: "promtool", check: alertsTest, wrong: [][2]string{{"rule_files:", "files:"}, {"exp_alerts:", "expected:"}}},
+	"alerts.yaml":        {tool: "promtool", check: rules("alerts.yaml"), wrong: [][2]string{{"for: 5m", "for: five"}, {"sum by (job, cluster)", "sum of (job, cluster)"}}},
+	"alerts_test.yaml":   {tool: "promtool", check: rulesTest("alerts_test.yaml"), wrong: [][2]string{{"rule_files:", "files:"}, {"exp_alerts:", "expected:"}}},
 	"grafana.json": {tool: "promtool", check: grafana, wrong: [][2]string{
 		{"$__rate_interval]))", "$__rate_interval])"}, {`job=~\"$job\"`, `job=~\"$task\"`}, {`"x": 6,`, `"x": 5,`}, {`"id": 2,`, `"id": 1,`}, {`"type": "stat"`, `"type": "stats"`},
 	}},
@@ -71,6 +79,9 @@ func TestFiles(t *testing.T) {
 	}
 	found := 0
 	for _, e := range entries {
+		if e.IsDir() {
+			continue // TestChart
+		}
 		f, ok := files[e.Name()]
 		if !ok {
 			if read := fmt.Sprintf(inProgram, e.Name()); !strings.Contains(string(tests)+string(boards), read) {
@@ -118,9 +129,12 @@ func (f file) test(t *testing.T, name string) {
 // does not have, or has twice, is an error.
 func objects(text []byte) (all []runtime.Object, err error) {
 	kinds := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(kinds), appsv1.AddToScheme(kinds)); err != nil {
+	err = errors.Join(corev1.AddToScheme(kinds), appsv1.AddToScheme(kinds), policyv1.AddToScheme(kinds), autoscalingv2.AddToScheme(kinds),
+		monitoringv1.AddToScheme(kinds))
+	if err != nil {
 		return nil, err
 	}
+	addKEDA(kinds)
 	strict := json.NewSerializerWithOptions(json.DefaultMetaFactory, kinds, kinds, json.SerializerOptions{Yaml: true, Strict: true})
 	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	for {
@@ -154,12 +168,24 @@ func kubernetes(dir string) error {
 	if err != nil {
 		return err
 	}
-	return threeObjects(text)
+	return fourObjects(text)
 }
 
-func threeObjects(text []byte) error {
+// manifest returns a check of a file with one object.
+func manifest(name string) func(dir string) error {
+	return func(dir string) error {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		_, err = objects(text)
+		return err
+	}
+}
+
+func fourObjects(text []byte) error {
 	all, err := objects(text)
-	if err == nil && len(all) != 3 {
+	if err == nil && len(all) != 4 {
 		err = fmt.Errorf("%d objects", len(all))
 	}
 	return err
@@ -179,7 +205,7 @@ func kustomization(dir string) error {
 	if err != nil {
 		return err
 	}
-	return threeObjects(text)
+	return fourObjects(text)
 }
 
 // TestOverlay builds an overlay of the base.
@@ -200,10 +226,10 @@ func TestOverlay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := threeObjects(all); err != nil {
+	if err := fourObjects(all); err != nil {
 		t.Error(err)
 	}
-	for _, want := range []string{"image: registry.example.org/spillway:v0.1.0", "name: eu-spillway", "name: eu-shop"} {
+	for _, want := range []string{"image: registry.example.org/spillway:v0.1.0", "name: eu-shop-spillway", "name: eu-shop"} {
 		if !strings.Contains(string(all), want) {
 			t.Errorf("the overlay has no %q", want)
 		}

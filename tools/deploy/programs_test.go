@@ -25,14 +25,18 @@ func runs(dir, name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-func alerts(dir string) error {
-	_, err := runs(dir, "promtool", "check", "rules", "alerts.yaml")
-	return err
+func rules(name string) func(dir string) error {
+	return func(dir string) error {
+		_, err := runs(dir, "promtool", "check", "rules", name)
+		return err
+	}
 }
 
-func alertsTest(dir string) error {
-	_, err := runs(dir, "promtool", "test", "rules", "alerts_test.yaml")
-	return err
+func rulesTest(name string) func(dir string) error {
+	return func(dir string) error {
+		_, err := runs(dir, "promtool", "test", "rules", name)
+		return err
+	}
 }
 
 // unit checks the systemd unit with a program that exists. systemd-analyze ignores what it does not

@@ -77,7 +77,7 @@ func (s *Service) config(r reader) sim.Service {
 	c := sim.Service{
 		Name: s.Name, Tasks: s.Tasks, Processors: s.Processors, CPU: s.CPU, Wait: s.Wait, Slots: s.Slots,
 		OnFailure: s.OnFailure, Discipline: s.Discipline, Queue: s.Queue, Rejection: s.Rejection, Connect: s.Connect,
-		Memory: sim.Memory(s.Memory), Hints: s.Hints, AcceptRatio: s.Ratio,
+		Autoscale: sim.Autoscaler(s.Autoscale), Memory: sim.Memory(s.Memory), Hints: s.Hints, AcceptRatio: s.Ratio,
 	}
 	for i := range s.Calls {
 		c.Calls = append(c.Calls, s.Calls[i].config(r.in("calls[%d]", i)))

@@ -80,6 +80,7 @@ type Edge struct {
 type Service struct {
 	Name       string         `yaml:"name" jsonschema:"required"`
 	Tasks      int            `yaml:"tasks" jsonschema_description:"How many there are; 0 is 1."`
+	Autoscale  Autoscale      `yaml:"autoscale" jsonschema_description:"How tasks are added and removed; the default is not at all."`
 	Processors int            `yaml:"processors" jsonschema_description:"Requests of a task that compute at once; 0 is 1."`
 	CPU        sim.Dist       `yaml:"cpu" jsonschema_description:"Processor time of a request."`
 	Wait       sim.Dist       `yaml:"wait" jsonschema_description:"How long a request waits for something else."`
@@ -94,6 +95,17 @@ type Service struct {
 	Ingress    *Ingress       `yaml:"ingress" jsonschema_description:"Server policies; the default is no policies. {} is all defaults."`
 	Hints      bool           `yaml:"hints" jsonschema_description:"Rejections say when to come back."`
 	Ratio      bool           `yaml:"accept_ratio" jsonschema_description:"Answers say which share of the calls of their class the task accepts, from which throttles with few calls of their own start. Needs ingress."`
+}
+
+// Autoscale changes the number of tasks as Kubernetes does. Each target that is given is of one signal; the largest number of
+// tasks that a signal asks for counts.
+type Autoscale struct {
+	Max      int           `yaml:"max" jsonschema_description:"The most tasks; the least is tasks."`
+	Start    time.Duration `yaml:"start" jsonschema_description:"How long a new task takes to start; 0 is 30s."`
+	CPU      float64       `yaml:"utilization" jsonschema_description:"Target: utilization of the processors of a task."`
+	InFlight float64       `yaml:"in_flight" jsonschema_description:"Target: requests at a task, waiting ones included."`
+	Offered  float64       `yaml:"offered" jsonschema_description:"Target: requests per second that arrive at a task, rejected ones included."`
+	Overload float64       `yaml:"overload" jsonschema_description:"Target: what arrives over what is not rejected, or 0 while less than 5 % is rejected."`
 }
 
 // Memory is the memory of a task.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -155,7 +157,7 @@ func TestBuiltinScenariosComeOutAsTheyClaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) != 13 {
+	if len(all) != 14 {
 		t.Errorf("%d scenarios", len(all))
 	}
 	for _, s := range all {
@@ -177,8 +179,29 @@ func TestBuiltinScenariosComeOutAsTheyClaim(t *testing.T) {
 						t.Errorf("quick %v: %s", quick, o.Judgements[i].Text())
 					}
 				}
+				if !quick && s.Name == "autoscaling" {
+					isDocumented(t, o)
+				}
 			}
 		})
+	}
+}
+
+// isDocumented compares the table of docs/kubernetes.md with the scenario.
+func isDocumented(t *testing.T, o *Outcome) {
+	t.Helper()
+	var b strings.Builder
+	for i := range o.Cases {
+		c := &o.Cases[i]
+		fmt.Fprintf(&b, "| %s | %.0f %% | %.0f %% | %.0f | %.0f |\n", c.Name, 100**c.mean("readers.success", "after"), 100**c.mean("counters.success", "after"),
+			*c.mean("pool.serving", "end"), *c.mean("processors.serving", "end"))
+	}
+	text, err := os.ReadFile("../../../../../docs/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "|---|---|---|---|---|\n"+b.String()+"\n<!-- end of table -->") {
+		t.Errorf("docs/kubernetes.md has another table than\n%s", b.String())
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package levels
 
 import (
 	"slices"
@@ -12,7 +12,7 @@ import (
 func TestSettings(t *testing.T) {
 	c := config.ForUpstream("127.0.0.1:8000", "127.0.0.1:8080")
 	c.Clusters[0].Shed.MaxByKey = map[string]int{"upstream: db": 5}
-	all := settingsOf(*c, *c.Defaulted())
+	all := Settings(*c, *c.Defaulted())
 	for _, want := range []settings.Setting{
 		{Field: "clusters[upstream].shed.max_by_key.upstream: db", Value: "5", Given: true},
 		{Field: "clusters[upstream].max_connections", Value: "1024"},
