@@ -410,6 +410,8 @@ func TestObservers(t *testing.T) {
 
 var _ = prom // registers with the default registry, which takes a collector once
 
+var _ = operatorsPage // serves at an address that others may use
+
 // TestRedis of examples/tasks runs the same calls.
 var (
 	_ = cache
