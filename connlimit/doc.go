@@ -48,7 +48,7 @@
 //  1. The first 4 KiB of each head are free, and with TLS 8 KiB of handshakes. What is longer is charged if it becomes no request, or one
 //     with more than 1,000 lines of headers.
 //  2. An address may be charged 64 KiB per second, and 256 KiB at once. Beyond that, its connections are reset when they send more of a head
-//     than is free. So are those of an address of which more than 4 MiB of long heads are being read.
+//     than is free, also while more than 4 MiB of its long heads are being read.
 //  3. An address (IPv6: /64) never pays for another one. Clients behind one address share its debt, and heads of up to 4 KiB stay free.
 //  4. A debt ends 8 s after the last long head, and long heads are accepted again after 4 s. The table has 4096 addresses. If it is full, a
 //     new address is not charged.

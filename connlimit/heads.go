@@ -16,8 +16,7 @@ const (
 	headRate, headBurst = 64 << 10, 256 << 10
 	// headsRead is how many bytes of long heads an address may have in flight. Whether these become requests is not known yet.
 	headsRead = 4 << 20
-	// headFields is how many lines a head may have that is paid for by its request: ten times as many as Envoy, Apache httpd and
-	// HAProxy accept.
+	// headFields is the most lines of a head that its request pays for. Envoy, Apache httpd and HAProxy accept a tenth of that.
 	headFields = 1000
 	// headAccounts bounds the addresses with debts.
 	headAccounts = 4096

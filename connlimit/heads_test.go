@@ -91,7 +91,7 @@ func TestLongHeads(t *testing.T) {
 			"192.0.2.1": false, "::ffff:192.0.2.1": false, "192.0.2.2": true,
 			"2001:db8::ffff": false, "2001:db8:0:1::2": true,
 		} {
-			for range 10 { // each on a connection of its own, and all on one
+			for range 10 { // each on a new connection, and all on one
 				short := open(from)
 				for range 2 {
 					if !short.comes(freeOfHead) {
@@ -183,7 +183,7 @@ func TestDebtOfHeadsEnds(t *testing.T) {
 	})
 }
 
-// While it is not known what becomes of long heads, an address may have 4 MiB of them, however slowly they come.
+// Until long heads are requests or errors, an address may have 4 MiB of them, however slow they are.
 func TestHeadsThatDoNotEnd(t *testing.T) {
 	headsOf(t, func(t *testing.T, open func(string) *conn, _ *heads) {
 		read := 0
@@ -203,7 +203,7 @@ func TestHeadsThatDoNotEnd(t *testing.T) {
 	})
 }
 
-// Addresses with debts are bounded. Those that are too many are not charged, and nobody pays for them.
+// Addresses with debts are bounded. A full table charges no further address.
 func TestManyAddressesWithLongHeads(t *testing.T) {
 	headsOf(t, func(t *testing.T, open func(string) *conn, h *heads) {
 		at := func(i int) string { return fmt.Sprintf("10.0.%d.%d", i>>8, i&255) }

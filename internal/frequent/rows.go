@@ -28,7 +28,7 @@ func NewRows(most int, part uint64) *Rows {
 	return &Rows{Table: New(), most: most, part: part, last: map[id]uint64{}, from: map[id]uint64{}}
 }
 
-// Read returns the rows, the most frequent key first, and the events of all that have none.
+// Read returns the rows, the most frequent key first, and the events of all other keys.
 func (r *Rows) Read() (rows []Count, others uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package longheads tells the connections of a server of net/http where the heads of requests begin and end. Connections of package
+// Package longheads notes where the heads of requests begin and end, for the connections of a server of net/http. Connections of package
 // connlimit charge long heads to the address that sends them: parsing comes before any other gate.
 //
 // Use [Context] as ConnContext and [State] as ConnState of the server, and call [Began] in its Handler, for each request.
@@ -13,7 +13,7 @@ import (
 	"github.com/seed90641741/spillway/internal/netconn"
 )
 
-// free is the number of bytes of a head that are not charged: parsing them costs about as much as accepting the connection. handshake
+// free is the number of bytes of a head that are not charged: accepting the connection costs more than to parse them. handshake
 // is the number of bytes of a TLS handshake that are not charged: clients may send certificates.
 const free, handshake = 4 << 10, 8 << 10
 
