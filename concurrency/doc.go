@@ -9,7 +9,6 @@
 //  2. Draining. Nothing starts, until one BDP is left. One that takes more than a second lets half as many start as end.
 //  3. Probing. So many stay in flight for a round of 32 answers. If the requests before took 1.5 times as long, they
 //     waited for one another. Otherwise the key is open again, and for ten seconds so many in flight are no evidence.
-//     As long as fewer bring 0.9 of the throughput, fewer still are tried: 0.75, then half of them each time.
 //  4. Limiting. limit = 1.5 · BDP + throughput · 5 ms + 1. Every ten seconds a trial with 0.75 · BDP measures the base
 //     latency again. A limit that held back nothing for that long ends.
 //

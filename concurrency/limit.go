@@ -17,7 +17,6 @@ const (
 	doubled = 2.0                  // or half: a latency or a number in flight that differs by less is as expected
 	gain    = 1.5                  // BDPs that a limit allows
 	lean    = 0.75                 // BDPs that a probe of a limit allows
-	full    = 0.9                  // of a throughput, which is as much for what a probe can tell
 	brief   = 5 * time.Millisecond // a wait that does not matter
 	memory  = 10 * time.Second     // how long a base latency and a verdict count
 )

@@ -18,7 +18,6 @@ type trial struct {
 		calls    float64 // that the probe takes
 	}
 	target float64 // requests that are left when the drain ends
-	again  bool    // there was a probe before, with more in flight and as much throughput
 }
 
 // suspect begins a first trial.
@@ -26,7 +25,6 @@ func (l *limit) suspect() {
 	_, rate := l.measured()
 	l.base, l.rate = l.latency.least(), rate
 	l.cohort.to, l.cohort.flight = l.at, float64(l.working)
-	l.again = false
 	l.try(float64(l.working), rate, rate*l.base)
 	l.before.calls = round
 }
@@ -65,7 +63,6 @@ func (l *limit) whileDraining() {
 func (l *limit) measure() {
 	if !l.blind() {
 		l.rate = max(l.rate, float64(l.served)/(inSeconds(l.at-l.begin)+l.base))
-		l.before.rate = max(l.before.rate, float64(l.served)/(inSeconds(l.at-l.begin)+l.base))
 	}
 	l.state, l.window = Probing, max(l.target, float64(l.working))
 	l.restart()
@@ -104,18 +101,13 @@ func (l *limit) expire() {
 func (l *limit) conclude() {
 	flight, rate := l.measured()
 	took, base := flight/rate, l.base
-	first := !l.before.limiting
-	queue := !first || l.confirmed(took)
-	enough := rate > full*l.before.rate
-	if first && queue && !enough && l.before.calls == round && l.at-l.begin < lasting/10 {
-		l.before.calls = 2 * round // the last probe of a first trial is as long as later ones, if that takes no time
-		return
-	}
+	queue := l.before.limiting || l.confirmed(took)
 	l.probed = l.at
-	if first || !l.blind() && l.ended >= round && took <= l.before.flight/l.before.rate {
+	full := rate > (1+lean)/2*l.rate
+	if !l.before.limiting || !l.blind() && l.ended >= round {
 		l.rate = max(l.rate, rate)
 		if l.worked > 0 && flight > 0 { // how long failures take is no latency
-			if l.base = took; !first || l.again { // the backend may have stood still meanwhile
+			if l.base = took; l.before.limiting { // the backend may have stood still meanwhile
 				l.base = min(took, doubled*base)
 			}
 		}
@@ -126,13 +118,8 @@ func (l *limit) conclude() {
 		l.open()
 		return
 	}
-	if first && enough && l.window > doubled && l.at-l.begin < lasting { // with as much throughput, fewer may do
-		fewer := lean * flight
-		if l.again {
-			fewer = flight / doubled
-		}
-		l.again = true
-		l.drain(min(fewer, math.Ceil(l.window)-1))
+	if full && !l.before.limiting && l.window > 1 && l.at-l.begin < lasting { // with as much throughput, fewer may do
+		l.drain(min(lean*flight, math.Ceil(l.window)-1))
 		return
 	}
 	l.state = Limiting
