@@ -19,7 +19,7 @@ func TestPagesAreShown(t *testing.T) {
 	}
 	for _, theme := range []string{"light", "dark"} {
 		name := "pictures/page-" + theme + ".png"
-		if !strings.Contains(string(text), `"`+name+`"`) {
+		if !strings.Contains(string(text), "("+name+")") {
 			t.Errorf("docs/operations.md does not show %s", name)
 		}
 		file, err := os.Open("../../docs/" + name)

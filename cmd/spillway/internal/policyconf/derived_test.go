@@ -21,13 +21,14 @@ const root = "../../../.."
 
 // notPolicies are packages of the library that have a Config and are no policies, with the reason.
 var notPolicies = map[string]string{
-	"connlimit": "a listener: its rate has the settings of ratelimit.Config, and max_connections of listeners is its MaxOpen",
-	"egress":    "a stack: it has the settings of its policies",
-	"ingress":   "likewise",
-	"spillhttp": "an adapter: code configures it",
-	"spillslog": "likewise",
-	"spillsql":  "likewise",
-	"sim":       "the simulator, whose Config is the system that it simulates",
+	"connlimit":  "a listener: its rate has the settings of ratelimit.Config, and max_connections of listeners is its MaxOpen",
+	"egress":     "a stack: it has the settings of its policies",
+	"ingress":    "likewise",
+	"spilladmin": "a page of a program: code configures it",
+	"spillhttp":  "an adapter: code configures it",
+	"spillslog":  "likewise",
+	"spillsql":   "likewise",
+	"sim":        "the simulator, whose Config is the system that it simulates",
 }
 
 // declared returns the exported struct types of the library whose names end with Config, such as
