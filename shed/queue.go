@@ -52,7 +52,6 @@ type queue struct {
 	marginal int           // the lowest group that is served then
 	served   float64       // requests in MaxWait, as of the limit's throughput; 0: unknown
 	leaving  bool          // clients leave while they wait, more of them than of those whose requests run
-	tried    time.Duration // when the queue was last made long to find that out
 	left     float64       // share of waiters whose clients have left
 	delay    time.Duration // of each request behind the limit
 	parked   time.Duration // age from which a request at work does not count; 0: none

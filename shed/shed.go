@@ -158,7 +158,7 @@ func (s *Shedder) queue(scope int) *queue {
 		s.queues = append(s.queues, nil)
 	}
 	if s.queues[scope] == nil {
-		s.queues[scope] = &queue{full: standing{seen: s.at}, tried: s.at - remembered*4/5} // nobody had to wait in it before
+		s.queues[scope] = &queue{full: standing{seen: s.at}} // nobody had to wait in it before
 	}
 	return s.queues[scope]
 }

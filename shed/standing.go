@@ -66,14 +66,3 @@ func (q *queue) seeLimit(at time.Duration, a *arrival) {
 		q.full.lasts = min(q.full.lasts, a.patience+3*burst)
 	}
 }
-
-// seeLeaving finds out whether clients leave while they wait, more of them than of those whose requests run. In a short queue they do
-// not wait for long enough to show it, and leave while their requests run. So the queue is long for half a second in ten then.
-func (q *queue) seeLeaving(at time.Duration, abandoned float64) {
-	if abandoned <= noise {
-		q.tried = max(q.tried, at-remembered*4/5)
-	} else if at-q.tried > remembered {
-		q.tried = at
-	}
-	q.leaving = q.left > noise && q.left > abandoned || at-q.tried < remembered/20
-}
