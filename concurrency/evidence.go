@@ -56,11 +56,11 @@ func (e *evidence) learn(took, found, left float64, young bool) {
 	}
 }
 
-// ofQueue returns the latency with so many in flight, in seconds, if it grows with them to twice the least, and else 0. Where it grows faster than a queue,
+// ofQueue reports whether latency grows with what is in flight. Where it grows faster than a queue,
 // what is in flight has grown while requests waited, and what they found there counts. If
 // latency jumps while they find the same number as before, that is not why. The requests that began in this round must show the
 // queue, too: after a burst only its slow requests are left, which had found the most in flight. A few in flight need no limit.
-func (e *evidence) ofQueue(working, rate, stall float64) (latency float64) {
+func (e *evidence) ofQueue(working, rate, stall, borne float64) bool {
 	line, young := &e.fit, &e.young
 	_, sigmas := line.slope()
 	if line.elasticity() >= sudden && e.inOrder(rate) {
@@ -68,14 +68,9 @@ func (e *evidence) ofQueue(working, rate, stall float64) (latency float64) {
 		_, found := line.slope()
 		sigmas = min(sigmas, found)
 	}
-	if working < round/2 || !e.shared && line.n < round/2 || sigmas <= certain || line.elasticity() <= elastic ||
-		max(line.elasticity(), e.came.elasticity()) >= sudden || young.n < group {
-		return 0
-	}
-	if latency = min(line.at(working), young.at(working)) - brief.Seconds() - stall; latency <= doubled*e.latency.least() {
-		return 0
-	}
-	return latency
+	return working >= round/2 && (e.shared || line.n >= round/2) && sigmas > certain &&
+		line.elasticity() > elastic && max(line.elasticity(), e.came.elasticity()) < sudden &&
+		young.n >= group && min(line.at(working), young.at(working)) > max(doubled*e.latency.least(), borne)+brief.Seconds()+stall
 }
 
 // inOrder reports whether what is in flight has doubled while requests waited, and as many of them ended

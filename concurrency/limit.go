@@ -63,7 +63,6 @@ type limit struct {
 	window  float64       // so many may be working
 	rate    float64       // throughput while saturated, per second
 	base    float64       // latency without a queue
-	stands  bool          // in this round, latency grew with what is in flight
 	quiet   bool          // while Limiting, fewer are in flight than a trial allows
 	held    time.Duration // when a request last found no place
 	stood   time.Duration // when the clock last stood still
@@ -74,7 +73,6 @@ type limit struct {
 
 	abandoned float64 // share of the requests that ended
 	rest      float64 // mean time to the deadline when a request starts; 0: none was sent
-	little    float64 // the same, of requests with little time: of tasks that make calls in turn, the last ones
 }
 
 func newLimit(at time.Duration, shared bool) *limit {
@@ -127,14 +125,9 @@ func (l *limit) start(rest float64) {
 	switch {
 	case rest <= 0 || math.IsInf(rest, 1):
 	case l.rest == 0:
-		l.rest, l.little = rest, rest
+		l.rest = rest
 	default:
 		l.rest += float64((rest - l.rest) / round)
-		weight := 1.0 / round
-		if rest > l.little {
-			weight /= round
-		}
-		l.little += float64((rest - l.little) * weight)
 	}
 }
 

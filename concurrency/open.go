@@ -15,17 +15,12 @@ func (l *limit) whileOpen(stall float64, busy bool) bool {
 	case !l.whole(), l.latency.least() == 0, l.ended < round/2, l.ended < 2*round && l.working < round/2:
 		return false // too early for a round to end, and for evidence
 	}
-	flight, rate := l.measured()
-	latency := l.ofQueue(float64(l.working), rate, stall)
-	l.stands = l.stands || latency > 0
-	switch {
-	case (l.fewAnswered() || latency > l.borne()) && !l.wasClear(flight):
+	switch flight, rate := l.measured(); {
+	case (l.fewAnswered() || l.ofQueue(float64(l.working), rate, stall, l.borne())) && !l.wasClear(flight):
 		return true
 	case l.ended >= max(2*round, int(turns*flight)):
 		l.rate = rate
-		if !l.stands { // what is borne is no reason to take a queue for the usual latency
-			l.latency.settle(l.at)
-		}
+		l.latency.settle(l.at)
 		l.restart()
 	}
 	return false
@@ -33,7 +28,7 @@ func (l *limit) whileOpen(stall float64, busy bool) bool {
 
 // borne returns the latency up to which a queue does no harm, where deadlines are sent: it is well before them.
 func (l *limit) borne() float64 {
-	return min(lean*l.rest, max((1+doubled)*l.latency.least(), min(l.little/turns, lasting.Seconds())))
+	return min(lean*l.rest, max((1+doubled)*l.latency.least(), min(l.rest/turns, lasting.Seconds())))
 }
 
 // fewAnswered reports whether most requests of a round ended without an answer, and took twice the least latency until then. That is
@@ -55,7 +50,6 @@ func (l *limit) open() {
 func (l *limit) restart() {
 	l.renew()
 	l.lines = lines{}
-	l.stands = false
 	if l.state == Open {
 		l.cohort = cohort{from: l.at, to: math.MaxInt64}
 	}

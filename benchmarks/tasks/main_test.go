@@ -33,17 +33,3 @@ func TestSingleCalls(t *testing.T) {
 		}
 	}
 }
-
-// Of the possible tasks of several calls in turn nearly all are served, also where each call waits for a slot: the queue for the slots is
-// found well before the deadline of a single call.
-func TestCallsInTurn(t *testing.T) {
-	for _, kind := range []string{cpu, pool} {
-		all := []trial{{way: inTurn, calls: 5, kind: kind, load: 1.2, seconds: 10, clients: 10, tiers: 2, seed: 1}}
-		if err := simulate(all); err != nil {
-			t.Fatal(err)
-		}
-		if all[0].result < "0.92" {
-			t.Errorf("%s: %s of the possible tasks, want at least 0.92", kind, all[0].result)
-		}
-	}
-}
