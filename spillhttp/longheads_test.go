@@ -35,7 +35,7 @@ func send(t *testing.T, dial func() (net.Conn, error), request []byte) (status i
 	t.Helper()
 	c := must(dial())
 	defer c.Close()
-	go func() { _, _ = c.Write(request) }() // nobody may read all of it
+	go func() { _, _ = c.Write(request) }() // the server may stop reading
 	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
 		return 0
@@ -44,7 +44,7 @@ func send(t *testing.T, dial func() (net.Conn, error), request []byte) (status i
 	return answer.StatusCode
 }
 
-// longHeads are heads that are charged, and one that is not, with the status of the answer to those that are read.
+// longHeads are heads that are charged, and one that is not, with the status of the answer where they are read.
 var longHeads = []struct {
 	lines, status int
 	charged       bool
@@ -117,7 +117,7 @@ func TestServeTLSChargesLongHeads(t *testing.T) {
 	}
 }
 
-// What is no head is charged to nobody: neither bodies, nor the requests of a connection that is kept, nor what is rejected early, nor
+// What is no head is not charged: neither bodies, nor the requests of a connection that is kept, nor what is rejected early, nor
 // what a handler reads that has taken over the connection, nor requests that the Handler does not see.
 func TestOnlyHeadsAreCharged(t *testing.T) {
 	const megabyte = 1 << 20
@@ -169,7 +169,7 @@ func TestOnlyHeadsAreCharged(t *testing.T) {
 	}
 }
 
-// Requests that are rejected early on one connection, with their bodies, are charged to nobody.
+// Requests that are rejected early on one connection, with their bodies, are not charged.
 func TestEarlyRejectionsAreNotCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, "HTTP1", half(t, bare), true)

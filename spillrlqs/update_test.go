@@ -46,7 +46,10 @@ func TestUpdate(t *testing.T) {
 		if after, _ := y.sum(30, 40, "SHEDDABLE"); after < 190 || after > 210 {
 			t.Errorf("%v per second were admitted of the new limit of 200", after)
 		}
-		// What was used until all knew the limit is paid back first: at most 2·B·R, which is 50, at half of R.
+		// What was used until all knew the limit is paid back first: at most 2·B·R, which is 50, at half of R. So the limit holds at once.
+		if first, _ := y.sum(30, 40, "CRITICAL"); first < 2 || first > 6 {
+			t.Errorf("%v per second were admitted while a customer with a limit of 5 pays back", first)
+		}
 		if after, _ := y.sum(50, 60, "CRITICAL"); after < 4 || after > 6 {
 			t.Errorf("%v per second were admitted of a customer with a limit of 5 that had none", after)
 		}

@@ -21,11 +21,11 @@ func (p *Page) table(wide, most int) []string {
 	for i := range shown {
 		x := &shown[i]
 		if x.Problem != nil {
-			spans[len(t.process.cells)] = strings.TrimSpace(x.Problem.Text + ". " + x.Problem.Do + " " + x.Problem.Detail)
+			spans[len(t.columns[0].cells)] = strings.TrimSpace(x.Problem.Text + ". " + x.Problem.Do + " " + x.Problem.Detail)
 		}
 		t.add(x)
 	}
-	all := lines(t.columns(), spans, wide)
+	all := lines(t.columns, spans, wide)
 	if more := len(p.Processes) - len(shown); more > 0 {
 		all = append(all, "and "+count(more)+" more")
 	}
@@ -37,7 +37,7 @@ type table struct {
 	byName    bool // else by address
 	mostLabel int
 
-	process, other, mode, offered, served, rejected, lost, gone, p99, flight, says column
+	columns []column // that of the processes is the first
 }
 
 // leastLabel is the least width for the name of a process: an IPv4 address with a port fits.
@@ -45,42 +45,29 @@ const leastLabel = 21
 
 // newTable returns the table of some processes, without rows. Processes have their names if these tell them apart.
 func newTable(wide int, shown []Process) *table {
-	t := &table{
-		byName: true, mostLabel: max(leastLabel, wide/4),
-		process:  column{head: "PROCESS", left: true},
-		other:    column{head: "ADDRESS", left: true, worth: 1},
-		mode:     column{head: "MODE", left: true, worth: 2},
-		offered:  column{head: "OFFERED", worth: 8},
-		served:   column{head: "SERVED", worth: 7},
-		rejected: column{head: "REJECTED", worth: 10},
-		lost:     column{head: "LOST", worth: 9},
-		gone:     column{head: "GONE", worth: 6},
-		p99:      column{head: "P99", worth: 5},
-		flight:   column{head: "IN FLIGHT/LIMIT", worth: 4},
-		says:     column{head: "SAYS", left: true},
-	}
+	t := &table{byName: true, mostLabel: max(leastLabel, wide/4)}
 	names := make(map[string]bool)
 	for i := range shown {
 		name := shown[i].Name
 		t.byName = t.byName && (name == "" || !names[name])
 		names[name] = true
 	}
+	other := "ADDRESS"
 	if !t.byName {
-		t.other.head = "NAME"
+		other = "NAME"
+	}
+	t.columns = []column{
+		{head: "PROCESS", left: true}, {head: other, left: true, worth: 1}, {head: "MODE", left: true, worth: 2},
+		{head: "OFFERED", worth: 8}, {head: "SERVED", worth: 7}, {head: "REJECTED", worth: 10}, {head: "LOST", worth: 9}, {head: "GONE", worth: 6},
+		{head: "P99", worth: 5}, {head: "IN FLIGHT/LIMIT", worth: 4}, {head: "SAYS", left: true},
 	}
 	return t
 }
 
-func (t *table) columns() []column {
-	return []column{t.process, t.other, t.mode, t.offered, t.served, t.rejected, t.lost, t.gone, t.p99, t.flight, t.says}
-}
-
 // row adds a row.
 func (t *table) row(cells ...string) {
-	for i, c := range []*column{
-		&t.process, &t.other, &t.mode, &t.offered, &t.served, &t.rejected, &t.lost, &t.gone, &t.p99, &t.flight, &t.says,
-	} {
-		c.cells = append(c.cells, cells[i])
+	for i := range t.columns {
+		t.columns[i].cells = append(t.columns[i].cells, cells[i])
 	}
 }
 

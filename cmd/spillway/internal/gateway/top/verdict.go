@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,22 +48,9 @@ func groups(all []Process) (list []group) {
 		list[at].bad += x.bad()
 	}
 	slices.SortStableFunc(list, func(a, b group) int {
-		if d := b.first.severity() - a.first.severity(); d != 0 {
-			return d
-		}
-		return int(sign(b.bad - a.bad))
+		return cmp.Or(cmp.Compare(b.first.severity(), a.first.severity()), cmp.Compare(b.bad, a.bad))
 	})
 	return list
-}
-
-func sign(v float64) float64 {
-	switch {
-	case v > 0:
-		return 1
-	case v < 0:
-		return -1
-	}
-	return 0
 }
 
 // holds reports whether a process belongs to a group.

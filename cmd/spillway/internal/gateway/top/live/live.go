@@ -121,14 +121,14 @@ type shower struct {
 	hurry bool // it shows what is known after each interval; others wait for all answers
 }
 
-// round returns the context of the next round of questions.
-func (s *shower) round(ctx context.Context, interval time.Duration) context.Context {
-	if !s.hurry {
-		return ctx
+// round asks all processes once.
+func (s *shower) round(ctx context.Context, fleet *top.Fleet, interval time.Duration) {
+	if s.hurry {
+		limited, cancel := context.WithTimeout(ctx, interval)
+		defer cancel()
+		ctx = limited
 	}
-	ctx, cancel := context.WithTimeout(ctx, interval)
-	context.AfterFunc(ctx, cancel) // it ends by itself
-	return ctx
+	fleet.Round(ctx)
 }
 
 // shower returns what shows pages, the context that ends with the key q, and what restores the terminal. It
@@ -177,7 +177,7 @@ func (c *Config) run(ctx context.Context, fleet *top.Fleet, show shower) (page *
 	ticks, began := time.NewTicker(c.Interval), time.Now()
 	defer ticks.Stop()
 	for shown := 0; ; {
-		fleet.Round(show.round(ctx, c.Interval))
+		show.round(ctx, fleet, c.Interval)
 		if ctx.Err() != nil {
 			return page, nil
 		}
