@@ -7,7 +7,7 @@ COUNT     ?= 6
 # In inputs, not in seconds: go test may take the end of a time for a failure (go.dev/issue/75804).
 FUZZTIME  ?= 50000x
 # For make hostile: how long each row is measured, how long all attacks last at once, and
-# which rows (a pattern). With these 44 rows take 23 minutes, 45 if each needs a second try.
+# which rows (a pattern). With these a row takes half a minute, and a minute if it needs a second try.
 HOSTILE   ?= 10s
 MIX       ?= 10m
 ROWS      ?= .

@@ -28,9 +28,10 @@ func (s *sampler) explain(st *State) {
 		}
 		e := last.Entry()
 		r.Do, r.Link = e.Do, e.Link()
-		r.Settings = settings.Of(e.Settings, r.names(), configured)
 		if s.with.Library { // whose values are in its code
 			r.Settings = settings.Named(e.Settings)
+		} else {
+			r.Settings = settings.Of(e.Settings, r.names(), configured)
 		}
 		r.Measured = measured(r, st, &last)
 	}
