@@ -17,6 +17,7 @@ RECORDED  ?= ./benchmarks ./throttle ./inflight ./retry ./ratelimit ./budget ./s
 OLD       ?= old
 NEW       ?= new
 PKG       ?= work
+GOTEST    ?= go test
 
 # For make release and make try.
 VERSION   ?= v0.1.0
@@ -62,7 +63,7 @@ test-thorough: ## Test all modules with all random seeds and rows, as CI does; s
 
 .PHONY: race
 race: ## Test with the race detector; without what only measures, what others wrote, and what runs on one goroutine
-	@go test -race -short $$(go list work | grep -vE '/(benchmarks|drivers|examples|tools|archtest|awstest|sqltest|policyconf|prediction|simreport)(/|$$)')
+	@$(GOTEST) -race -short $$(go list work | grep -vE '/(benchmarks|drivers|examples|tools|archtest|awstest|sqltest|policyconf|prediction|simreport)(/|$$)')
 
 .PHONY: standalone
 standalone: ## Build, vet and test (-short) each module as its users see it, without the workspace
