@@ -124,6 +124,14 @@ versions: ## Raise the requirements of all modules to the versions of the worksp
 tidy-check: ## Fail if a go.mod is not tidy
 	@$(call each,go mod tidy -diff)
 
+.PHONY: api
+api: ## Record in api.txt what all modules export
+	@go run ./tools/api >api.new && mv api.new api.txt
+
+.PHONY: api-check
+api-check: ## Fail if the exported names are not those of api.txt, or a new one is not in the CHANGELOG
+	@go run ./tools/api -check api.txt
+
 .PHONY: fuzz
 fuzz: ## Fuzz every target of PKG with FUZZTIME inputs each
 	@tools/fuzz $(FUZZTIME) $(PKG)
