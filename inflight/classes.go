@@ -114,9 +114,9 @@ func (c *classes) took(at int64, class int) {
 	}
 }
 
-// refused counts a slot that a class needed and did not get. No lower class gets one while
+// missed counts a slot that a class needed and did not get. No lower class gets one while
 // that happens.
-func (c *classes) refused(at int64, class int, limit uint32) {
+func (c *classes) missed(at int64, class int, limit uint32) {
 	c.rejected.Add(1)
 	c.call(at, class)
 	for lower := range class {

@@ -171,7 +171,7 @@ func (l *Limiter) acquireFor(at int64, class int) bool {
 // reject counts a drop of a class and returns the rejection.
 func (l *Limiter) reject(at int64, class int) error {
 	l.drops.Add(1)
-	l.classes.refused(at, class, uint32(l.word.Load()))
+	l.classes.missed(at, class, uint32(l.word.Load()))
 	if l.Full() {
 		return &l.refusals.Load().full
 	}

@@ -24,8 +24,8 @@ func (b *bucket) wait(at, threshold time.Duration) time.Duration {
 	return max(b.full, b.mark) - at - threshold + 1
 }
 
-// refuse leaves a mark, which keeps lower classes rejected.
-func (b *bucket) refuse(at, threshold time.Duration) { b.mark = max(b.mark, at+threshold) }
+// markRejected leaves a mark, which keeps lower classes rejected.
+func (b *bucket) markRejected(at, threshold time.Duration) { b.mark = max(b.mark, at+threshold) }
 
 // charge adds to the debt, or takes from it.
 func (b *bucket) charge(at time.Duration, nanoseconds float64) {
@@ -82,8 +82,8 @@ func (c *customer) admit(at time.Duration, class int, cost float64) {
 	c.charge(at, class, cost)
 }
 
-// refuse returns how long calls of a class will be rejected; 0 if they are admitted.
-func (c *customer) refuse(at, burst time.Duration, class int) (wait time.Duration) {
+// rejectedFor returns how long calls of a class will be rejected; 0 if they are admitted.
+func (c *customer) rejectedFor(at, burst time.Duration, class int) (wait time.Duration) {
 	depth := max(burst, c.deep)
 	for i := class; i < len(c.buckets); i++ {
 		limit := threshold(depth, class, i)
@@ -92,7 +92,7 @@ func (c *customer) refuse(at, burst time.Duration, class int) (wait time.Duratio
 			w = max(w, c.until-at, 1)
 		}
 		if w > 0 {
-			c.buckets[i].refuse(at, limit)
+			c.buckets[i].markRejected(at, limit)
 			wait = max(wait, w)
 		}
 	}

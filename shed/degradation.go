@@ -95,14 +95,14 @@ type Degrader struct {
 	level   atomic.Int32 // stage, for readers
 	changes atomic.Uint64
 
-	stage    int
-	started  bool
-	last     time.Time
-	offered  [spillway.Criticalities]uint64 // at last
-	rejected [spillway.Criticalities]uint64
-	fill     float64 // smoothed
-	usual    float64 // fill, smoothed over trend
-	refused  float64 // smoothed
+	stage         int
+	started       bool
+	last          time.Time
+	offered       [spillway.Criticalities]uint64 // at last
+	rejected      [spillway.Criticalities]uint64
+	fill          float64 // smoothed
+	usual         float64 // fill, smoothed over trend
+	rejectedShare float64 // smoothed
 
 	changed time.Time                      // when the stage last changed
 	climb   time.Duration                  // least time from then to a stage upwards
@@ -163,7 +163,7 @@ func (d *Degrader) smooth(passed time.Duration, p *Pressure) {
 	if arrived := sum(&p.Offered) - sum(&d.offered); arrived > 0 {
 		share = float64(sum(&p.Rejected)-sum(&d.rejected)) / float64(arrived)
 	}
-	d.refused += float64((min(share, 1) - d.refused) * weight)
+	d.rejectedShare += float64((min(share, 1) - d.rejectedShare) * weight)
 }
 
 func sum(counts *[spillway.Criticalities]uint64) (n uint64) {
@@ -175,7 +175,7 @@ func sum(counts *[spillway.Criticalities]uint64) (n uint64) {
 
 // pressed returns the highest stage that the pressure calls for.
 func (d *Degrader) pressed(p *Pressure) (stage int) {
-	if d.fill > pressedFill || d.refused > pressedRejected {
+	if d.fill > pressedFill || d.rejectedShare > pressedRejected {
 		return Stages
 	}
 	return wanted(p, ramp)
@@ -183,11 +183,11 @@ func (d *Degrader) pressed(p *Pressure) (stage int) {
 
 // drains reports whether the waiting queue gets shorter by itself.
 func (d *Degrader) drains() bool {
-	return d.fill > calmFill && d.fill < d.usual && d.refused < pressedRejected
+	return d.fill > calmFill && d.fill < d.usual && d.rejectedShare < pressedRejected
 }
 
 func (d *Degrader) isCalm(p *Pressure) bool {
-	return d.fill < calmFill && d.refused < calmRejected && wanted(p, 2*ramp) < max(d.stage, 1)
+	return d.fill < calmFill && d.rejectedShare < calmRejected && wanted(p, 2*ramp) < max(d.stage, 1)
 }
 
 // wanted is the stage that the utilization calls for: one for each class that is

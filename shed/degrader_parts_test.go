@@ -16,7 +16,7 @@ func TestPressureAndCalmAtTheirBounds(t *testing.T) {
 	below := func(v float64) float64 { return math.Nextafter(v, 0) }
 	above := func(v float64) float64 { return math.Nextafter(v, 1) }
 	for _, row := range []struct {
-		fill, usual, refused  float64
+		fill, usual, rejected float64
 		pressed, drains, calm bool
 	}{
 		{pressedFill, pressedFill, pressedRejected, false, false, false},
@@ -25,7 +25,7 @@ func TestPressureAndCalmAtTheirBounds(t *testing.T) {
 		{0.3, 0.4, below(pressedRejected), false, true, false}, {0.3, 0.4, pressedRejected, false, false, false},
 		{below(calmFill), 1, below(calmRejected), false, false, true}, {calmFill, 1, 0, false, false, false}, {0, 0, calmRejected, false, false, false},
 	} {
-		d, p := Degrader{fill: row.fill, usual: row.usual, refused: row.refused}, new(Pressure)
+		d, p := Degrader{fill: row.fill, usual: row.usual, rejectedShare: row.rejected}, new(Pressure)
 		if pressed, drains, calm := d.pressed(p) > 0, d.drains(), d.isCalm(p); pressed != row.pressed || drains != row.drains || calm != row.calm {
 			t.Errorf("%+v: pressed %v, drains %v, calm %v", row, pressed, drains, calm)
 		}
@@ -38,12 +38,12 @@ func TestObservedRejections(t *testing.T) {
 	var d Degrader
 	d.Observe(began, Pressure{})
 	d.Observe(began.Add(10*time.Millisecond), Pressure{})
-	if d.refused != 0 {
-		t.Errorf("%v are rejected of none", d.refused)
+	if d.rejectedShare != 0 {
+		t.Errorf("%v are rejected of none", d.rejectedShare)
 	}
 	d.Observe(began.Add(20*time.Millisecond), Pressure{Offered: [4]uint64{1, 1, 1, 1}, Rejected: [4]uint64{1}})
-	if want := 0.25 * elapsed.Weight(10*time.Millisecond, pressureMemory); math.Abs(d.refused-want) > 1e-12 {
-		t.Errorf("the rejected share is %v, want %v", d.refused, want)
+	if want := 0.25 * elapsed.Weight(10*time.Millisecond, pressureMemory); math.Abs(d.rejectedShare-want) > 1e-12 {
+		t.Errorf("the rejected share is %v, want %v", d.rejectedShare, want)
 	}
 	d.Observe(began.Add(20*time.Millisecond), Pressure{Offered: [4]uint64{9, 9, 9, 9}})
 	if d.offered[0] != 1 {

@@ -274,25 +274,25 @@ func (c *class) settle(at, sent time.Duration, o spillway.Outcome, margin int) {
 			c.released++
 		}
 	default:
-		c.window.add(counts{refused: 1, longest: waited(at, sent, o)})
+		c.window.add(counts{byBackend: 1, longest: waited(at, sent, o)})
 		if counted {
 			l.recant()
 		}
 		if c.released > 0 {
 			c.released = 0
 		}
-		c.refuse(at, sent, margin)
+		c.notAccepted(at, sent, margin)
 	}
 	if was != open || l.phase != open || c.advised.Load() {
 		c.decide()
 	}
 }
 
-// refuse takes in that the backend did not accept a call. The lock is held.
-func (c *class) refuse(at, sent time.Duration, margin int) {
+// notAccepted takes in that the backend did not accept a call. The lock is held.
+func (c *class) notAccepted(at, sent time.Duration, margin int) {
 	cfg, was := c.cfg, c.limiter.phase
 	cfg.MinRequests *= margin
-	if c.limiter.refuse(&cfg, at, sent, c.window.acceptsPerSecond(at)) {
+	if c.limiter.notAccepted(&cfg, at, sent, c.window.acceptsPerSecond(at)) {
 		c.begun(at, was != open)
 	}
 }

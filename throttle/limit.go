@@ -51,9 +51,9 @@ type limiter struct {
 	changed time.Duration // when the limit last fell, or silence ended
 	raised  time.Duration // when it last rose, while rising
 
-	accepted time.Duration // when an accept was last heard of
-	refused  time.Duration // when a refusal was last heard of
-	settled  time.Duration // when either was
+	accepted   time.Duration // when an accept was last heard of
+	rejectedAt time.Duration // when a rejection was last heard of
+	settled    time.Duration // when either was
 
 	debt    run    // since what was sent last came to K times what was accepted, or less
 	streak  streak // since the last refusal
@@ -76,16 +76,16 @@ type streak struct {
 	sent    time.Duration // when the first was sent
 }
 
-// refuse counts a rejection of a call that was sent at the given time, and reports whether the
+// notAccepted counts a rejection of a call that was sent at the given time, and reports whether the
 // limit fell. recent is the accepts per second in the window.
-func (l *limiter) refuse(cfg *Config, at, sent time.Duration, recent float64) (fell bool) {
+func (l *limiter) notAccepted(cfg *Config, at, sent time.Duration, recent float64) (fell bool) {
 	l.settled = at
 	if l.phase != open && sent <= l.changed {
 		return false
 	}
 	if sent >= l.streak.sent && !l.outweighed(cfg) { // else it is older news
 		l.stop(cfg, at)
-		l.streak, l.refused = streak{}, at
+		l.streak, l.rejectedAt = streak{}, at
 	}
 	if l.debt.sent == 0 {
 		l.debt.since = at
@@ -125,7 +125,7 @@ func (l *limiter) accept(cfg *Config, at, sent time.Duration) (release bool) {
 	l.accepted, l.proven = at, true
 	l.pay(cfg)
 	l.limit += (cfg.K - 1) / cfg.Window.Seconds()
-	if sent <= l.refused {
+	if sent <= l.rejectedAt {
 		return false
 	}
 	return l.extend(cfg, at, sent)
@@ -227,7 +227,7 @@ func (l *limiter) ramp(cfg *Config, at time.Duration) (release bool) {
 		return true
 	}
 	// From here on only calls that are sent at this limit say anything of it.
-	l.phase, l.refused, l.streak = steady, at, streak{}
+	l.phase, l.rejectedAt, l.streak = steady, at, streak{}
 	if l.wasOpen {
 		l.rise(at)
 	} else {

@@ -34,7 +34,7 @@ func TestLimiterIdle(t *testing.T) {
 func TestLimiterRefuse(t *testing.T) {
 	for sent, ends := range map[time.Duration]bool{5*time.Second - 1: false, 5 * time.Second: true} {
 		l := limiter{phase: steady, limit: 10, streak: streak{accepts: 3, since: 5 * time.Second, sent: 5 * time.Second}}
-		if l.refuse(config(t), 6*time.Second, sent, 0); (l.streak == streak{}) != ends {
+		if l.notAccepted(config(t), 6*time.Second, sent, 0); (l.streak == streak{}) != ends {
 			t.Errorf("sent at %v: %+v", sent, l.streak)
 		}
 	}

@@ -86,7 +86,7 @@ func (c *class) ripen(at time.Duration) {
 		if l.accept(&c.cfg, at, sent) {
 			c.released++
 		}
-		if of.first > l.refused {
+		if of.first > l.rejectedAt {
 			sent = of.last
 		}
 	}

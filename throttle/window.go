@@ -7,20 +7,20 @@ const buckets = 30
 
 // counts is what ended in some stretch of time.
 type counts struct {
-	accepts  float64       // taken on by the backend
-	refused  float64       // sent, and not taken on
-	rejected float64       // rejected here, never sent
-	longest  time.Duration // that one of the refused took
+	accepts   float64       // taken on by the backend
+	byBackend float64       // rejected there
+	rejected  float64       // here, never sent
+	longest   time.Duration // that one of them took, which the backend rejected
 }
 
 func (c *counts) add(d counts) {
 	c.accepts += d.accepts
-	c.refused += d.refused
+	c.byBackend += d.byBackend
 	c.rejected += d.rejected
 	c.longest = max(c.longest, d.longest)
 }
 
-func (c *counts) requests() float64 { return c.accepts + c.refused + c.rejected }
+func (c *counts) requests() float64 { return c.accepts + c.byBackend + c.rejected }
 
 // window holds counts over a sliding stretch of time, in buckets, for Stats.
 type window struct {
