@@ -71,17 +71,17 @@ func TestWhatAFailureTeaches(t *testing.T) {
 		attempts                  int
 		informs, accepted, earned bool
 	}{
-		"no descriptor": {dial("socket", syscall.EMFILE), 3, false, false, false},
-		"no port":       {dial("connect", syscall.EADDRNOTAVAIL), 3, false, false, false},
-		"no name":       {&net.DNSError{Err: "server misbehaving"}, 3, false, false, false},
-		"no proxy":      {&net.OpError{Op: "proxyconnect", Err: errors.New("x")}, 3, false, false, false},
-		"no URL":        {&net.AddrError{}, 1, false, false, false},
-		"rejected":      {&spillway.RejectedError{}, 1, false, false, false},
-		"refused":       {dial("connect", syscall.ECONNREFUSED), 3, true, false, false},
-		"timed out":     {os.ErrDeadlineExceeded, 3, true, false, false},
-		"reset":         {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, 3, true, true, false},
-		"answered":      {errBackend, 3, true, true, true},
-		"over quota":    {throttled{}, 1, false, false, false},
+		"no descriptor":      {dial("socket", syscall.EMFILE), 3, false, false, false},
+		"no port":            {dial("connect", syscall.EADDRNOTAVAIL), 3, false, false, false},
+		"no name":            {&net.DNSError{Err: "server misbehaving"}, 3, false, false, false},
+		"no proxy":           {&net.OpError{Op: "proxyconnect", Err: errors.New("x")}, 3, false, false, false},
+		"no URL":             {&net.AddrError{}, 1, false, false, false},
+		"rejected":           {&spillway.RejectedError{}, 1, false, false, false},
+		"connection refused": {dial("connect", syscall.ECONNREFUSED), 3, true, false, false},
+		"timed out":          {os.ErrDeadlineExceeded, 3, true, false, false},
+		"reset":              {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, 3, true, true, false},
+		"answered":           {errBackend, 3, true, true, true},
+		"over quota":         {throttled{}, 1, false, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -47,12 +47,12 @@ func NewConnector(base driver.Connector, c Config) (*Connector, error) {
 		p.queue.interval = DefaultQueueInterval
 	}
 	p.queue.limit = p.limit
-	p.rejected = &spillway.RejectedError{
+	p.full = &spillway.RejectedError{
 		Policy: "spillsql", Reason: spillway.ReasonQueueFull,
 		Level: float64(p.limit), Limit: float64(p.limit), Unit: "connections in use",
 		Advice: fmt.Sprintf("the database is overloaded, or MaxConns (%d) is too low for it", p.limit),
 	}
-	p.refused = &spillway.RejectedError{
+	p.unreachable = &spillway.RejectedError{
 		Policy: "spillsql", Reason: spillway.ReasonQueueFull,
 		Level: float64(p.limit), Limit: float64(p.limit), Unit: "callers waiting for a connection",
 		Advice: "the database refuses connections, so they are opened one at a time",

@@ -17,10 +17,10 @@ import (
 // one is invalid, and gets it again, as a new one, for the caller that waits. No connection is
 // closed for that.
 type pool struct {
-	limit    int
-	rejected *spillway.RejectedError // as all connections are in use
-	refused  *spillway.RejectedError // as the server refuses connections
-	lifetime atomic.Int64            // of a connection; 0: without end
+	limit       int
+	full        *spillway.RejectedError // as all connections are in use
+	unreachable *spillway.RejectedError // as the server refuses connections
+	lifetime    atomic.Int64            // of a connection; 0: without end
 
 	mu      sync.Mutex
 	queue   queue
@@ -106,9 +106,9 @@ func (p *pool) rejection() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.open < p.limit {
-		return p.refused
+		return p.unreachable
 	}
-	return p.rejected
+	return p.full
 }
 
 // leave ends the wait of a caller whose context has ended, and passes on what it got.

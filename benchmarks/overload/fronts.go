@@ -85,7 +85,7 @@ func (f *front) serve(s *http.Server, ln net.Listener, next http.Handler, reject
 	case f.wrap != nil:
 		next = f.wrap(next)
 	case reject:
-		next = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { refuse(w) })
+		next = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { unavailable(w) })
 	}
 	s.Handler = next
 	if s.TLSConfig != nil {
@@ -163,7 +163,7 @@ func limited(n int, next http.Handler) http.Handler {
 		select {
 		case places <- struct{}{}:
 		default:
-			refuse(w)
+			unavailable(w)
 			return
 		}
 		defer func() { <-places }()
@@ -176,7 +176,7 @@ func shedding(s zeroload.Shedder, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		promise, err := s.Allow()
 		if err != nil {
-			refuse(w)
+			unavailable(w)
 			return
 		}
 		defer promise.Pass() // the handler has no answer that says overload
@@ -189,7 +189,7 @@ func limiting(l ratelimit.Limiter, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		done, err := l.Allow()
 		if err != nil {
-			refuse(w)
+			unavailable(w)
 			return
 		}
 		defer done(ratelimit.DoneInfo{})
@@ -197,4 +197,4 @@ func limiting(l ratelimit.Limiter, next http.Handler) http.Handler {
 	})
 }
 
-func refuse(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) }
+func unavailable(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) }
