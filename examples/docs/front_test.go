@@ -34,14 +34,14 @@ func (orders) UnaryCall(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleRes
 	return &pb.SimpleResponse{Username: text}, nil
 }
 
-// refusing is a client of the service whose calls end with an error.
-type refusing struct {
+// failing is a client of the service whose calls end with an error.
+type failing struct {
 	pb.TestServiceClient
 
 	err error
 }
 
-func (c refusing) UnaryCall(context.Context, *pb.SimpleRequest, ...grpc.CallOption) (*pb.SimpleResponse, error) {
+func (c failing) UnaryCall(context.Context, *pb.SimpleRequest, ...grpc.CallOption) (*pb.SimpleResponse, error) {
 	return nil, c.err
 }
 
@@ -65,7 +65,7 @@ func TestAnswer(t *testing.T) {
 		"failed":          {status.Error(codes.Internal, ""), http.StatusBadGateway, ""},
 	} {
 		w := httptest.NewRecorder()
-		price(refusing{err: row.err})(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/price", nil))
+		price(failing{err: row.err})(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/price", nil))
 		if got := w.Result(); got.StatusCode != row.code || got.Header.Get("X-Should-Retry") != row.retry {
 			t.Errorf("%s: %s, X-Should-Retry %q", name, got.Status, got.Header.Get("X-Should-Retry"))
 		}
