@@ -43,6 +43,7 @@ type options struct {
 	random, holes               uint64
 	json, picture               string
 	ablate, cache, keys, silent bool
+	about                       bool
 	commit                      bool
 	strict                      bool
 	processors, scale           bool
@@ -63,6 +64,9 @@ func run(w io.Writer, args []string) error {
 	list, err := o.list()
 	if err != nil {
 		return err
+	}
+	if o.about {
+		return printScenarios(w, list)
 	}
 	var known *cache
 	if o.cache {
@@ -156,6 +160,7 @@ func parse(args []string) (o options, err error) {
 	f.Uint64Var(&o.seeds.from, "from", 0, "use the seeds after this one")
 	f.BoolVar(&o.cache, "cache", false, "keep oracles in a file in the directory for temporary files")
 	f.Uint64Var(&o.random, "random", 0, "run this many random scenarios instead, drawn from the seeds after -from")
+	f.BoolVar(&o.about, "list", false, "print the scenarios and what they are about, and run none")
 	f.BoolVar(&o.keys, "keys", false, "also print requests by key and by criticality")
 	f.Uint64Var(&o.holes, "holes", 0, "run so many variations of each scenario that begins with nothing known, or something wrong; -from as with -random")
 	f.StringVar(&o.json, "json", "", "also write everything to this file")
