@@ -39,7 +39,11 @@ func TestGuide(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := generated(t, string(text), "configuration", configReference(t, schema))
+		other := ""
+		if page != "configuration.md" {
+			other = config.Schema
+		}
+		want := generated(t, string(text), "configuration", configReference(t, schema, other))
 		if *update {
 			if err := os.WriteFile(name, []byte(want), 0o600); err != nil {
 				t.Fatal(err)
@@ -96,14 +100,37 @@ func object(v any) fields {
 }
 
 // configReference makes the tables of the schema: one for each type, with the paths
-// where it is.
-func configReference(t *testing.T, text string) string {
+// where it is. Of types that another schema has, too, it only says so.
+func configReference(t *testing.T, text, other string) string {
+	t.Helper()
+	known := make(map[string]bool)
+	if other != "" {
+		for _, part := range tables(t, other).tables {
+			known[part.text] = true
+		}
+	}
+	r := tables(t, text)
+	var b strings.Builder
+	for _, part := range r.tables {
+		if part.name != "" {
+			fmt.Fprintf(&b, "\n#### %s\n\n", "`"+strings.Join(r.paths[part.name], "`, `")+"`")
+		}
+		if known[part.text] && len(part.text) > 200 {
+			part.text = "As in [the configuration of the proxy](configuration.md).\n"
+		}
+		b.WriteString(part.text)
+	}
+	return strings.TrimSpace(b.String()) + "\n"
+}
+
+// tables returns the tables of a schema.
+func tables(t *testing.T, text string) *reference {
 	t.Helper()
 	var schema fields
 	if err := yaml.Unmarshal([]byte(text), &schema); err != nil {
 		t.Fatal(err)
 	}
-	r := reference{defs: object(get(schema, "$defs")), paths: make(map[string][]string)}
+	r := &reference{defs: object(get(schema, "$defs")), paths: make(map[string][]string)}
 	root := schema
 	if name := refOf(schema); name != "" {
 		root = object(get(r.defs, name))
@@ -113,14 +140,7 @@ func configReference(t *testing.T, text string) string {
 		name := r.order[len(r.tables)-1]
 		r.table(name, object(get(r.defs, name)))
 	}
-	var b strings.Builder
-	for _, part := range r.tables {
-		if part.name != "" {
-			fmt.Fprintf(&b, "\n#### %s\n\n", "`"+strings.Join(r.paths[part.name], "`, `")+"`")
-		}
-		b.WriteString(part.text)
-	}
-	return strings.TrimSpace(b.String()) + "\n"
+	return r
 }
 
 type reference struct {
@@ -135,10 +155,12 @@ func refOf(m fields) string {
 	return strings.TrimPrefix(ref, "#/$defs/")
 }
 
-// table adds that of a type.
+// table adds that of a type. Fields whose names say all are in one line.
 func (r *reference) table(name string, m fields) {
 	required, _ := get(m, "required").([]any)
 	var b strings.Builder
+	var names []string
+	says := false
 	b.WriteString("| field | is | means |\n|---|---|---|\n")
 	for _, item := range object(get(m, "properties")) {
 		key, field := item.key, object(item.value)
@@ -148,8 +170,13 @@ func (r *reference) table(name string, m fields) {
 		}
 		means, _ := get(field, "description").(string)
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", key, kind, strings.ReplaceAll(means, "|", `\|`))
+		names, says = append(names, fmt.Sprintf("`%s` (%s)", key, kind)), says || means != ""
 	}
-	r.tables = append(r.tables, struct{ name, text string }{name, b.String()})
+	table := b.String()
+	if !says {
+		table = strings.Join(names, ", ") + "\n"
+	}
+	r.tables = append(r.tables, struct{ name, text string }{name, table})
 }
 
 // kind says what a field is, and takes note of the type that it has.
@@ -170,6 +197,9 @@ func (r *reference) kind(of, key string, field fields) string {
 		}
 	}
 	if name := refOf(field); name != "" {
+		if def := object(get(r.defs, name)); get(def, "type") != "object" && len(object(get(def, "properties"))) == 0 {
+			return "list of strings"
+		}
 		meet(name, "")
 		return "object"
 	}
