@@ -55,18 +55,12 @@ func run(w io.Writer, args []string) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case o.scale:
-		return printScale(w, o.seeds)
-	case o.processors:
-		return o.runProcessors(w)
+	if done, err := o.other(w); done {
+		return err
 	}
 	list, err := o.list()
 	if err != nil {
 		return err
-	}
-	if o.about {
-		return printScenarios(w, list)
 	}
 	var known *cache
 	if o.cache {
@@ -104,6 +98,23 @@ func run(w io.Writer, args []string) error {
 		return writeJSON(o.json, rows, vs)
 	}
 	return nil
+}
+
+// other does what is no comparison, if that is wanted.
+func (o *options) other(w io.Writer) (done bool, err error) {
+	switch {
+	case o.scale:
+		return true, printScale(w, o.seeds)
+	case o.processors:
+		return true, o.runProcessors(w)
+	case o.about:
+		list, err := o.list()
+		if err != nil {
+			return true, err
+		}
+		return true, printScenarios(w, list)
+	}
+	return false, nil
 }
 
 // runProcessors is run for the scenarios in which processors are short.

@@ -85,25 +85,21 @@ func fill(text string, packages []shown) (string, error) {
 		if !named || !ended {
 			return "", fmt.Errorf("%q has no %q after it", beginTable+name, endTable)
 		}
-		table, err := tableOf(name, packages)
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(&b, "%s%s%s\n\n%s\n%s", beginTable, name, endMarker, table, endTable)
+		fmt.Fprintf(&b, "%s%s%s\n\n%s\n%s", beginTable, name, endMarker, tableOf(name, packages), endTable)
 		text = after
 	}
 }
 
-func tableOf(name string, packages []shown) (string, error) {
+func tableOf(name string, packages []shown) string {
 	for _, p := range packages {
 		if p.name == name {
 			var b strings.Builder
 			fmt.Fprintf(&b, "%s\n\n", conditions(p.record))
 			writeTable(&b, p)
-			return b.String(), nil
+			return b.String()
 		}
 	}
-	return noRecord, nil
+	return noRecord
 }
 
 // wholePage has all packages, by record.
