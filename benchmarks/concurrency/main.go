@@ -43,6 +43,7 @@ type options struct {
 	random, holes               uint64
 	json, picture               string
 	ablate, cache, keys, silent bool
+	about                       bool
 	commit                      bool
 	strict                      bool
 	processors, scale           bool
@@ -54,11 +55,8 @@ func run(w io.Writer, args []string) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case o.scale:
-		return printScale(w, o.seeds)
-	case o.processors:
-		return o.runProcessors(w)
+	if done, err := o.other(w); done {
+		return err
 	}
 	list, err := o.list()
 	if err != nil {
@@ -100,6 +98,23 @@ func run(w io.Writer, args []string) error {
 		return writeJSON(o.json, rows, vs)
 	}
 	return nil
+}
+
+// other does what is no comparison, if that is wanted.
+func (o *options) other(w io.Writer) (done bool, err error) {
+	switch {
+	case o.scale:
+		return true, printScale(w, o.seeds)
+	case o.processors:
+		return true, o.runProcessors(w)
+	case o.about:
+		list, err := o.list()
+		if err != nil {
+			return true, err
+		}
+		return true, printScenarios(w, list)
+	}
+	return false, nil
 }
 
 // runProcessors is run for the scenarios in which processors are short.
@@ -156,6 +171,7 @@ func parse(args []string) (o options, err error) {
 	f.Uint64Var(&o.seeds.from, "from", 0, "use the seeds after this one")
 	f.BoolVar(&o.cache, "cache", false, "keep oracles in a file in the directory for temporary files")
 	f.Uint64Var(&o.random, "random", 0, "run this many random scenarios instead, drawn from the seeds after -from")
+	f.BoolVar(&o.about, "list", false, "print the scenarios and what they are about, and run none")
 	f.BoolVar(&o.keys, "keys", false, "also print requests by key and by criticality")
 	f.Uint64Var(&o.holes, "holes", 0, "run so many variations of each scenario that begins with nothing known, or something wrong; -from as with -random")
 	f.StringVar(&o.json, "json", "", "also write everything to this file")

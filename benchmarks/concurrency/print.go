@@ -112,6 +112,20 @@ func printAbout(w io.Writer, rows []*row) {
 	}
 }
 
+// printScenarios prints the name and the load of each scenario, and whether any rejection is needed.
+func printScenarios(w io.Writer, all []*Scenario) error {
+	for _, sc := range all {
+		needed := "no rejection is needed"
+		if sc.Overload {
+			needed = "overload"
+		}
+		if _, err := fmt.Fprintf(w, "%-28s %s (%s)\n", sc.Name, sc.About, needed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // printKeys prints offered/good/rejected requests by key and by criticality.
 func printKeys(w io.Writer, rows []*row, vs []variant) {
 	for _, r := range rows {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,9 +74,20 @@ func writePage(root string, r *Record) error {
 	return os.WriteFile(filepath.Join(root, pictureFile), []byte(r.picture()), 0o644) //nolint:gosec // a file of the repository
 }
 
+// onPage is what the page shows of r: a small and a large size. Zones are for the command, as regions replace them.
+func (r *Record) onPage() *Record {
+	some := new(Record)
+	for _, x := range r.Results {
+		if (x.Tasks == 100 || x.Tasks == 10_000) && !strings.HasPrefix(x.Scenario, "4 zones") {
+			some.Results = append(some.Results, x)
+		}
+	}
+	return some
+}
+
 // fill returns a page with its tables.
 func (r *Record) fill(text []byte) ([]byte, error) {
-	for name, table := range map[string]string{"accuracy": r.accuracy(), "costs": r.costs()} {
+	for name, table := range map[string]string{"accuracy": r.onPage().accuracy(), "costs": r.onPage().costs()} {
 		begin, end := []byte("<!-- fleet: "+name+" -->\n"), []byte("<!-- end -->")
 		before, rest, found := bytes.Cut(text, begin)
 		_, after, ended := bytes.Cut(rest, end)
@@ -147,17 +159,20 @@ func (r *Record) costs() string {
 	return table("", rows, cells)
 }
 
-// table has a column for each size.
+// table has a column for each size that has cells.
 func table(title string, rows []string, cells map[string]map[int]string) string {
+	used := slices.DeleteFunc(slices.Clone(sizes), func(n int) bool {
+		return !slices.ContainsFunc(rows, func(row string) bool { return cells[row][n] != "" })
+	})
 	var b strings.Builder
 	fmt.Fprintf(&b, "| %s |", title)
-	for _, n := range sizes {
+	for _, n := range used {
 		fmt.Fprintf(&b, " %s tasks |", number(float64(n)))
 	}
-	b.WriteString("\n|---|" + strings.Repeat("---|", len(sizes)) + "\n")
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(used)) + "\n")
 	for _, row := range rows {
 		fmt.Fprintf(&b, "| %s |", row)
-		for _, n := range sizes {
+		for _, n := range used {
 			cell := cells[row][n]
 			if cell == "" {
 				cell = "–"

@@ -12,6 +12,9 @@ import (
 // page is the file with all tables.
 const page = "docs/benchmarks.md"
 
+// noRecord stands in place of a table whose figures were all disturbed.
+const noRecord = "There is no record of a quiet machine yet."
+
 // A table stands in a README between these. The package is that of the table.
 const (
 	beginTable = "<!-- benchmarks of "
@@ -82,25 +85,21 @@ func fill(text string, packages []shown) (string, error) {
 		if !named || !ended {
 			return "", fmt.Errorf("%q has no %q after it", beginTable+name, endTable)
 		}
-		table, err := tableOf(name, packages)
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(&b, "%s%s%s\n\n%s\n%s", beginTable, name, endMarker, table, endTable)
+		fmt.Fprintf(&b, "%s%s%s\n\n%s\n%s", beginTable, name, endMarker, tableOf(name, packages), endTable)
 		text = after
 	}
 }
 
-func tableOf(name string, packages []shown) (string, error) {
+func tableOf(name string, packages []shown) string {
 	for _, p := range packages {
 		if p.name == name {
 			var b strings.Builder
 			fmt.Fprintf(&b, "%s\n\n", conditions(p.record))
 			writeTable(&b, p)
-			return b.String(), nil
+			return b.String()
 		}
 	}
-	return "", fmt.Errorf("no record has the package %q", name)
+	return noRecord
 }
 
 // wholePage has all packages, by record.
@@ -108,7 +107,7 @@ func wholePage(packages []shown) []byte {
 	var b strings.Builder
 	b.WriteString(`# Benchmarks on record
 
-This page is generated from the newest record of each package in [benchmarks/records](../benchmarks/records). Do not edit it:
+This page is generated from the newest record of each package in [benchmarks/records](../benchmarks/records) that was made on a quiet machine. Do not edit it:
 
 ` + "```sh" + `
 make bench-record RECORD=name     # run, record, and write this page and the tables in README files
@@ -119,6 +118,9 @@ The time is a median with its confidence interval of 95 %, and the fastest run. 
 run both in turns (see [performance.md](performance.md)). The tables of ` + "`benchmarks`" + ` put other libraries beside Spillway;
 the ratio is that of the fastest runs.
 `)
+	if len(packages) == 0 {
+		fmt.Fprintf(&b, "\n%s\n", noRecord)
+	}
 	var last *Record
 	for _, p := range packages {
 		if p.record != last {
@@ -141,14 +143,8 @@ func conditions(r *Record) string {
 	fmt.Fprintf(&b, "Record `%s`, %s: commit %.12s%s, %s, %s/%s, %s, %d processors, GOMAXPROCS %d; %d runs of %s.", r.Name,
 		r.Time.Format("2 January 2006"), r.Commit, changed, r.Machine.Go, r.Machine.OS, r.Machine.Arch, r.Machine.CPU,
 		r.Machine.Processors, r.Machine.GOMAXPROCS, r.Count, r.BenchTime)
-	switch {
-	case r.CPUPressure == nil:
+	if r.CPUPressure == nil {
 		b.WriteString(" How busy the machine was is not known.")
-	case r.busy():
-		fmt.Fprintf(&b, "\n**The machine was busy**: for %.0f %% of the time a thread waited for a processor. ", 100**r.CPUPressure)
-		b.WriteString("The fastest runs were disturbed least.")
-	default:
-		b.WriteString(" The machine was quiet.")
 	}
 	return b.String()
 }

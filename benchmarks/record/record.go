@@ -122,10 +122,13 @@ type shown struct {
 	record *Record
 }
 
-// newest returns all packages, the newest record first, in the order of their names.
+// newest returns all packages that were measured on a quiet machine, the newest record first, in the order of their names.
 func newest(records []*Record) []shown {
 	var all []shown
 	for _, r := range records {
+		if r.busy() {
+			continue
+		}
 		for i := range r.Benchmarks {
 			name := r.Benchmarks[i].Package
 			if !slices.ContainsFunc(all, func(s shown) bool { return s.name == name }) {

@@ -39,7 +39,11 @@ func TestGuide(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := generated(t, string(text), "configuration", configReference(t, schema))
+		other := ""
+		if page != "configuration.md" {
+			other = config.Schema
+		}
+		want := generated(t, string(text), "configuration", configReference(t, schema, other))
 		if *update {
 			if err := os.WriteFile(name, []byte(want), 0o600); err != nil {
 				t.Fatal(err)
@@ -95,39 +99,55 @@ func object(v any) fields {
 	return m
 }
 
-// configReference makes the tables of the schema: one for each type, with the paths
-// where it is.
-func configReference(t *testing.T, text string) string {
+// configReference makes the lists of the schema: one for each type, with the paths
+// where it is. Of types that another schema has, too, it only says so.
+func configReference(t *testing.T, text, other string) string {
 	t.Helper()
-	var schema fields
-	if err := yaml.Unmarshal([]byte(text), &schema); err != nil {
-		t.Fatal(err)
+	known := make(map[string]bool)
+	if other != "" {
+		for _, part := range lists(t, other).parts {
+			known[part.text] = true
+		}
 	}
-	r := reference{defs: object(get(schema, "$defs")), paths: make(map[string][]string)}
-	root := schema
-	if name := refOf(schema); name != "" {
-		root = object(get(r.defs, name))
-	}
-	r.table("", root)
-	for len(r.tables) <= len(r.order) { // which grows meanwhile; the first table is of none
-		name := r.order[len(r.tables)-1]
-		r.table(name, object(get(r.defs, name)))
-	}
+	r := lists(t, text)
 	var b strings.Builder
-	for _, part := range r.tables {
+	for _, part := range r.parts {
 		if part.name != "" {
 			fmt.Fprintf(&b, "\n#### %s\n\n", "`"+strings.Join(r.paths[part.name], "`, `")+"`")
+		}
+		if known[part.text] && len(part.text) > 200 {
+			part.text = "As in [the configuration of the proxy](configuration.md).\n"
 		}
 		b.WriteString(part.text)
 	}
 	return strings.TrimSpace(b.String()) + "\n"
 }
 
+// lists returns the lists of a schema.
+func lists(t *testing.T, text string) *reference {
+	t.Helper()
+	var schema fields
+	if err := yaml.Unmarshal([]byte(text), &schema); err != nil {
+		t.Fatal(err)
+	}
+	r := &reference{defs: object(get(schema, "$defs")), paths: make(map[string][]string)}
+	root := schema
+	if name := refOf(schema); name != "" {
+		root = object(get(r.defs, name))
+	}
+	r.list("", root)
+	for len(r.parts) <= len(r.order) { // which grows meanwhile; the first list is of none
+		name := r.order[len(r.parts)-1]
+		r.list(name, object(get(r.defs, name)))
+	}
+	return r
+}
+
 type reference struct {
-	defs   fields
-	order  []string            // of types, as they are met
-	paths  map[string][]string // of types
-	tables []struct{ name, text string }
+	defs  fields
+	order []string            // of types, as they are met
+	paths map[string][]string // of types
+	parts []struct{ name, text string }
 }
 
 func refOf(m fields) string {
@@ -135,11 +155,12 @@ func refOf(m fields) string {
 	return strings.TrimPrefix(ref, "#/$defs/")
 }
 
-// table adds that of a type.
-func (r *reference) table(name string, m fields) {
+// list adds that of a type. Fields whose names say all are in one line.
+func (r *reference) list(name string, m fields) {
 	required, _ := get(m, "required").([]any)
 	var b strings.Builder
-	b.WriteString("| field | is | means |\n|---|---|---|\n")
+	var names []string
+	says := false
 	for _, item := range object(get(m, "properties")) {
 		key, field := item.key, object(item.value)
 		kind := r.kind(name, key, field)
@@ -147,9 +168,14 @@ func (r *reference) table(name string, m fields) {
 			kind += ", required"
 		}
 		means, _ := get(field, "description").(string)
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", key, kind, strings.ReplaceAll(means, "|", `\|`))
+		b.WriteString(strings.TrimSuffix(fmt.Sprintf("- `%s` (%s): %s", key, kind, strings.ReplaceAll(means, "*", `\*`)), ": ") + "\n")
+		names, says = append(names, fmt.Sprintf("`%s` (%s)", key, kind)), says || means != ""
 	}
-	r.tables = append(r.tables, struct{ name, text string }{name, b.String()})
+	list := b.String()
+	if !says {
+		list = strings.Join(names, ", ") + "\n"
+	}
+	r.parts = append(r.parts, struct{ name, text string }{name, list})
 }
 
 // kind says what a field is, and takes note of the type that it has.
@@ -170,6 +196,9 @@ func (r *reference) kind(of, key string, field fields) string {
 		}
 	}
 	if name := refOf(field); name != "" {
+		if def := object(get(r.defs, name)); get(def, "type") != "object" && len(object(get(def, "properties"))) == 0 {
+			return "list of strings"
+		}
 		meet(name, "")
 		return "object"
 	}

@@ -11,7 +11,7 @@
 //   - asked to be left alone: a refusal with a hint (Retry-After, pushback) leaves the
 //     endpoint out for that long, for the class that it refused and all lower ones,
 //     but no longer than five minutes. The hint is obeyed only if the endpoint has rejected at
-//     least half of its recent attempts of these classes: one that rejects a call now
+//     least three quarters of its recent attempts of these classes: one that rejects a call now
 //     and then is full, and to leave it out for a second would overload the others;
 //   - is ejected as an outlier, in Envoy's terms: after as many answers 5xx in a row as
 //     [OutlierDetection] says, or for a success rate far below that of the others, for
