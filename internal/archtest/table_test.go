@@ -91,6 +91,9 @@ var table = map[string]row{
 
 	"quota/fleet/boardtest": {level: edges, kit: true},
 
+	"spillhttp/internal/early":           {level: stacks}, // as connlimit
+	"spillhttp/internal/early/earlytest": {level: edges, kit: true},
+
 	"sim":        {level: edges},
 	"spilladmin": {level: edges},
 	"spillhttp":  {level: edges},
