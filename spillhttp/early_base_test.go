@@ -16,8 +16,8 @@ import (
 // newSender returns a client that sends each piece when the server is ready for it.
 func newSender(pieces ...string) *earlytest.Client { return earlytest.NewClient(pieces...) }
 
-// serving returns how h serves, with early rejection or without.
-func serving(h *Handler, early bool) earlytest.Serve {
+// serves returns how h serves, with early rejection or without.
+func serves(h *Handler, early bool) earlytest.Serve {
 	if early {
 		return h.Serve
 	}
@@ -27,7 +27,7 @@ func serving(h *Handler, early bool) earlytest.Serve {
 // play has h serve s, with early rejection or without, in a bubble. It returns the answers, and how many requests net/http has seen.
 func play(t *testing.T, s *earlytest.Client, h *Handler, early bool) (answers string, seen int) {
 	t.Helper()
-	return earlytest.Play(t, s, h, serving(h, early))
+	return earlytest.Play(t, s, h, serves(h, early))
 }
 
 // unify makes answers comparable: without dates, fields in order, hints alike.

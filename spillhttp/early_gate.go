@@ -27,7 +27,7 @@ func (g *earlyGate) Decide(now time.Time, c *early.Conn, x *early.Head) (answer 
 	h, m := (*Handler)(g), memoOf(x)
 	var a arrival
 	peer, addr := c.Peer()
-	a.caller = ratelimit.Caller{Addr: addr}
+	a.Caller = ratelimit.Caller{Addr: addr}
 	if !h.judgeHead(now, x, m, peer, &a) || x.BodyWanted() {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (g *earlyGate) Decide(now time.Time, c *early.Conn, x *early.Head) (answer 
 	}
 	why := h.early(ctx, now, &a)
 	if !why.Rejected() {
-		c.SetNote(uint32(a.call.Level))
+		c.SetNote(uint32(a.Call.Level))
 		return nil
 	}
 	return m.refusal(&why, h.wordingOf(&why), x.Method())
@@ -68,10 +68,10 @@ func (h *Handler) judgeHead(now time.Time, x *early.Head, m *memo, peer string, 
 	}
 	said := *m.claimed(x)
 	said.Identity = identity
-	if !a.counts(trust) {
+	if !a.CountsAttempts(trust) {
 		said.Attempt = 0
 	}
-	a.believe(now, trust, &said)
+	a.Believe(now, trust, &said)
 	return true
 }
 

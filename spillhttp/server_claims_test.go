@@ -57,8 +57,8 @@ func TestAttemptAndTimeout(t *testing.T) {
 func judged(h *Handler, now time.Time, r *http.Request) (spillway.Call, ratelimit.Caller, bool) {
 	var a arrival
 	h.judge(now, r, &a)
-	h.find(r, &a.caller)
-	return a.call, a.caller, a.labelled
+	h.find(r, &a.Caller)
+	return a.Call, a.Caller, a.Labelled
 }
 
 // rejectedEarly returns the decision of a Handler when only the headers of a request have arrived.

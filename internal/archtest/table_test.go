@@ -80,6 +80,8 @@ var table = map[string]row{
 
 	"internal/idle": {level: stacks}, // what adapters share that report to a stack
 
+	"internal/serving": {level: reports}, // what adapters share that call a stack
+
 	"internal/telemetry": {level: reports},
 
 	"internal/admin": {level: pages, tree: true},
