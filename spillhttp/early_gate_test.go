@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/spillhttp/internal/early"
 	"github.com/seed90641741/spillway/spillhttp/internal/early/earlytest"
 )
@@ -73,7 +74,7 @@ func TestHeadsClaimTheSame(t *testing.T) {
 			compared += 1000
 		}
 	}
-	if compared%1000 < 100 || compared < 10_000 || len(again) > compared%1000/2 {
+	if compared%1000 < 100 || compared < 10_000 || !race.Enabled && len(again) > compared%1000/2 { // with it, pools lose what they hold
 		t.Errorf("%d were compared and labelled, by %d memos: the test shows little", compared, len(again))
 	}
 }
