@@ -8,59 +8,41 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 
-	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/final"
+	"github.com/seed90641741/spillway/internal/serving"
 )
 
-// An inheritance is what the outgoing calls of a handler inherit from its call, and what
-// they report back. It is the context that has both.
-type inheritance struct {
-	context.Context //nolint:containedctx // it is one
+// A served is the context of a call that is served. Outgoing calls inherit its criticality and deadline, belong to its task, and set its
+// mark.
+type served struct {
+	serving.Context
 
-	labelled bool           // they inherit the class
-	edge     bool           // the deadline is one that an untrusted client has set
-	believed spillway.Level // that the call claimed; 0: none
-	task     spillway.Task
-	mark     final.Mark
+	mark final.Mark
 }
 
 // Value implements [context.Context].
-func (i *inheritance) Value(key any) any {
+func (s *served) Value(key any) any {
 	if key == (final.Key{}) {
-		return &i.mark
+		return &s.mark
 	}
-	if v := i.task.Value(key); v != nil {
-		return v
-	}
-	return i.Context.Value(key)
+	return s.Context.Value(key)
 }
 
-// begin returns the context of a call that is served, and what ends it.
-func (i *inheritance) begin(ctx context.Context, call spillway.Call) (context.Context, context.CancelFunc) {
-	i.mark.Repeated = call.Attempt > 0
-	i.task.Begin(call.Level, call.Progress)
-	i.Context, ctx = ctx, i
-	if i.labelled {
-		ctx = spillway.WithCriticality(ctx, call.Criticality)
-	}
-	d, ok := ctx.Deadline()
-	if ok && i.edge {
-		ctx = context.WithValue(ctx, claims.DeadlineKey{}, d)
-	}
-	if call.Deadline.IsZero() || ok && !call.Deadline.Before(d) {
-		return ctx, func() {}
-	}
-	return context.WithDeadline(ctx, call.Deadline)
+// servedAs returns the context of a call that is served.
+func servedAs(ctx context.Context, a *serving.Arrival) *served {
+	s := new(served)
+	s.BeginUnder(ctx, a, 0)
+	s.mark.Repeated = a.Call.Attempt > 0
+	return s
 }
 
 // answer returns the error of a handler as its client gets it. If an outgoing call must not
 // be repeated, neither must this one. Statements of another server about its load are removed.
-func (i *inheritance) answer(err error) error {
+func (s *served) answer(err error) error {
 	if err == nil {
 		return nil
 	}
-	isFinal := (i.mark.IsSet() || final.Error(err)) && repeatable(connect.CodeOf(err))
+	isFinal := (s.mark.IsSet() || final.Error(err)) && serving.Repeatable(connect.CodeOf(err))
 	passedOn := connect.IsWireError(err)
 	if !isFinal && !passedOn {
 		return err
@@ -70,17 +52,6 @@ func (i *inheritance) answer(err error) error {
 		dontRetry(own, &errdetails.ErrorInfo{Domain: errorDomain, Reason: reasonDontRetry})
 	}
 	return own
-}
-
-// repeatable reports whether clients repeat calls with such an error.
-func repeatable(c connect.Code) bool {
-	switch c {
-	case connect.CodeUnknown, connect.CodeDeadlineExceeded, connect.CodeResourceExhausted, connect.CodeAborted,
-		connect.CodeInternal, connect.CodeUnavailable, connect.CodeDataLoss:
-		return true
-	default:
-		return false
-	}
 }
 
 // withoutOthers returns err with the code, the message and the details that it has, but

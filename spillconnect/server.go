@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect"
@@ -13,9 +12,8 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/claims"
-	"github.com/seed90641741/spillway/internal/idle"
-	"github.com/seed90641741/spillway/internal/invalid"
-	"github.com/seed90641741/spillway/ratelimit"
+	"github.com/seed90641741/spillway/internal/clock"
+	"github.com/seed90641741/spillway/internal/serving"
 )
 
 // ServerConfig configures a [Server]. The zero ServerConfig is ready for use: it sheds by
@@ -43,35 +41,29 @@ type ServerConfig struct {
 // nothing.
 type Server struct {
 	ingress  *ingress.Server
-	owned    bool
+	owned    serving.Owned
 	classify func(context.Context, connect.Spec, http.Header) spillway.Call
 	identity func(context.Context) string
 	health   []string
+	clock    clock.Clock
 }
 
 var _ connect.Interceptor = (*Server)(nil)
 
 // NewServer returns a Server, or an error that says what is wrong.
 func NewServer(c ServerConfig) (*Server, error) {
-	s := &Server{ingress: c.Ingress, classify: c.Classify, identity: c.Identity, health: claims.Health(c.HealthProcedures)}
-	if s.ingress == nil {
-		var err error
-		if s.ingress, err = ingress.New(ingress.Config{}); err != nil {
-			return nil, invalid.In("spillconnect", "Ingress", err)
-		}
-		s.owned = true
+	s := &Server{classify: c.Classify, identity: c.Identity, health: claims.Health(c.HealthProcedures)}
+	var err error
+	s.ingress, s.owned, err = serving.Own("spillconnect", c.Ingress)
+	if err != nil {
+		return nil, err
 	}
 	return s, nil
 }
 
 // Close frees what [NewServer] has made. Call it when the last call has ended. It does not
 // close ServerConfig.Ingress.
-func (s *Server) Close() error {
-	if !s.owned {
-		return nil
-	}
-	return s.ingress.Close()
-}
+func (s *Server) Close() error { return s.owned.Close() }
 
 // WrapStreamingClient implements [connect.Interceptor]. It returns next.
 func (s *Server) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
@@ -102,9 +94,9 @@ func (s *Server) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect
 		if slices.Contains(s.health, conn.Spec().Procedure) {
 			return next(ctx, conn)
 		}
-		stream := &serverStream{StreamingHandlerConn: conn}
-		defer stream.idle.End()
-		return s.serve(ctx, conn.Spec(), conn.Peer(), conn.RequestHeader(), &stream.passage, func(ctx context.Context) error {
+		stream := &serverStream{StreamingHandlerConn: conn, stream: serving.Stream{Clock: &s.clock}}
+		defer stream.stream.End()
+		return s.serve(ctx, conn.Spec(), conn.Peer(), conn.RequestHeader(), &stream.stream.Passage, func(ctx context.Context) error {
 			return next(ctx, stream)
 		})
 	}
@@ -114,13 +106,16 @@ func (s *Server) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect
 func (s *Server) serve(
 	ctx context.Context, spec connect.Spec, peer connect.Peer, h http.Header, passage *ingress.Passage, handle func(context.Context) error,
 ) error {
-	now := time.Now()
-	call, caller, inherits := s.judge(ctx, now, spec, peer, h)
-	if refusal := passage.EnterAt(ctx, s.ingress, now, &call, &caller); refusal.Rejected() {
+	now := s.clock.Now()
+	var a serving.Arrival
+	s.judge(ctx, now, spec, peer, h, &a)
+	if refusal := passage.EnterAt(ctx, s.ingress, now, &a.Call, &a.Caller); refusal.Rejected() {
 		return reject(ctx, refusal, s.ingress.Trust().Discloses())
 	}
-	restate(h, call.Criticality, inherits)
-	served, cancel := inherits.begin(ctx, call)
+	if f, changed := a.Restate(); changed {
+		importance.Put(h, &f)
+	}
+	served := servedAs(ctx, &a)
 	outcome := spillway.OutcomeFailed // unless handle returns
 	var meter ingress.Meter
 	if spec.StreamType == connect.StreamTypeUnary {
@@ -129,84 +124,52 @@ func (s *Server) serve(
 	defer func() {
 		meter.End()
 		passage.Done(outcome)
-		cancel()
+		served.Stop()
 	}()
 	err := handle(served)
-	outcome = outcomeOf(served, err)
-	return inherits.answer(err)
+	outcome = serving.OutcomeOf(served, codeOf(err))
+	return served.answer(err)
 }
 
-// judge returns what a call is, with the claims of its headers that are trusted.
-func (s *Server) judge(
-	ctx context.Context, now time.Time, spec connect.Spec, peer connect.Peer, h http.Header,
-) (spillway.Call, ratelimit.Caller, *inheritance) {
-	var call spillway.Call
+// judge fills in a from a call, with the claims of its headers that are trusted.
+func (s *Server) judge(ctx context.Context, now time.Time, spec connect.Spec, peer connect.Peer, h http.Header, a *serving.Arrival) {
 	if s.classify != nil {
-		call = s.classify(ctx, spec, h)
+		a.Call = s.classify(ctx, spec, h)
 	}
-	if call.Key == "" {
-		call.Key = spec.Procedure
+	if a.Call.Key == "" {
+		a.Call.Key = spec.Procedure
 	}
 	var said ingress.Claims
-	fields := fieldsOf(h)
-	matters := fields.Read()
-	said.Criticality, said.Labelled, said.Level, said.Progress = matters.Criticality, matters.Labelled, matters.Level, matters.Progress
-	if said.Level == 0 {
-		said.TraceLevel = claims.TraceLevel(h[headerTrace])
-	}
-	said.Attempt = attemptOf(h[headerAttempts])
+	a.Said = importance.Of(h)
+	a.Read(&said, h[headerTrace])
+	said.Attempt = claims.Attempt(h[headerAttempts])
 	if s.identity != nil {
 		said.Identity = s.identity(ctx)
 	}
 	if d, ok := ctx.Deadline(); ok {
 		said.Timeout = max(d.Sub(now), 1) // without time left it is not unlimited
 	}
-	trust := s.ingress.Trust()
-	trust.Apply(now, &call, &said)
-	inside := trust.Boundary == ingress.Internal
-	caller := ratelimit.Caller{Identity: said.Identity, Application: h.Get("User-Agent")}
-	if a, err := netip.ParseAddrPort(peer.Addr); err == nil {
-		caller.Addr = a.Addr().Unmap()
+	a.Believe(now, s.ingress.Trust(), &said)
+	a.Caller.Application = h.Get("User-Agent")
+	if p, err := netip.ParseAddrPort(peer.Addr); err == nil {
+		a.Caller.Addr = p.Addr().Unmap()
 	}
-	i := &inheritance{labelled: call.Criticality != spillway.Critical || said.Labelled && inside, edge: !inside}
-	if inside {
-		i.believed = said.Level
-	}
-	return call, caller, i
 }
 
 // serverStream is a stream whose handler does no work while it waits for the client.
 type serverStream struct {
 	connect.StreamingHandlerConn
 
-	passage ingress.Passage
-	answers atomic.Bool // a message was sent
-	idle    idle.Stream
+	stream serving.Stream
 }
 
 // Receive implements [connect.StreamingHandlerConn].
 func (s *serverStream) Receive(m any) error {
-	s.passage.Suspend(time.Now())
-	defer func() {
-		s.idle.Wake()
-		s.passage.Resume(time.Now())
-	}()
-	return s.StreamingHandlerConn.Receive(m)
+	return s.stream.Receive(m, s.StreamingHandlerConn.Receive)
 }
 
 // Send implements [connect.StreamingHandlerConn].
-func (s *serverStream) Send(m any) error {
-	s.idle.Wake()
-	if !s.answers.Swap(true) {
-		s.passage.Answer(time.Now())
-	}
-	s.passage.Suspend(time.Now())
-	defer func() {
-		s.passage.Resume(time.Now())
-		s.idle.Rest(&s.passage)
-	}()
-	return s.StreamingHandlerConn.Send(m)
-}
+func (s *serverStream) Send(m any) error { return s.stream.Send(m, s.StreamingHandlerConn.Send) }
 
 // Close ends the stream with an error, as a connection of connect-go does. It does nothing where the connection has no such method.
 func (s *serverStream) Close(err error) error {
@@ -216,21 +179,10 @@ func (s *serverStream) Close(err error) error {
 	return nil
 }
 
-// outcomeOf returns the outcome of a call that a handler has answered with err.
-func outcomeOf(ctx context.Context, err error) spillway.Outcome {
-	if ctx.Err() != nil {
-		if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) {
-			return spillway.OutcomeTimedOut
-		}
-		return spillway.OutcomeAbandoned
-	}
+// codeOf returns the code of an error, which is 0 for none.
+func codeOf(err error) connect.Code {
 	if err == nil {
-		return spillway.OutcomeServed
+		return 0
 	}
-	switch connect.CodeOf(err) {
-	case connect.CodeUnknown, connect.CodeInternal, connect.CodeUnavailable, connect.CodeDataLoss, connect.CodeDeadlineExceeded:
-		return spillway.OutcomeFailed
-	default:
-		return spillway.OutcomeServed
-	}
+	return connect.CodeOf(err)
 }

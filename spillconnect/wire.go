@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
@@ -67,29 +66,5 @@ func label(ctx context.Context, h http.Header, a *egress.Attempt, external bool)
 	}
 }
 
-// fieldsOf returns the headers that say how much a call matters.
-func fieldsOf(h http.Header) claims.Fields {
-	return claims.Fields{Criticality: h[headerCriticality], Level: h[headerLevel], Progress: h[headerProgress], Baggage: h[headerBaggage]}
-}
-
-// restate has the headers of a call that is served say what was believed of its class and level. What was not believed must not be
-// passed on to services that would believe it, by handlers that pass on the request or all baggage.
-func restate(h http.Header, class spillway.Criticality, i *inheritance) {
-	if f := fieldsOf(h); f.Restate(class, i.labelled, i.believed) {
-		claims.Put(h, headerCriticality, f.Criticality)
-		claims.Put(h, headerLevel, f.Level)
-		claims.Put(h, headerProgress, f.Progress)
-		claims.Put(h, headerBaggage, f.Baggage)
-	}
-}
-
-// attemptOf returns which attempt the headers of a request name, from 0. The highest one
-// counts.
-func attemptOf(values []string) (n int) {
-	for _, v := range values {
-		if i, err := strconv.ParseInt(strings.TrimSpace(v), 10, 32); err == nil {
-			n = max(n, int(i))
-		}
-	}
-	return n
-}
+// importance are the headers that say how much a call matters.
+var importance = claims.Names{Criticality: headerCriticality, Level: headerLevel, Progress: headerProgress, Baggage: headerBaggage}

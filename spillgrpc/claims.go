@@ -4,8 +4,6 @@ import (
 	"context"
 	"net"
 	"net/netip"
-	"strconv"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc/credentials"
@@ -15,74 +13,50 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/claims"
+	"github.com/seed90641741/spillway/internal/serving"
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
-// A legacy is how the calls that a call causes inherit from it.
-type legacy struct {
-	labelled bool // its class
-	edge     bool // its deadline, as that of a stranger, if it has one
-	earlier  bool // its deadline, which is before that of its context
-}
+// An arrival is what is known of a call when it arrives.
+type arrival = serving.Arrival
 
-// An arrival is what is known of a call when it arrives. It is passed by reference, as a copy
-// costs more than many decisions.
-type arrival struct {
-	legacy
-
-	call     spillway.Call
-	caller   ratelimit.Caller
-	said     claims.Fields  // as they came
-	believed spillway.Level // of those; 0: none
-}
-
-// judge fills in a from the call, with as much of its claims as is believed. At an edge a
-// label counts only if it has lowered the class: any other is dropped.
+// judge fills in a from the call, with as much of its claims as is believed.
 func (s *Server) judge(ctx context.Context, now time.Time, method string, a *arrival) {
 	if s.classify != nil {
-		a.call = s.classify(ctx, method)
+		a.Call = s.classify(ctx, method)
 	}
-	if a.call.Key == "" {
-		a.call.Key = method
+	if a.Call.Key == "" {
+		a.Call.Key = method
 	}
 	var said ingress.Claims
 	trust := s.ingress.Trust()
 	inside := trust.Boundary == ingress.Internal
 	md := incomingOf(ctx)
-	a.said = claims.Fields{Criticality: md[keyCriticality], Level: md[keyLevel], Progress: md[keyProgress], Baggage: md[keyBaggage]}
-	matters := a.said.Read()
-	said.Criticality, said.Labelled, said.Level, said.Progress = matters.Criticality, matters.Labelled, matters.Level, matters.Progress
+	a.Said = importanceKeys.Of(md)
+	var trace []string
 	if inside {
-		if a.believed = said.Level; said.Level == 0 {
-			said.TraceLevel = claims.TraceLevel(md[keyTrace])
-		}
+		trace = md[keyTrace]
 	}
-	if inside || a.call.Customer != "" { // else nobody wants to know
-		said.Attempt = attemptOf(md[keyAttempts])
+	a.Read(&said, trace)
+	if a.CountsAttempts(trust) {
+		said.Attempt = claims.Attempt(md[keyAttempts])
 	}
 	if s.ingress.WantsCaller() {
-		a.caller = callerOf(ctx, md)
-		a.caller.Identity = s.identity(ctx)
+		a.Caller = callerOf(ctx, md)
+		said.Identity = s.identity(ctx)
 	} else if inside && len(trust.MaxByIdentity) > 0 {
-		a.caller.Identity = s.identity(ctx)
+		said.Identity = s.identity(ctx)
 	}
-	said.Identity = a.caller.Identity
-	d, ok := ctx.Deadline()
-	if ok {
+	if d, ok := ctx.Deadline(); ok {
 		if left := d.Sub(now); left > trust.MaxTimeout {
 			said.Timeout = left // Apply bounds it
-		} else if a.call.Deadline.IsZero() || d.Before(a.call.Deadline) {
-			a.call.Deadline = d // to compute it again would cost more
+		} else if a.Call.Deadline.IsZero() || d.Before(a.Call.Deadline) {
+			a.Call.Deadline = d // to compute it again would cost more
 		}
 	}
-	trust.Apply(now, &a.call, &said)
-	if !a.call.Level.Valid() && s.looks.Load() > 0 {
-		a.call.Level, _ = ctx.Value(drawn{}).(spillway.Level)
-	}
-	a.legacy = legacy{
-		labelled: a.call.Criticality != spillway.Critical || said.Labelled && inside,
-		edge:     !inside,
-		earlier:  !a.call.Deadline.IsZero() && (!ok || a.call.Deadline.Before(d)),
+	a.Believe(now, trust, &said)
+	if !a.Call.Level.Valid() && s.looks.Load() > 0 {
+		a.Call.Level, _ = ctx.Value(drawn{}).(spillway.Level)
 	}
 }
 
@@ -143,15 +117,4 @@ func CertifiedPeer(ctx context.Context) string {
 		return ""
 	}
 	return claims.Identity(info.State.VerifiedChains[0][0])
-}
-
-// attemptOf returns which attempt the metadata say that this is, from 0: the
-// highest they name.
-func attemptOf(values []string) (n int) {
-	for _, v := range values {
-		if i, err := strconv.ParseInt(strings.TrimSpace(v), 10, 32); err == nil {
-			n = max(n, int(i))
-		}
-	}
-	return n
 }

@@ -28,7 +28,7 @@ func (s *Server) enter(ctx context.Context, now time.Time, passage *ingress.Pass
 			return false
 		}
 	}
-	return passage.AdmitAt(ctx, s.ingress, now, &a.call, &a.caller, why)
+	return passage.AdmitAt(ctx, s.ingress, now, &a.Call, &a.Caller, why)
 }
 
 // refuse returns the answer to a call that is rejected. If nothing was sent before it, it

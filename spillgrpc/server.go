@@ -4,10 +4,8 @@ import (
 	"context"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -16,8 +14,7 @@ import (
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/clock"
-	"github.com/seed90641741/spillway/internal/idle"
-	"github.com/seed90641741/spillway/internal/invalid"
+	"github.com/seed90641741/spillway/internal/serving"
 )
 
 // ServerConfig configures a [Server]. The zero ServerConfig is ready for use: it
@@ -61,7 +58,7 @@ func DefaultExempt(method string) bool {
 // serve. It is safe for concurrent use; make one with [NewServer].
 type Server struct {
 	ingress  *ingress.Server
-	owned    bool
+	owned    serving.Owned
 	classify func(context.Context, string) spillway.Call
 	identity func(context.Context) string
 	unseen   func(string) bool // nil: as the boundary has it
@@ -74,13 +71,10 @@ type Server struct {
 
 // NewServer returns a Server, or an error that says what is wrong.
 func NewServer(c ServerConfig) (*Server, error) {
-	s := &Server{ingress: c.Ingress, classify: c.Classify, identity: c.Identity, unseen: c.Exempt, health: claims.Health(c.HealthMethods)}
-	if s.ingress == nil {
-		var err error
-		if s.ingress, err = ingress.New(ingress.Config{}); err != nil {
-			return nil, invalid.In("spillgrpc", "Ingress", err)
-		}
-		s.owned = true
+	s := &Server{classify: c.Classify, identity: c.Identity, unseen: c.Exempt, health: claims.Health(c.HealthMethods)}
+	var err error
+	if s.ingress, s.owned, err = serving.Own("spillgrpc", c.Ingress); err != nil {
+		return nil, err
 	}
 	if s.identity == nil {
 		s.identity = CertifiedPeer
@@ -102,12 +96,7 @@ func (s *Server) exempt(method string) bool {
 
 // Close closes the ingress.Server that [NewServer] has made. Call it when the last call has
 // ended. It does not close ServerConfig.Ingress.
-func (s *Server) Close() error {
-	if !s.owned {
-		return nil
-	}
-	return s.ingress.Close()
-}
+func (s *Server) Close() error { return s.owned.Close() }
 
 // Options returns the options of [grpc.NewServer] that make its calls go through s:
 // [Server.Tap], [Server.UnaryInterceptor] and [Server.StreamInterceptor]. Interceptors that
@@ -139,22 +128,20 @@ func (s *Server) UnaryInterceptor(ctx context.Context, req any, info *grpc.Unary
 		_ = grpc.SetTrailer(ctx, to.trailer) // fails only where there is no stream
 		return nil, to.status.Err()
 	}
-	if t := ratio(s.ingress, a.call.Criticality); t != nil {
+	if t := ratio(s.ingress, a.Call.Criticality); t != nil {
 		_ = grpc.SetTrailer(ctx, t) // as above
 	}
-	ctx, served, cancel := s.inherit(ctx, &a, passage)
+	served := s.servedAs(ctx, &a, passage)
 	outcome := spillway.OutcomeFailed // unless the handler returns
 	meter := passage.Measure()
 	defer func() {
 		meter.End()
 		passage.Done(outcome)
 		served.release(passage)
-		if cancel != nil {
-			cancel()
-		}
+		served.Stop()
 	}()
-	answer, err = handler(ctx, req)
-	if outcome = outcomeOf(ctx, err); err != nil {
+	answer, err = handler(served, req)
+	if outcome = serving.OutcomeOf(served, status.Code(err)); err != nil {
 		var trailer metadata.MD
 		if trailer, err = served.answer(err); trailer != nil {
 			_ = grpc.SetTrailer(ctx, trailer) // fails where nobody reads it
@@ -179,27 +166,25 @@ func (s *Server) StreamInterceptor(srv any, ss grpc.ServerStream, info *grpc.Str
 	now := s.clock.Now()
 	var a arrival
 	s.judge(ctx, now, info.FullMethod, &a)
-	stream := &serverStream{ServerStream: ss, clock: &s.clock}
-	if refusal := new(ingress.Rejection); !s.enter(ctx, now, &stream.passage, &a, refusal) {
+	stream := &serverStream{ServerStream: ss, stream: serving.Stream{Clock: &s.clock}}
+	if refusal := new(ingress.Rejection); !s.enter(ctx, now, &stream.stream.Passage, &a, refusal) {
 		to := s.refuse(ctx, refusal)
 		ss.SetTrailer(to.trailer)
 		return to.status.Err()
 	}
-	if t := ratio(s.ingress, a.call.Criticality); t != nil {
+	if t := ratio(s.ingress, a.Call.Criticality); t != nil {
 		ss.SetTrailer(t)
 	}
-	inner, served, cancel := s.inherit(ctx, &a, &stream.passage)
-	stream.ctx = inner
+	served := s.servedAs(ctx, &a, &stream.stream.Passage)
+	stream.ctx = served
 	outcome := spillway.OutcomeFailed // unless the handler returns
 	defer func() {
-		stream.idle.End()
-		stream.passage.Done(outcome)
-		if cancel != nil {
-			cancel()
-		}
+		stream.stream.End()
+		stream.stream.Passage.Done(outcome)
+		served.Stop()
 	}()
 	err := handler(srv, stream)
-	if outcome = outcomeOf(inner, err); err != nil {
+	if outcome = serving.OutcomeOf(served, status.Code(err)); err != nil {
 		var trailer metadata.MD
 		if trailer, err = served.answer(err); trailer != nil {
 			ss.SetTrailer(trailer)
@@ -208,68 +193,25 @@ func (s *Server) StreamInterceptor(srv any, ss grpc.ServerStream, info *grpc.Str
 	return err
 }
 
-// serverStream is a stream with another context. While its handler waits for the client,
-// for a message or for the window to send one, or for an event after it has sent something, it does no work.
+// serverStream is a stream with another context, whose handler does no work while it waits for the client.
 type serverStream struct {
 	grpc.ServerStream
 
-	ctx     context.Context //nolint:containedctx // as in the streams of grpc
-	clock   *clock.Clock
-	passage ingress.Passage
-	answers atomic.Bool // something was sent
-	idle    idle.Stream
+	ctx    context.Context //nolint:containedctx // as in the streams of grpc
+	stream serving.Stream
 }
 
 // RecvMsg implements [grpc.ServerStream].
-func (s *serverStream) RecvMsg(m any) error {
-	s.passage.Suspend(s.clock.Now())
-	defer func() {
-		s.idle.Wake()
-		s.passage.Resume(s.clock.Now())
-	}()
-	return s.ServerStream.RecvMsg(m)
-}
+func (s *serverStream) RecvMsg(m any) error { return s.stream.Receive(m, s.ServerStream.RecvMsg) }
 
 // SendMsg implements [grpc.ServerStream].
-func (s *serverStream) SendMsg(m any) error {
-	s.begin()
-	s.passage.Suspend(s.clock.Now())
-	defer func() {
-		s.passage.Resume(s.clock.Now())
-		s.idle.Rest(&s.passage)
-	}()
-	return s.ServerStream.SendMsg(m)
-}
+func (s *serverStream) SendMsg(m any) error { return s.stream.Send(m, s.ServerStream.SendMsg) }
 
 // SendHeader implements [grpc.ServerStream]. A handler that waits for its first event sends the header before.
 func (s *serverStream) SendHeader(md metadata.MD) error {
-	s.begin()
-	defer s.idle.Rest(&s.passage)
+	s.stream.Begin()
+	defer s.stream.Rest()
 	return s.ServerStream.SendHeader(md)
 }
 
-// begin reports that something will be sent.
-func (s *serverStream) begin() {
-	s.idle.Wake()
-	if !s.answers.Swap(true) {
-		s.passage.Answer(s.clock.Now())
-	}
-}
-
 func (s *serverStream) Context() context.Context { return s.ctx }
-
-// outcomeOf returns how a call ended that a handler has answered with err.
-func outcomeOf(ctx context.Context, err error) spillway.Outcome {
-	if ctx.Err() != nil {
-		if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) { // whether the client's clock or ours was first
-			return spillway.OutcomeTimedOut
-		}
-		return spillway.OutcomeAbandoned
-	}
-	switch status.Code(err) {
-	case codes.Unknown, codes.Internal, codes.Unavailable, codes.DataLoss, codes.DeadlineExceeded:
-		return spillway.OutcomeFailed
-	default:
-		return spillway.OutcomeServed
-	}
-}

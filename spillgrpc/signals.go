@@ -16,27 +16,15 @@ import (
 // that is nearly 1, and at an edge.
 const keyAcceptRatio = "x-request-accept-ratio"
 
-// signal returns the context with which a call is served. Its level of degradation
-// is that of the server now, and its metadata say of class and level what was
-// believed: handlers that pass on all metadata, or all baggage, must not pass on more.
-func (s *Server) signal(ctx context.Context, a *arrival) context.Context {
-	if level := s.ingress.Degradation(a.call.Criticality); level > 0 {
-		ctx = spillway.WithDegradation(ctx, level)
-	}
-	return restate(ctx, a)
-}
-
-// restate returns ctx with metadata that say what was believed of the class and the level of a call.
+// restate returns ctx with metadata that say of class and level what was believed: handlers that pass on all metadata, or all baggage, must
+// not pass on more.
 func restate(ctx context.Context, a *arrival) context.Context {
-	f := a.said
-	if !f.Restate(a.call.Criticality, a.labelled, a.believed) {
+	f, changed := a.Restate()
+	if !changed {
 		return ctx
 	}
 	md, _ := metadata.FromIncomingContext(ctx) // a copy
-	claims.Put(md, keyCriticality, f.Criticality)
-	claims.Put(md, keyLevel, f.Level)
-	claims.Put(md, keyProgress, f.Progress)
-	claims.Put(md, keyBaggage, f.Baggage)
+	importanceKeys.Put(md, &f)
 	return metadata.NewIncomingContext(ctx, md)
 }
 

@@ -39,19 +39,19 @@ func (s *Server) Tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	now := s.clock.Now()
 	var a arrival
 	s.judge(ctx, now, info.FullMethodName, &a)
-	a.said = claims.Fields{Baggage: a.said.Baggage} // the interceptors judge by the others again, and restate them
+	a.Said = claims.Fields{Baggage: a.Said.Baggage} // the interceptors judge by the others again, and restate them
 	ctx = restate(ctx, &a)                          // before stats handlers read the baggage
 	if !looks {
 		return ctx, nil
 	}
-	known := a.call.Level.Valid()
-	r := s.ingress.RejectAt(ctx, now, &a.call, &a.caller)
+	known := a.Call.Level.Valid()
+	r := s.ingress.RejectAt(ctx, now, &a.Call, &a.Caller)
 	if !r.Rejected() {
 		s.looks.Add(-1)
 		if known {
 			return ctx, nil
 		}
-		return context.WithValue(ctx, drawn{}, a.call.Level), nil
+		return context.WithValue(ctx, drawn{}, a.Call.Level), nil
 	}
 	s.looks.Store(lookOn)
 	if r.DontRetry || !s.timers.leave(ctx, now) {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
@@ -123,9 +124,8 @@ func TestTrust(t *testing.T) {
 			k, v, _ := strings.Cut(kv, "=")
 			pairs = append(pairs, k, v)
 		}
-		want := legacy{labelled: row.labelled, edge: row.boundary == ingress.Edge}
 		a := judged(s, metadata.NewIncomingContext(t.Context(), metadata.Pairs(pairs...)))
-		if a.call.Criticality != row.class || a.call.Attempt != row.attempt || a.legacy != want || a.call.Key != methodUnary {
+		if a.Call.Criticality != row.class || a.Call.Attempt != row.attempt || a.Labelled != row.labelled || a.Edge != (row.boundary == ingress.Edge) || a.Call.Key != methodUnary {
 			t.Errorf("%s: %+v", row.name, a)
 		}
 	}
@@ -254,12 +254,12 @@ func TestCaller(t *testing.T) {
 	s := mustServer(t, ingress.Config{RateLimit: ratelimit.Config{Rate: 1}}, ServerConfig{Identity: func(context.Context) string { return "me" }})
 	md := metadata.NewIncomingContext(t.Context(), metadata.Pairs("user-agent", "app/1.0"))
 	for _, addr := range []net.Addr{&net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 7}, addrText("10.0.0.1:7")} {
-		c := judged(s, peer.NewContext(md, &peer.Peer{Addr: addr})).caller
+		c := judged(s, peer.NewContext(md, &peer.Peer{Addr: addr})).Caller
 		if c.Identity != "me" || c.Application != "app/1.0" || c.Addr.String() != "10.0.0.1" {
 			t.Errorf("%+v", c)
 		}
 	}
-	if c := judged(s, peer.NewContext(md, &peer.Peer{Addr: addrText("bufconn")})).caller; c.Addr.IsValid() {
+	if c := judged(s, peer.NewContext(md, &peer.Peer{Addr: addrText("bufconn")})).Caller; c.Addr.IsValid() {
 		t.Errorf("%+v", c)
 	}
 }
@@ -297,11 +297,11 @@ func FuzzClaims(f *testing.F) {
 	f.Cleanup(func() { _ = s.Close() })
 	f.Fuzz(func(t *testing.T, label, baggage, attempts string) {
 		md := metadata.MD{keyCriticality: {label}, keyBaggage: {baggage, baggage}, keyAttempts: {attempts, "1"}}
-		call := judged(s, metadata.NewIncomingContext(context.Background(), md)).call
+		call := judged(s, metadata.NewIncomingContext(context.Background(), md)).Call
 		if call.Criticality > spillway.Critical || !call.Criticality.Valid() || call.Attempt != 0 {
 			t.Errorf("%q, %q: %+v", label, baggage, call)
 		}
-		if n := attemptOf(md[keyAttempts]); n < 1 {
+		if n := claims.Attempt(md[keyAttempts]); n < 1 {
 			t.Errorf("attempt %d of %q and 1", n, attempts)
 		}
 	})
@@ -335,7 +335,7 @@ func TestDeadlineOfACall(t *testing.T) {
 		var a arrival
 		s.judge(ctx, now, methodUnary, &a)
 		cancel()
-		if got := a.call.Deadline; got.IsZero() != (row.want == 0) || row.want != 0 && !got.Equal(now.Add(row.want)) {
+		if got := a.Call.Deadline; got.IsZero() != (row.want == 0) || row.want != 0 && !got.Equal(now.Add(row.want)) {
 			t.Errorf("%s: %v from now, want %v", name, got.Sub(now), row.want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/claims"
 )
 
 // The metadata of both directions.
@@ -33,6 +34,9 @@ const (
 	reasonCustomer  = "OVER_QUOTA"
 	metadataGate    = "gate" // which policy has refused the call; to internal callers only
 )
+
+// importanceKeys are the metadata that say how much a call matters.
+var importanceKeys = claims.Names{Criticality: keyCriticality, Level: keyLevel, Progress: keyProgress, Baggage: keyBaggage}
 
 // adopt returns ctx with the criticality that the metadata of the caller names,
 // if they do.

@@ -33,7 +33,7 @@ func TestAcceptRatioInAnswers(t *testing.T) {
 		for range 100 {
 			now = now.Add(20 * time.Millisecond)
 			for _, c := range []spillway.Criticality{spillway.Sheddable, spillway.CriticalPlus} {
-				p, _ := h.ingress.EnterAt(t.Context(), now, spillway.Call{Criticality: c}, arrival{}.caller)
+				p, _ := h.ingress.EnterAt(t.Context(), now, spillway.Call{Criticality: c}, arrival{}.Caller)
 				p.DoneAt(now, spillway.OutcomeServed)
 			}
 		}
@@ -42,10 +42,10 @@ func TestAcceptRatioInAnswers(t *testing.T) {
 		if got := w.Header().Get(headerAcceptRatio); got != row.want || w.Code != row.code {
 			t.Errorf("%v, utilization %v, %s: %q with %d, want %q with %d", row.trust.Boundary, row.level, row.class, got, w.Code, row.want, row.code)
 		}
-		var early head
+		m := new(memo)
 		why := h.ingress.RejectAt(t.Context(), now, &spillway.Call{Criticality: spillway.Sheddable}, new(ratelimit.Caller))
 		if why.Rejected() && (why.AcceptRatio == "0") != (row.trust.Boundary == ingress.Internal) {
-			t.Errorf("an early refusal says %q", early.refusal(&why, h.wordingOf(&why), nil))
+			t.Errorf("an early refusal says %q", m.refusal(&why, h.wordingOf(&why), nil))
 		}
 	}
 }

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,8 +14,8 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/claims"
-	"github.com/seed90641741/spillway/internal/netconn"
 	"github.com/seed90641741/spillway/internal/race"
+	"github.com/seed90641741/spillway/spillhttp/internal/early/earlytest"
 )
 
 // TestEarlyRefusal: which requests net/http does not even see, and that the client
@@ -213,9 +211,7 @@ func TestEarlyRefusalOverQuota(t *testing.T) {
 // nothing.
 func TestWithoutConnState(t *testing.T) {
 	h := half(t, echo)
-	l := &one{make(chan net.Conn, 1), nil}
-	l.conn <- newSender(plainRequest)
-	c := must(NewListener(l, h).Accept())
+	c := must(NewListener(earlytest.Listen(newSender(plainRequest)), h).Accept())
 	buf := make([]byte, 4096)
 	if n, err := c.Read(buf); string(buf[:n]) != plainRequest || err != nil {
 		t.Errorf("%q, %v", buf[:n], err)
@@ -385,17 +381,19 @@ func TestEarlyRefusalAllocatesNothing(t *testing.T) {
 		"internal":   mustHandler(t, echo, inside, HandlerConfig{HealthPaths: []string{"/healthz"}}),
 		"classified": mustHandler(t, echo, swamped, HandlerConfig{Classify: func(r *http.Request) spillway.Call { return spillway.Call{Key: r.Method} }}),
 	} {
-		c := &conn{Conn: netconn.Conn{Conn: repeat("")}, handler: handler, peer: "10.0.0.1:1", addr: netip.MustParseAddr("10.0.0.1")}
-		c.handler.looks.Store(lookOn)
+		arrive := arrivals((*earlyGate)(handler))
+		handler.looks.Store(lookOn)
 		for _, class := range []string{"SHEDDABLE", "SHEDDABLE_PLUS", "CRITICAL"} {
 			fields := " /api/v1/customers/12345678/orders/87654321?q=go HTTP/1.1\r\nHost: example.com:8080\r\n" +
 				headerCriticality + ": " + class + "\r\n" + headerDeadline + ": 250\r\n"
 			for _, request := range []string{"GET" + fields + "\r\n", "POST" + fields + "Content-Length: 300\r\n\r\n" + strings.Repeat("x", 200)} {
-				text := []byte(request)
+				text, rest := []byte(request), []byte(strings.Repeat("x", 100))
+				if strings.HasPrefix(request, "GET") {
+					rest = nil
+				}
 				n := testing.AllocsPerRun(100, func() {
-					c.owed.Store(atBoundary)
-					if refused, err := c.examine(text); !refused || err != nil {
-						t.Fatalf("refused: %v, %v", refused, err)
+					if !arrive(text, rest) {
+						t.Fatal("admitted")
 					}
 				})
 				if n != 0 {
@@ -442,16 +440,11 @@ func BenchmarkEarlyRefusal(b *testing.B) {
 		{"mux", mustHandler(b, mux, swamped, HandlerConfig{})},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
-			c := &conn{Conn: netconn.Conn{Conn: repeat("")}, handler: bench.handler, peer: "10.0.0.1:1", addr: netip.MustParseAddr("10.0.0.1")}
+			arrive, request := arrivals((*earlyGate)(bench.handler)), []byte(text)
 			bench.handler.looks.Store(1 << 40)
-			c.owed.Store(atBoundary)
-			buf := make([]byte, 4096)
 			b.ReportAllocs()
 			for b.Loop() {
-				if refused, err := c.examine(buf[:copy(buf, text)]); !refused || err != nil {
-					c.endStreak([]byte("GET"))
-					c.owed.Store(atBoundary)
-				}
+				arrive(request, nil)
 			}
 		})
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/seed90641741/spillway/internal/clock"
 	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/internal/longheads"
+	"github.com/seed90641741/spillway/internal/serving"
 )
 
 // HandlerConfig configures a [Handler]. The zero HandlerConfig is ready for use: it
@@ -76,7 +77,7 @@ type Handler struct {
 	mux      *http.ServeMux // next, if its patterns name the routes
 	config   HandlerConfig
 	ingress  *ingress.Server
-	owned    bool // the ingress
+	owned    serving.Owned // the ingress, if it was made here
 	clock    clock.Clock
 	closer   *closer
 	plain    bool         // the funcs of the config are not set, and the defaults read little
@@ -103,14 +104,13 @@ func NewHandler(next http.Handler, c HandlerConfig) (*Handler, error) {
 		}
 	}
 	c.HealthPaths = claims.Health(c.HealthPaths)
-	h := &Handler{config: c, ingress: c.Ingress, owned: c.Ingress == nil, closer: new(closer)}
+	h := &Handler{config: c, closer: new(closer)}
 	h.closer.paced()
 	h.bodyLength = h.lengthOf
-	if h.owned {
-		var err error
-		if h.ingress, err = ingress.New(ingress.Config{}); err != nil {
-			return nil, invalid.In("spillhttp", "Ingress", err)
-		}
+	var err error
+	h.ingress, h.owned, err = serving.Own("spillhttp", c.Ingress)
+	if err != nil {
+		return nil, err
 	}
 	return h.before(next), nil
 }
@@ -164,12 +164,7 @@ func (h *Handler) unseen(r *http.Request) bool {
 
 // Close closes the ingress.Server that [NewHandler] has made. Call it when the last request
 // has ended. It does not close HandlerConfig.Ingress.
-func (h *Handler) Close() error {
-	if !h.owned {
-		return nil
-	}
-	return h.ingress.Close()
-}
+func (h *Handler) Close() error { return h.owned.Close() }
 
 // ServeHTTP implements [http.Handler]. The next handler serves the request, with a context
 // that carries the criticality and the deadline that it was admitted with, or the Handler
@@ -185,8 +180,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	now := h.clock.Now()
 	var a arrival
 	h.judge(now, r, &a)
-	h.find(r, &a.caller)
-	if ratio := h.ingress.AcceptRatio(a.call.Criticality); ratio != "" {
+	h.find(r, &a.Caller)
+	if ratio := h.ingress.AcceptRatio(a.Call.Criticality); ratio != "" {
 		w.Header()[headerAcceptRatio] = []string{ratio}
 	}
 	if place := h.admit(now, w, r, &a); place != nil {
@@ -200,7 +195,7 @@ func (h *Handler) admit(now time.Time, w http.ResponseWriter, r *http.Request, a
 	if ahead != nil {
 		r.Body, ctx = ahead, ahead
 	}
-	if refusal := place.EnterAt(ctx, h.ingress, now, &a.call, &a.caller); refusal.Rejected() {
+	if refusal := place.EnterAt(ctx, h.ingress, now, &a.Call, &a.Caller); refusal.Rejected() {
 		passages.Put(place)
 		h.refuse(now, w, r, &refusal)
 		ahead.join()
@@ -214,7 +209,6 @@ func (h *Handler) admit(now time.Time, w http.ResponseWriter, r *http.Request, a
 
 // serve has an admitted request served by the next handler.
 func (h *Handler) serve(now time.Time, w http.ResponseWriter, r *http.Request, a *arrival, place *ingress.Passage) {
-	a.level = h.ingress.Degradation(a.call.Criticality)
 	x := h.visitOf(w, r, a, place)
 	p := x.response.passage
 	returned := false
@@ -223,7 +217,7 @@ func (h *Handler) serve(now time.Time, w http.ResponseWriter, r *http.Request, a
 		outcome := spillway.OutcomeFailed
 		end := now.Add(time.Since(now)) // which reads one clock, and time.Now two
 		meter.End()
-		err := x.end(end)
+		err := x.End(end)
 		// In r, net/http finds the files of a form, to remove them, and others find the route.
 		r.MultipartForm, r.Pattern = x.request.MultipartForm, x.request.Pattern
 		if returned || err != nil { // who forwards requests panics when the client has left
@@ -277,7 +271,7 @@ func (h *Handler) busy() {
 
 // early decides on a request when only its head has come. Ctx is for the event.
 func (h *Handler) early(ctx context.Context, now time.Time, a *arrival) ingress.Rejection {
-	refusal := h.ingress.RejectAt(ctx, now, &a.call, &a.caller)
+	refusal := h.ingress.RejectAt(ctx, now, &a.Call, &a.Caller)
 	if refusal.Outcome == spillway.OutcomeOverloaded {
 		h.busy()
 	} else {

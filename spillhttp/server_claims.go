@@ -11,32 +11,24 @@ import (
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/hints"
+	"github.com/seed90641741/spillway/internal/serving"
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
-// An arrival is the data about a request when it arrives. It is passed by reference, as a copy
-// costs more than many decisions.
-type arrival struct {
-	call     spillway.Call
-	caller   ratelimit.Caller
-	labelled bool // the calls that it causes are to be
-	level    spillway.DegradationLevel
-	said     claims.Fields  // as they came
-	believed spillway.Level // of those; 0: none
-	claimed  bool           // an untrusted client set its deadline
-}
+// An arrival is the data about a request when it arrives.
+type arrival = serving.Arrival
 
 // judge fills in a from the request, with the claims that are trusted, and returns all its claims.
 func (h *Handler) judge(now time.Time, r *http.Request, a *arrival) (said ingress.Claims) {
 	h.recognize(r, a)
 	trust := h.ingress.Trust()
 	said.Identity = h.identity(r)
-	f := fieldsOf(r, a.counts(trust), trust.Boundary == ingress.Internal)
+	f := fieldsOf(r, a.CountsAttempts(trust), trust.Boundary == ingress.Internal)
 	f.read(&said)
-	a.said = f.importance()
-	a.believe(now, trust, &said)
-	if !a.call.Level.Valid() && h.looks.Load() > 0 {
-		a.call.Level = drawnEarly(r.Context())
+	a.Said = f.importance()
+	a.Believe(now, trust, &said)
+	if !a.Call.Level.Valid() && h.looks.Load() > 0 {
+		a.Call.Level = drawnEarly(r.Context())
 	}
 	return said
 }
@@ -44,10 +36,10 @@ func (h *Handler) judge(now time.Time, r *http.Request, a *arrival) (said ingres
 // recognize fills in what the server itself knows about the request.
 func (h *Handler) recognize(r *http.Request, a *arrival) {
 	if h.config.Classify != nil {
-		a.call = h.config.Classify(r)
+		a.Call = h.config.Classify(r)
 	}
-	if a.call.Key == "" {
-		a.call.Key = h.keyOf(r)
+	if a.Call.Key == "" {
+		a.Call.Key = h.keyOf(r)
 	}
 }
 
@@ -65,24 +57,6 @@ func (h *Handler) keyOf(r *http.Request) string {
 	return pattern
 }
 
-// counts reports whether the attempt number of a request counts.
-func (a *arrival) counts(t *ingress.Trust) bool {
-	return t.Boundary == ingress.Internal || a.call.Customer != ""
-}
-
-// believe applies the claims of a request. At an edge a label counts only if it has lowered
-// the class: any other is dropped.
-func (a *arrival) believe(now time.Time, trust *ingress.Trust, c *ingress.Claims) {
-	a.caller.Identity = c.Identity
-	own := a.call.Deadline
-	trust.Apply(now, &a.call, c)
-	a.claimed = trust.Boundary == ingress.Edge && !a.call.Deadline.Equal(own)
-	if trust.Boundary == ingress.Internal {
-		a.believed = c.Level
-	}
-	a.labelled = a.call.Criticality != spillway.Critical || c.Labelled && trust.Boundary == ingress.Internal
-}
-
 // find determines the caller, if the Server needs it.
 func (h *Handler) find(r *http.Request, c *ratelimit.Caller) {
 	if h.ingress.WantsCaller() {
@@ -97,7 +71,7 @@ func (h *Handler) find(r *http.Request, c *ratelimit.Caller) {
 func (h *Handler) Judge(now time.Time, r *http.Request) (call spillway.Call, said ingress.Claims) {
 	var a arrival
 	said = h.judge(now, r, &a)
-	return a.call, said
+	return a.Call, said
 }
 
 func addressOf(remote string) netip.Addr {

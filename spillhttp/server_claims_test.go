@@ -57,12 +57,12 @@ func TestAttemptAndTimeout(t *testing.T) {
 func judged(h *Handler, now time.Time, r *http.Request) (spillway.Call, ratelimit.Caller, bool) {
 	var a arrival
 	h.judge(now, r, &a)
-	h.find(r, &a.caller)
-	return a.call, a.caller, a.labelled
+	h.find(r, &a.Caller)
+	return a.Call, a.Caller, a.Labelled
 }
 
-// early returns the decision of a Handler when only the headers of a request have arrived.
-func early(h *Handler, now time.Time, r *http.Request) ingress.Rejection {
+// rejectedEarly returns the decision of a Handler when only the headers of a request have arrived.
+func rejectedEarly(h *Handler, now time.Time, r *http.Request) ingress.Rejection {
 	var a arrival
 	h.judge(now, r, &a)
 	return h.early(r.Context(), now, &a)
@@ -185,7 +185,7 @@ func FuzzForgedHeaders(f *testing.F) {
 			t.Errorf("inside: %+v", call)
 		}
 		for _, h := range []*Handler{edge, known, inside} {
-			early(h, now, r)
+			rejectedEarly(h, now, r)
 			h.ServeHTTP(nowhere{http.Header{}}, r)
 			nothingLeft(t, h)
 		}

@@ -1,14 +1,10 @@
 package spillhttp
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
@@ -57,23 +53,6 @@ func TestWordingOfEachReason(t *testing.T) {
 			t.Errorf("%v is told as %q", reason, text.body)
 		}
 	}
-}
-
-// The context of a request has ended when its deadline has come, also where nobody has waited for
-// that.
-func TestContextAtItsDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := inherited{Context: t.Context(), deadline: time.Now().Add(time.Second)}
-		time.Sleep(time.Second - 1)
-		if err := c.Err(); err != nil {
-			t.Errorf("before the deadline: %v", err)
-		}
-		time.Sleep(time.Nanosecond) // in the virtual time of the bubble
-		if err := c.Err(); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("at the deadline: %v", err)
-		}
-		c.end(time.Now())
-	})
 }
 
 // The passage of a request that was charged serves no other request: a late charge may still find

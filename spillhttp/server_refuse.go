@@ -9,6 +9,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/spillhttp/internal/early"
 )
 
 // The values of headers in a rejection, which are shared.
@@ -146,5 +147,5 @@ func isGRPC(contentType string) bool {
 // unread reports whether the rest of a body is so long that it is better to close the
 // connection. net/http reads a shorter rest before it answers.
 func unread(r *http.Request) bool {
-	return r.ProtoMajor == 1 && (r.ContentLength < 0 || r.ContentLength > drainBytes)
+	return r.ProtoMajor == 1 && (r.ContentLength < 0 || r.ContentLength > early.MaxBody)
 }

@@ -8,12 +8,16 @@ import (
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/final"
+	"github.com/seed90641741/spillway/internal/serving"
 )
+
+// importanceNames are the headers that say how much a request matters.
+var importanceNames = claims.Names{Criticality: headerCriticality, Level: headerLevel, Progress: headerProgress, Baggage: headerBaggage}
 
 // An heir holds everything that the Handler allocates for a request, in one object. It is
 // never reused, as the next handler may keep any part of it.
 type heir struct {
-	inherited // which makes it the context of the request
+	serving.Context // which makes it the context of the request
 
 	response response1
 	request  http.Request
@@ -26,7 +30,7 @@ func (h *heir) Value(key any) any {
 	case chargeKey{}:
 		return h
 	}
-	return h.inherited.Value(key)
+	return h.Context.Value(key)
 }
 
 // chargeKey is the key by which a context finds the request that it belongs to.
@@ -73,27 +77,20 @@ func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p 
 	if header := restated(r, a); header != nil {
 		x.request.Header = header
 	}
-	c := &x.inherited
-	c.Context, c.deadline, c.claimed = r.Context(), a.call.Deadline, a.claimed
-	c.class, c.labelled, c.level = a.call.Criticality, a.labelled, a.level
+	x.Begin(r.Context(), a, h.ingress.Degradation(a.Call.Criticality))
 	x.response.ResponseWriter, x.response.pausing = w, pausing{passage: p, clock: &h.clock}
-	x.response.final.Repeated = a.call.Attempt > 0
-	x.task.Begin(a.call.Level, a.call.Progress)
+	x.response.final.Repeated = a.Call.Attempt > 0
 	return x
 }
 
 // restated returns the header with which r is to be served, which says what was believed of its class and level,
-// or nil if it already does. What was not believed must not be passed on to services that would
-// believe it, by handlers that pass on all headers or all baggage.
+// or nil if it already does.
 func restated(r *http.Request, a *arrival) http.Header {
-	f := a.said
-	if !f.Restate(a.call.Criticality, a.labelled, a.believed) {
+	f, changed := a.Restate()
+	if !changed {
 		return nil
 	}
 	h := maps.Clone(r.Header)
-	claims.Put(h, headerCriticality, f.Criticality)
-	claims.Put(h, headerLevel, f.Level)
-	claims.Put(h, headerProgress, f.Progress)
-	claims.Put(h, headerBaggage, f.Baggage)
+	importanceNames.Put(h, &f)
 	return h
 }

@@ -13,7 +13,9 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/serving"
 	"github.com/seed90641741/spillway/retry"
+	"github.com/seed90641741/spillway/spillhttp/internal/early"
 )
 
 const trace = "00-0af7651916cd43dd8448eb211c803105-b7ad6b7169203331-01"
@@ -197,19 +199,22 @@ func TestLevelIsDrawnOnce(t *testing.T) {
 // A request that is rejected early needs no memory for its level or trace.
 func TestEarlyLevelAllocatesNothing(t *testing.T) {
 	for _, said := range []string{"x-request-level: 101\r\nx-request-progress: 77", "traceparent: " + trace} {
-		x := newHead()
 		heads := [2][]byte{}
 		for i := range heads {
 			heads[i] = []byte("GET / HTTP/1.1\r\nHost: a\r\n" + strings.Replace(said, "1", string('1'+rune(i)), 1) + "\r\n\r\n")
 		}
+		var level spillway.Level
+		arrive := arrivals(viewer(func(x *early.Head) {
+			c := memoOf(x).claimed(x)
+			level = max(c.Level, c.TraceLevel)
+		}))
 		var levels [2]spillway.Level
 		n := testing.AllocsPerRun(100, func() {
 			for i, b := range heads {
-				if !x.frame(b) {
+				if !arrive(b, nil) {
 					t.Fatal("not a head")
 				}
-				c := x.claimed(b)
-				levels[i] = max(c.Level, c.TraceLevel)
+				levels[i] = level
 			}
 		})
 		if n > 0 || !levels[0].Valid() {
@@ -220,9 +225,9 @@ func TestEarlyLevelAllocatesNothing(t *testing.T) {
 
 // The task costs no memory of its own.
 func TestTaskAllocatesNothing(t *testing.T) {
-	c := &inherited{Context: context.Background()}
-	c.task.Begin(7, 1)
-	if n := testing.AllocsPerRun(100, func() { spillway.TaskFrom(c).Served() }); n > 0 || c.task.Level() != 7 {
-		t.Errorf("%v allocations, level %d", n, c.task.Level())
+	c := new(serving.Context)
+	c.Begin(context.Background(), &arrival{Call: spillway.Call{Level: 7, Progress: 1}}, 0)
+	if n := testing.AllocsPerRun(100, func() { spillway.TaskFrom(c).Served() }); n > 0 || spillway.TaskFrom(c).Level() != 7 {
+		t.Errorf("%v allocations, level %d", n, spillway.TaskFrom(c).Level())
 	}
 }

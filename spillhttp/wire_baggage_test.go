@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/serving"
 )
 
 func TestBaggageIsSent(t *testing.T) {
@@ -150,7 +151,7 @@ func TestDegradationOfRequests(t *testing.T) {
 	now := time.Now()
 	for range 200 { // a utilization of 0.9 is within the ramps of the two lower classes and of CRITICAL
 		now = now.Add(20 * time.Millisecond)
-		p, r := h.ingress.EnterAt(t.Context(), now, spillway.Call{Criticality: spillway.CriticalPlus}, arrival{}.caller)
+		p, r := h.ingress.EnterAt(t.Context(), now, spillway.Call{Criticality: spillway.CriticalPlus}, arrival{}.Caller)
 		if !r.Rejected() {
 			p.DoneAt(now, spillway.OutcomeServed)
 		}
@@ -171,7 +172,8 @@ func TestDegradationOfRequests(t *testing.T) {
 	if l := spillway.DegradationFrom(t.Context()); l != spillway.DegradationNone {
 		t.Errorf("outside of a request: %v", l)
 	}
-	ctx := &inherited{Context: t.Context(), level: spillway.DegradationHigh}
+	ctx := new(serving.Context)
+	ctx.Begin(t.Context(), new(arrival), spillway.DegradationHigh)
 	if n := testing.AllocsPerRun(100, func() { _ = spillway.DegradationFrom(ctx) }); n > 0 || spillway.DegradationFrom(ctx) != spillway.DegradationHigh {
 		t.Errorf("asking allocates %v, says %v", n, spillway.DegradationFrom(ctx))
 	}

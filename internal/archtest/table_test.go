@@ -80,6 +80,8 @@ var table = map[string]row{
 
 	"internal/idle": {level: stacks}, // what adapters share that report to a stack
 
+	"internal/serving": {level: reports}, // what adapters share that call a stack
+
 	"internal/telemetry": {level: reports},
 
 	"internal/admin": {level: pages, tree: true},
@@ -90,6 +92,9 @@ var table = map[string]row{
 	"quota/fleet": {level: stacks}, // a rule on top of quota, and the loop that syncs
 
 	"quota/fleet/boardtest": {level: edges, kit: true},
+
+	"spillhttp/internal/early":           {level: stacks}, // as connlimit
+	"spillhttp/internal/early/earlytest": {level: edges, kit: true},
 
 	"sim":        {level: edges},
 	"spilladmin": {level: edges},

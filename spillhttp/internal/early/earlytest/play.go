@@ -1,0 +1,108 @@
+package earlytest
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Serve serves with s from l, and returns when l is closed.
+type Serve func(s *http.Server, l net.Listener) error
+
+// Play has a server serve c, in a bubble. It returns the answers, and how many requests h has seen.
+func Play(t testing.TB, c *Client, h http.Handler, serve Serve) (answers string, seen int) {
+	t.Helper()
+	l := &one{make(chan net.Conn, 1), make(chan struct{})}
+	l.conn <- c
+	var mu sync.Mutex
+	server := &http.Server{ErrorLog: log.New(io.Discard, "", 0)} //nolint:gosec // the client is one of a test
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		seen++
+		mu.Unlock()
+		h.ServeHTTP(w, r)
+	})
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = serve(server, l)
+	}()
+	synctest.Wait()
+	time.Sleep(time.Second) //nolint:forbidigo // in the virtual time of the bubble, for connections that linger
+	close(l.done)
+	<-served
+	return c.answers.String(), seen
+}
+
+// Both returns the answers to a client that sends pieces with early rejection and without, and how many requests h has seen. To less
+// than four bytes at the end net/http says nothing, unless they are the first that it sees: then both get the pieces without them.
+func Both(t testing.TB, pieces []string, eager bool, h http.Handler, early Serve) (got, want string, some, all int) {
+	t.Helper()
+	const garbage = "400 Content-Type: text/plain; charset=utf-8 \"400 Bad Request\"\n"
+	answers := func(pieces []string, serve Serve) (string, int) {
+		c := NewClient(pieces...)
+		c.Eager = eager
+		got, seen := Play(t, c, h, serve)
+		return Unify(t, got), seen
+	}
+	got, some = answers(pieces, early)
+	want, all = answers(pieces, (*http.Server).Serve)
+	for n := 1; n < 4 && got == want+garbage; n++ {
+		got, _ = answers(withoutLast(n, pieces), early)
+		want, _ = answers(withoutLast(n, pieces), (*http.Server).Serve)
+	}
+	return got, want, some, all
+}
+
+// withoutLast returns pieces without their last n bytes.
+func withoutLast(n int, pieces []string) []string {
+	pieces = slices.Clone(pieces)
+	for i, p := range slices.Backward(pieces) {
+		pieces[i] = p[:max(len(p)-n, 0)]
+		n -= len(p) - len(pieces[i])
+	}
+	return pieces
+}
+
+// proto is what each answer begins with.
+const proto = "HTTP/1.1 "
+
+// Unify makes answers comparable: without dates, fields in order, hints alike.
+func Unify(t testing.TB, answers string) string {
+	t.Helper()
+	var all strings.Builder
+	for r := bufio.NewReader(strings.NewReader(answers)); ; {
+		if _, err := r.Peek(1); err != nil {
+			return all.String()
+		}
+		resp, err := http.ReadResponse(r, nil)
+		if err != nil {
+			fmt.Fprintf(&all, "%v\n", err)
+			return all.String()
+		}
+		var body []byte
+		if next, _ := r.Peek(len(proto)); string(next) != proto { // else this one is for HEAD
+			body, _ = io.ReadAll(resp.Body) // one that ends too soon is compared as it is
+		}
+		resp.Header.Del("Date")
+		fmt.Fprintf(&all, "%d %s %q\n", resp.StatusCode, textOf(resp.Header), body)
+	}
+}
+
+func textOf(h http.Header) string {
+	var lines []string
+	for _, key := range slices.Sorted(maps.Keys(h)) {
+		lines = append(lines, key+": "+strings.Join(h[key], "; "))
+	}
+	return strings.Join(lines, ", ")
+}
