@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/longheads"
 	"github.com/seed90641741/spillway/internal/netconn"
@@ -243,16 +244,8 @@ func (c *conn) refuse(b []byte, x *head) (refused bool, err error) {
 		return false, nil
 	}
 	a := arrival{caller: ratelimit.Caller{Addr: c.addr}}
-	if !c.judge(now, x, b, &a) || x.pending.wanted {
-		return false, nil
-	}
-	ctx := context.Background()
-	if x.told.Request != nil {
-		ctx = x.context
-	}
-	why := c.handler.early(ctx, now, &a)
+	why := c.decide(now, x, b, &a)
 	if !why.Rejected() {
-		c.drawn.Store(uint32(a.call.Level))
 		return false, nil
 	}
 	if err = c.beginStreak(now, x); err == nil {
@@ -263,6 +256,27 @@ func (c *conn) refuse(b []byte, x *head) (refused bool, err error) {
 		longheads.Answered(c, c.body)
 	}
 	return true, err
+}
+
+// decide asks the gates. If code of the user panics, such as Classify, the request passes: the Handler asks again, where a middleware
+// can recover.
+func (c *conn) decide(now time.Time, x *head, b []byte, a *arrival) (why ingress.Rejection) {
+	defer func() {
+		if recover() != nil {
+			why = ingress.Rejection{}
+		}
+	}()
+	if !c.judge(now, x, b, a) || x.pending.wanted {
+		return why
+	}
+	ctx := context.Background()
+	if x.told.Request != nil {
+		ctx = x.context
+	}
+	if why = c.handler.early(ctx, now, a); !why.Rejected() {
+		c.drawn.Store(uint32(a.call.Level))
+	}
+	return why
 }
 
 // judge finds out what the request in b is. It reports false if it passes unseen or cannot

@@ -153,6 +153,7 @@ func panicsOfServer(t *testing.T, protocol string, early bool) {
 	points.Unseen = map[string]string{
 		"(*Server).dispatch": "waiters are let in by a goroutine of the ingress.Server, which tries again",
 		"(*Server).sample":   "it is called where connections are accepted, and tries again",
+		"(*conn).decide":     "net/http reads a request before it has a handler: the Handler asks again",
 	}
 	spilltest.TestPanics(t, func(t *testing.T, f *spilltest.Fuse) handlerRig {
 		named := func(callback string) func(*http.Request) string {
@@ -164,6 +165,7 @@ func panicsOfServer(t *testing.T, protocol string, early bool) {
 			Classify: func(*http.Request) spillway.Call { f.Burn("Classify"); return spillway.Call{} },
 			Exempt:   func(*http.Request) bool { f.Burn("Exempt of requests"); return false },
 		}))
+		h.looks.Store(lookOn)
 		return handlerRig{openWith(t, protocol, h, early, func(s *http.Server) {
 			inner := s.Handler
 			s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

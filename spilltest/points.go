@@ -59,7 +59,8 @@ func Calls[R Rig](call func(ctx context.Context, r R) error, rejected func(error
 		}},
 		Rejected: Point[R]{Do: func(ctx context.Context, f *Fuse, r R) error {
 			defer hold(ctx, f, r, call)()
-			return f.expect("is rejected", call(ctx, r), rejected)
+			first := f.expect("is rejected", call(ctx, r), rejected)
+			return errors.Join(first, f.expect("is rejected", call(ctx, r), rejected)) // perhaps earlier than the first
 		}},
 		Waiting: Point[R]{Do: func(ctx context.Context, f *Fuse, r R) error {
 			defer hold(ctx, f, r, call)()
