@@ -132,7 +132,7 @@ func closes(t *testing.T, f *Fuse, r Rig) {
 		if err != nil {
 			t.Errorf("%s: Close: %v", f, err)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 		t.Errorf("%s: Close does not return", f)
 	}
 	time.Sleep(time.Minute) // what ends a little later

@@ -42,9 +42,10 @@ type Point[R Rig] struct {
 	Not string
 }
 
-// Calls returns the points that one func can make: call is a call of the host's client, with [Fuse.Work] as the backend or the handler, and
-// at most one such call at once is in flight at the point Rejected, or waits at Waiting for another one to end. rejected reports whether a call was rejected by its error;
-// nil means that it matches [spillway.ErrRejected]. Points that the adapter does not have, and Stream, are set by the caller.
+// Calls returns the points that one func can make. call is a call of the client of the host, with [Fuse.Work] as the backend or the
+// handler. The limit on calls in flight must be one, for a client at the point Rejected. rejected reports by its error whether a
+// call was rejected; nil means that the error matches [spillway.ErrRejected]. The caller sets Stream, and the points that the adapter
+// does not have.
 func Calls[R Rig](call func(ctx context.Context, r R) error, rejected func(error) bool) Points[R] {
 	if rejected == nil {
 		rejected = func(err error) bool { return errors.Is(err, spillway.ErrRejected) }
