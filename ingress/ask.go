@@ -59,9 +59,9 @@ func (a *Admission) limit(from *ratelimit.Caller, step *Step) (admits bool) {
 
 // named returns the call as the limit of the shedder knows it, by the name of what it waits for. The name is looked up here, and not
 // where a waiter is let in: that is in a goroutine of the Server, where no caller could recover from a panic of LimitKey.
-func (st *settings) named(call *spillway.Call) spillway.Call {
+func (s *settings) named(call *spillway.Call) spillway.Call {
 	named := *call
-	named.Key = st.config.LimitKey(call.Key)
+	named.Key = s.config.LimitKey(call.Key)
 	return named
 }
 

@@ -29,7 +29,7 @@ func TestPanics[R Rig](t *testing.T, open func(t *testing.T, f *Fuse) R, points 
 	all := reflect.ValueOf(points)
 	for i := range all.NumField() {
 		name := all.Type().Field(i).Name
-		point, ok := all.Field(i).Interface().(Point[R])
+		point, ok := reflect.TypeAssert[Point[R]](all.Field(i))
 		if !ok {
 			continue
 		}
