@@ -31,6 +31,9 @@ VULN         := dist/bin/govulncheck-$(VULN_VERSION)
 # For make mutants: each package by its own tests, which -short makes quick.
 MUTATED         ?= fault internal/tokens throttle inflight retry budget ratelimit concurrency load shed quota cost attempts tune egress ingress connlimit spillhttp
 
+# For make short32.
+SHORT32         ?= . attempts budget concurrency connlimit cost egress fault inflight ingress load quota ratelimit retry shed throttle tune spillhttp
+
 # each runs a command in every module, without the workspace.
 each = bad=; for dir in $$(go list -m -f '{{.Dir}}'); do (cd "$$dir" && $(CURDIR)/tools/alone sh -c '$(1)') || bad=1; done; [ -z "$$bad" ]
 
@@ -64,6 +67,10 @@ test-thorough: ## Test all modules with all random seeds and rows, as CI does; s
 .PHONY: race
 race: ## Test with the race detector; without what only measures, what others wrote, and what runs on one goroutine
 	@$(GOTEST) -race -short $$(go list work | grep -vE '/(benchmarks|drivers|examples|tools|archtest|awstest|sqltest|policyconf|prediction|simreport)(/|$$)')
+
+.PHONY: short32
+short32: ## Test what counts bytes and has 64-bit atomics where an int has 32 bits; says SKIPPED where 386 programs cannot run
+	@tools/short32 $(SHORT32)
 
 .PHONY: standalone
 standalone: ## Build, vet and test (-short) each module as its users see it, without the workspace

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/shed"
 )
@@ -13,7 +14,10 @@ func (a *Admission) ask(gate int, from *ratelimit.Caller, step *Step) (admits bo
 	case quotaGate:
 		return a.pay(step)
 	default:
-		return a.arrive(gate, from, step)
+		if gate == shedGate && a.settings.config.LimitKey != nil {
+			return a.arriveNamed(gate, from, step)
+		}
+		return a.arrive(gate, &a.call, from, step)
 	}
 }
 
@@ -53,15 +57,31 @@ func (a *Admission) limit(from *ratelimit.Caller, step *Step) (admits bool) {
 	return false
 }
 
+// named returns the call as the limit of the shedder knows it, by the name of what it waits for. The name is looked up here, and not
+// where a waiter is let in: that is in a goroutine of the Server, where no caller could recover from a panic of LimitKey.
+func (s *settings) named(call *spillway.Call) spillway.Call {
+	named := *call
+	named.Key = s.config.LimitKey(call.Key)
+	return named
+}
+
+// arriveNamed is arrive with Config.LimitKey.
+//
+//go:noinline
+func (a *Admission) arriveNamed(gate int, from *ratelimit.Caller, step *Step) (admits bool) {
+	call := a.settings.named(&a.call)
+	return a.arrive(gate, &call, from, step)
+}
+
 // arrive asks a shedder, which may say that the request is to wait in its queue.
-func (a *Admission) arrive(gate int, from *ratelimit.Caller, step *Step) (admits bool) {
+func (a *Admission) arrive(gate int, call *spillway.Call, from *ratelimit.Caller, step *Step) (admits bool) {
 	c := a.settings.core
 	by, state := c.shedder(gate, a.start, a.settings)
 	state.Runnable = max(0, state.Runnable-c.companion)
-	if by.Pass(a.start, &a.call, &state, &a.tickets[gate]) {
+	if by.Pass(a.start, call, &state, &a.tickets[gate]) {
 		return true
 	}
-	return a.join(gate, by, from, &state, step)
+	return a.join(gate, by, call, from, &state, step)
 }
 
 // join is arrive for requests that a shedder has to examine. It is a separate function because
@@ -69,11 +89,13 @@ func (a *Admission) arrive(gate int, from *ratelimit.Caller, step *Step) (admits
 // needs.
 //
 //go:noinline
-func (a *Admission) join(gate int, by shedder, from *ratelimit.Caller, state *shed.State, step *Step) (admits bool) {
+func (a *Admission) join(
+	gate int, by shedder, call *spillway.Call, from *ratelimit.Caller, state *shed.State, step *Step,
+) (admits bool) {
 	c := a.settings.core
 	w := c.waiters.Get().(*shed.Waiter)
-	w.Flow = c.flowAt(by, &a.call, from)
-	d := by.Arrive(a.start, &a.call, state, w)
+	w.Flow = c.flowAt(by, call, from)
+	d := by.Arrive(a.start, call, state, w)
 	if d.Verdict == shed.Wait {
 		a.waiter = w
 		step.Verdict, step.For, step.Waiter, step.Evicted, step.Wake = shed.Wait, d.MaxWait, w, d.Evicted, true

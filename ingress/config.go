@@ -157,11 +157,11 @@ func build(c Config) (*settings, error) {
 	}
 	s.observes = slices.Contains(s.modes[:], spillway.ModeObserve)
 	s.queues = s.modes[flightGate] != spillway.ModeOff || s.modes[shedGate] != spillway.ModeOff
-	if s.shedders[shedGate], err = newShedder(c.Shed, c.Concurrency, c.LimitKey); err != nil {
+	if s.shedders[shedGate], err = newShedder(c.Shed, c.Concurrency); err != nil {
 		return nil, err
 	}
 	flightShed, flightLimit := s.config.flight()
-	if s.shedders[flightGate], err = newShedder(flightShed, flightLimit, nil); err != nil {
+	if s.shedders[flightGate], err = newShedder(flightShed, flightLimit); err != nil {
 		return nil, invalid.At("ingress", "MaxInFlight", err)
 	}
 	if s.histogram, err = attempts.New(c.Attempts); err != nil {
@@ -193,7 +193,7 @@ func (s *settings) adopt(old *settings) error {
 	flightShed, flightLimit := s.config.flight()
 	err := errors.Join(
 		old.limiter.Update(s.config.RateLimit),
-		old.shedders[flightGate].update(flightShed, flightLimit, nil),
+		old.shedders[flightGate].update(flightShed, flightLimit),
 		old.histogram.Update(s.config.Attempts),
 		old.customers.Update(s.config.Attempts),
 	)
@@ -207,7 +207,7 @@ func (s *settings) adopt(old *settings) error {
 		return err // it has learned of requests that nobody held back
 	}
 	s.shedders[shedGate] = old.shedders[shedGate]
-	return errors.Join(err, s.shedders[shedGate].update(s.config.Shed, s.config.Concurrency, s.config.LimitKey))
+	return errors.Join(err, s.shedders[shedGate].update(s.config.Shed, s.config.Concurrency))
 }
 
 // observe counts the attempt number of a request where it is believed: inside

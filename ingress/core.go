@@ -139,6 +139,10 @@ func (c *Core) refuses(st *settings, gate int, now time.Time, call *spillway.Cal
 		return st.quota.Reject(now, *call)
 	default:
 		by, state := c.shedder(gate, now, st)
+		if gate == shedGate && st.config.LimitKey != nil {
+			named := st.named(call)
+			call = &named
+		}
 		return by.Reject(now, call, c.flowAt(by, call, from), &state)
 	}
 }

@@ -131,8 +131,15 @@ func (s *Server) Work(now time.Time) (begun uint64, cpu float64) {
 	for _, class := range st.shedders[shedGate].Stats(now).Classes {
 		begun += class.AdmittedTotal
 	}
-	s.load.Utilization(now) // it samples, which CPU does not
+	s.sample(now)
 	return begun, s.load.CPU()
+}
+
+// sample has the load read what it measures. A Signal that panics does so for requests as well, which can recover; a listener that accepts
+// connections cannot.
+func (s *Server) sample(now time.Time) {
+	defer func() { _ = recover() }()
+	s.load.Utilization(now)
 }
 
 // Waiting returns how many requests wait in the queues of the shedder and of MaxInFlight. It takes no lock.

@@ -30,8 +30,18 @@ type drawn struct{}
 // An answer of a tap has no trailer. So it has the retry delay in its RetryInfo only, and
 // cannot say "don't retry" to clients that do not know Spillway. Such rejections are left to
 // the interceptors, as are rejections that would leave too many timers behind: grpc does not
-// stop the timer of a call that a tap has rejected.
-func (s *Server) Tap(ctx context.Context, info *tap.Info) (context.Context, error) {
+// stop the timer of a call that a tap has rejected. So are calls about which code of the user panics, such as Classify: it
+// is called again where an interceptor can recover.
+func (s *Server) Tap(ctx context.Context, info *tap.Info) (out context.Context, err error) {
+	defer func() {
+		if recover() != nil {
+			out, err = ctx, nil
+		}
+	}()
+	return s.tap(ctx, info)
+}
+
+func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	looks := s.looks.Load() > 0
 	if !looks && !claims.HasBaggage(info.Header[keyBaggage]) || s.exempt(info.FullMethodName) {
 		return ctx, nil

@@ -11,7 +11,7 @@ func TestPromisesOfTransport(t *testing.T) {
 	spilltest.TestPromises(t, spilltest.Promises{
 		Ownership:  spilltest.Promise{Tests: []func(*testing.T){spillhttp.RequestIsTheCallersTest}},
 		Interfaces: spilltest.Promise{Tests: []func(*testing.T){spillhttp.UpgradeTest}},
-		Panics:     spilltest.Promise{Tests: []func(*testing.T){TestObserverPanics, TestTransportContract}},
+		Panics:     spilltest.Promise{Tests: []func(*testing.T){spillhttp.PanicsTest, TestObserverPanics, TestTransportContract}},
 		Churn:      spilltest.Promise{Tests: []func(*testing.T){spillhttp.ConnectionsReusedTest}},
 		Idle:       spilltest.Promise{Not: "an open answer is in flight: max_requests counts it, as in Envoy"},
 	})

@@ -11,13 +11,14 @@ var (
 	UpgradeTest             = TestUpgrade
 	ConnectionsReusedTest   = TestConnectionsReused
 	RequestIsTheCallersTest = TestHedgeOutlivesTheCall
+	PanicsTest              = panicsOfTransport
 )
 
 func TestPromisesOfHandler(t *testing.T) {
 	spilltest.TestPromises(t, spilltest.Promises{
 		Ownership:  spilltest.Promise{Tests: []func(*testing.T){TestRequestIsGivenBack, TestLateReadersDoNothing}},
 		Interfaces: spilltest.Promise{Tests: []func(*testing.T){TestWriterHasAllMethods, TestWriterKeepsItsAbilities}},
-		Panics:     spilltest.Promise{Tests: []func(*testing.T){TestPanicsWhileSuspendedLeaveNothing}},
+		Panics:     spilltest.Promise{Tests: []func(*testing.T){panicsOfHandler, TestPanicsWhileSuspendedLeaveNothing}},
 		Churn:      spilltest.Promise{Tests: []func(*testing.T){TestClosedConnections}},
 		Idle:       spilltest.Promise{Tests: []func(*testing.T){TestIdleStreams}},
 	})

@@ -13,6 +13,8 @@
 //     sent, and retry budget is earned by answers only.
 //   - [TestPromises] tests that an adapter breaks no promise of its host library: who owns memory, which optional methods exist, where a
 //     panic can be recovered, how many connections there are, and that idle streams are no load.
+//   - [TestPanics] tests an adapter with each callback of the user that panics at each of its calls: the caller can recover, nothing is held,
+//     the next call is served, and Close returns. [Calls] has the calls, and a [Fuse] the callbacks.
 //
 // Each clause of a contract is a subtest, whose name is the clause. All run the tested
 // code in several goroutines: run the tests with the race detector, too.

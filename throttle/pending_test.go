@@ -160,7 +160,7 @@ func TestPendingAllocatesNothing(t *testing.T) {
 	n := testing.AllocsPerRun(2000, func() {
 		now = now.Add(700 * time.Millisecond)
 		if ticket, err := th.Admit(now, spillway.Call{}); err == nil {
-			ticket.Settle(now.Add(600*time.Millisecond), outcomes[int(now.UnixMilli()/700)%len(outcomes)])
+			ticket.Settle(now.Add(600*time.Millisecond), outcomes[now.UnixMilli()/700%int64(len(outcomes))])
 		}
 	})
 	if n > 0 {
