@@ -222,9 +222,9 @@ func TestLongQueueFindsOutWhoLeaves(t *testing.T) {
 		{0, 2 * noise, 30 * time.Second},
 	} {
 		q, long := &queue{left: row.left}, time.Duration(0)
-		q.seeLeaving(time.Hour, 0)
+		p := spillway.Pace{Found: true, Abandoned: row.abandoned}
 		for at := time.Hour; at < time.Hour+30*time.Second; at += 10 * time.Millisecond {
-			if q.seeLeaving(at, row.abandoned); q.leaving {
+			if q.seeLeaving(at, &p); q.leaving {
 				long += 10 * time.Millisecond
 			}
 		}
