@@ -22,6 +22,7 @@
 //     first of them, one at a time is let in until one is answered; then twice as many each turn. That begins with the first
 //     request: no time in which all was well is needed. Requests that only wait have not ended, and are no evidence.
 //   - A drain stops everything for a second, then half, for four base latencies: what is left then waits in a queue.
+//   - A queue that callers bear is one that the most urgent of them bear, and it is never taken for the usual latency.
 //   - Nothing is rejected without evidence that fewer in flight are served sooner.
 //   - A request that takes 8 usual latencies, and at least 1 s, while later ones end, is parked: it does not count.
 //   - A process that lacks the processor learns nothing. Its clock stands still between two calls of [Limiter.Beat].

@@ -18,6 +18,7 @@ type lines struct {
 	came       fit                                 // over what was found in flight
 	quickest   struct{ found, left, took float64 } // of a few, for the shared limit
 	candidates int
+	stands     bool // a queue was seen: its latency is not the usual one
 }
 
 // A cohort is the requests that began in some period: what they found in flight, and how long they took. The whole cohort shows
@@ -56,11 +57,11 @@ func (e *evidence) learn(took, found, left float64, young bool) {
 	}
 }
 
-// ofQueue reports whether latency grows with what is in flight. Where it grows faster than a queue,
-// what is in flight has grown while requests waited, and what they found there counts. If
+// ofQueue returns the latency with so many in flight, if latency grows with what is in flight, and else 0. Where it grows faster
+// than a queue, what is in flight has grown while requests waited, and what they found there counts. If
 // latency jumps while they find the same number as before, that is not why. The requests that began in this round must show the
 // queue, too: after a burst only its slow requests are left, which had found the most in flight. A few in flight need no limit.
-func (e *evidence) ofQueue(working, rate, stall, borne float64) bool {
+func (e *evidence) ofQueue(working, rate float64) (latency float64) {
 	line, young := &e.fit, &e.young
 	_, sigmas := line.slope()
 	if line.elasticity() >= sudden && e.inOrder(rate) {
@@ -68,9 +69,11 @@ func (e *evidence) ofQueue(working, rate, stall, borne float64) bool {
 		_, found := line.slope()
 		sigmas = min(sigmas, found)
 	}
-	return working >= round/2 && (e.shared || line.n >= round/2) && sigmas > certain &&
-		line.elasticity() > elastic && max(line.elasticity(), e.came.elasticity()) < sudden &&
-		young.n >= group && min(line.at(working), young.at(working)) > max(doubled*e.latency.least(), borne)+brief.Seconds()+stall
+	if working >= round/2 && (e.shared || line.n >= round/2) && sigmas > certain &&
+		line.elasticity() > elastic && max(line.elasticity(), e.came.elasticity()) < sudden && young.n >= group {
+		return min(line.at(working), young.at(working))
+	}
+	return 0
 }
 
 // inOrder reports whether what is in flight has doubled while requests waited, and as many of them ended

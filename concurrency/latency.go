@@ -23,7 +23,7 @@ func (m *latency) add(at time.Duration, took, stall float64) {
 }
 
 // settle is called after a round without evidence of a queue. If its requests took twice the least, that was of the first that ended
-// after a start, which are the quickest.
+// after a start, which are the quickest. After a round with such evidence, borne or not, it would hide the queue from then on.
 func (m *latency) settle(at time.Duration) {
 	if m.mean > doubled*m.least() {
 		m.means = minimum{now: m.mean, since: at}

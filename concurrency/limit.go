@@ -73,6 +73,7 @@ type limit struct {
 
 	abandoned float64 // share of the requests that ended
 	rest      float64 // mean time to the deadline when a request starts; 0: none was sent
+	urgent    float64 // the same of the most urgent requests: it falls a round times as fast as it rises
 }
 
 func newLimit(at time.Duration, shared bool) *limit {
@@ -125,9 +126,10 @@ func (l *limit) start(rest float64) {
 	switch {
 	case rest <= 0 || math.IsInf(rest, 1):
 	case l.rest == 0:
-		l.rest = rest
+		l.rest, l.urgent = rest, rest
 	default:
 		l.rest += float64((rest - l.rest) / round)
+		l.urgent += float64(min(rest-l.urgent, (rest-l.urgent)*round) / (round * round))
 	}
 }
 

@@ -15,20 +15,27 @@ func (l *limit) whileOpen(stall float64, busy bool) bool {
 	case !l.whole(), l.latency.least() == 0, l.ended < round/2, l.ended < 2*round && l.working < round/2:
 		return false // too early for a round to end, and for evidence
 	}
-	switch flight, rate := l.measured(); {
-	case (l.fewAnswered() || l.ofQueue(float64(l.working), rate, stall, l.borne())) && !l.wasClear(flight):
+	flight, rate := l.measured()
+	queued := l.ofQueue(float64(l.working), rate)
+	usual := doubled * l.latency.least()
+	l.stands = l.stands || queued > usual
+	switch {
+	case (l.fewAnswered() || queued > max(usual, l.borne())+brief.Seconds()+stall) && !l.wasClear(flight):
 		return true
 	case l.ended >= max(2*round, int(turns*flight)):
 		l.rate = rate
-		l.latency.settle(l.at)
+		if !l.stands {
+			l.latency.settle(l.at)
+		}
 		l.restart()
 	}
 	return false
 }
 
-// borne returns the latency up to which a queue does no harm, where deadlines are sent: it is well before them.
+// borne returns the latency up to which a queue does no harm, where deadlines are sent: it is well before those of the most urgent
+// requests, such as the last calls of a task.
 func (l *limit) borne() float64 {
-	return min(lean*l.rest, max((1+doubled)*l.latency.least(), min(l.rest/turns, lasting.Seconds())))
+	return min(lean*l.rest, max((1+doubled)*l.latency.least(), min(l.urgent/turns, lasting.Seconds())))
 }
 
 // fewAnswered reports whether most requests of a round ended without an answer, and took twice the least latency until then. That is

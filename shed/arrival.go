@@ -51,7 +51,7 @@ func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow u
 		s.disturb()
 	}
 	a.queue.seeLimit(s.at, a)
-	a.queue.leaving = a.queue.left > noise && a.queue.left > a.pace.Abandoned
+	a.queue.seeLeaving(s.at, &a.pace)
 	s.seeProcessors(a)
 	a.longest = min(a.patience, longest)
 	if call.Deadline.IsZero() {

@@ -53,6 +53,7 @@ type queue struct {
 	served   float64       // requests in MaxWait, as of the limit's throughput; 0: unknown
 	leaving  bool          // clients leave while they wait, more of them than of those whose requests run
 	left     float64       // share of waiters whose clients have left
+	again    time.Duration // when the queue may become long to find that out
 	delay    time.Duration // of each request behind the limit
 	parked   time.Duration // age from which a request at work does not count; 0: none
 }

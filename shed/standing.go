@@ -66,3 +66,16 @@ func (q *queue) seeLimit(at time.Duration, a *arrival) {
 		q.full.lasts = min(q.full.lasts, a.patience+3*burst)
 	}
 }
+
+// seeLeaving finds out whether clients leave while they wait, more of them than of those whose requests run. A short queue cannot show
+// it: there the same clients leave later, and what their requests took is lost. So while a fifth of the requests that run behind a limit are
+// abandoned, the queue is long for half a second in ten, and stays long if that is where clients leave.
+func (q *queue) seeLeaving(at time.Duration, p *spillway.Pace) {
+	lost := p.Found && p.Abandoned > cut
+	if p.Abandoned <= noise {
+		q.again = at
+	} else if lost && at >= q.again {
+		q.again = at + remembered
+	}
+	q.leaving = q.left > max(noise, p.Abandoned) || lost && at < q.again-remembered+remembered/20
+}

@@ -205,3 +205,31 @@ func TestOverloadsAreForgotten(t *testing.T) {
 		}
 	}
 }
+
+// While a fifth of the requests that run are abandoned, the queue is long for half a second in ten, and then for as long as more clients leave
+// there.
+func TestLongQueueFindsOutWhoLeaves(t *testing.T) {
+	for _, row := range []struct {
+		abandoned, left float64
+		want            time.Duration // in 30 s, in which the queue is long
+	}{
+		{0.01, 0, 0},
+		{cut, 0, 0},
+		{0.5, 0, 3 * time.Second / 2},
+		{0.5, 0.5, 3 * time.Second / 2},
+		{0.5, 0.6, 30 * time.Second},
+		{0, noise, 0},
+		{0, 2 * noise, 30 * time.Second},
+	} {
+		q, long := &queue{left: row.left}, time.Duration(0)
+		p := spillway.Pace{Found: true, Abandoned: row.abandoned}
+		for at := time.Hour; at < time.Hour+30*time.Second; at += 10 * time.Millisecond {
+			if q.seeLeaving(at, &p); q.leaving {
+				long += 10 * time.Millisecond
+			}
+		}
+		if (long - row.want).Abs() > 50*time.Millisecond {
+			t.Errorf("%+v: the queue was long for %v", row, long)
+		}
+	}
+}
