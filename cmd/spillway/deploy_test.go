@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
@@ -125,6 +126,29 @@ var alertsByFigure = map[string]string{
 	telemetry.NoticeQuotaConflict: "alert: SpillwayQuotaLimitsDiffer\n",
 }
 
+var typedLine = regexp.MustCompile(`(?m)^- \*\*Type:\*\* One process: .+\. All: .+\.$`)
+
+// checkTyped fails the test unless the section of an alert says what to type for one process and for all, in commands of this
+// program with flags that exist.
+func checkTyped(t *testing.T, alert, guide, heading string) {
+	t.Helper()
+	_, section, _ := strings.Cut(guide[max(0, strings.Index(strings.ToLower(guide), heading)):], heading[len(heading)-1:])
+	section, _, _ = strings.Cut(section[1:], "\n### ")
+	line := typedLine.FindString(section)
+	if line == "" {
+		t.Errorf("%s: its section does not say what to type: one process, and all", alert)
+	}
+	for _, m := range regexp.MustCompile("`spillway ([^`]+)`").FindAllStringSubmatch(line, -1) {
+		parser, err := kong.New(new(cli), kong.Name("spillway"), kong.Vars{"version": "v0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parser.Parse(strings.Fields(strings.ReplaceAll(m[1], "ADDRESS...", "127.0.0.1:8001"))); err != nil {
+			t.Errorf("%s: spillway %s: %v", alert, m[1], err)
+		}
+	}
+}
+
 func TestAlerts(t *testing.T) {
 	var file struct {
 		Groups []struct {
@@ -159,6 +183,7 @@ func TestAlerts(t *testing.T) {
 		if !ok || !strings.Contains(strings.ToLower(string(guide)), heading) {
 			t.Errorf("%s: the runbook has no section %q", r.Alert, anchor)
 		}
+		checkTyped(t, r.Alert, string(guide), heading)
 		if ofProxy(strings.ReplaceAll(r.Expr, withoutProxies, "")) != (r.Labels["component"] == "proxy") {
 			t.Errorf("%s: the label component does not say whether the proxy alone has its metrics", r.Alert)
 		}

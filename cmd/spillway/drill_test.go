@@ -75,11 +75,28 @@ func TestDrill(t *testing.T) {
 	if result.With.Offered != result.Without.Offered {
 		t.Errorf("offered %d with Spillway and %d without", result.With.Offered, result.Without.Offered)
 	}
+	hasPage(t, result, page)
 	for _, run := range []*drill.Run{result.Without, result.With} {
 		accountsForAll(t, run)
 		classesAddUp(t, run)
 	}
 	agree(t, result, r.stdout.String(), page)
+}
+
+// hasPage checks that the result and the report have what the page of the protected server said.
+func hasPage(t *testing.T, r *drill.Result, file string) {
+	t.Helper()
+	p := r.With.Page
+	if r.Without.Page != nil || p == nil || p.State == nil || p.State.Program != "library" {
+		t.Fatalf("the page of the protected server is %+v, that of the other one %+v", p, r.Without.Page)
+	}
+	if c := p.State.Counts; c.Offered == 0 || c.Ended["served"][3] == 0 {
+		t.Errorf("the page has no requests: %+v", c)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(html.UnescapeString(string(text)), "<strong>"+p.State.Verdict.Headline+"</strong>") {
+		t.Errorf("the report does not say %q (%v)", p.State.Verdict.Headline, err)
+	}
 }
 
 // statusOf returns the exit status of a drill that was not interrupted: that of a failed check only if the machine

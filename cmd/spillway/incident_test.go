@@ -80,7 +80,10 @@ func (s *stage) write(rest string) {
 	if !strings.Contains(rest, "listeners:") {
 		rest = "listeners: [{name: public, address: '127.0.0.1:0'}]\n" + rest
 	}
-	if err := os.WriteFile(s.file, []byte("mode: enforce\n"+rest), 0o600); err != nil {
+	if !strings.Contains(rest, "mode: observe") {
+		rest = "mode: enforce\n" + rest
+	}
+	if err := os.WriteFile(s.file, []byte(rest), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -311,7 +314,7 @@ func (s *stage) logged(has string) string {
 // request is lost from the accounts.
 func TestIncidents(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts 17 proxies")
+		t.Skip("starts 18 proxies")
 	}
 	var mu sync.Mutex
 	seen := make(map[string]*record)
@@ -346,6 +349,9 @@ func (x *incident) play(t *testing.T) (r *record) {
 	}
 	s.raises(x.alert)
 	line := s.logged(x.line)
+	if *pictures != "" {
+		s.pictures(x.name)
+	}
 	if *update {
 		r = s.recorded(x.name, st)
 		r.line = line

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -128,28 +129,59 @@ func (s *stage) alerts(first, second string, passed time.Duration) (names []stri
 	return names
 }
 
-// picture writes a picture of the dashboard, if there is a browser.
-func (s *stage) picture(name string) bool {
-	browser, err := exec.LookPath("chromium")
-	if err != nil {
-		return false
+// pictures is where TestIncidents writes pictures of each dashboard as an operator sees it.
+var pictures = flag.String("pictures", "", "directory for pictures of the incidents at three widths, light and dark")
+
+// operatorWindows are a telephone, a tablet and a desktop. All of a page is in the picture of a telephone.
+var operatorWindows = []string{"390,2200", "768,1400", "1440,1400"}
+
+// pictures writes pictures of the dashboard at all widths, in both themes.
+func (s *stage) pictures(name string) {
+	front := s.front()
+	for _, window := range operatorWindows {
+		width, _, _ := strings.Cut(window, ",")
+		for _, theme := range []string{"light", "dark"} {
+			if !s.shoot(front.URL+"/?theme="+theme, window, filepath.Join(*pictures, name+"-"+width+"-"+theme+".png")) {
+				s.t.Fatal("there is no browser")
+			}
+		}
 	}
+}
+
+// picture writes a picture of the dashboard for the documentation, if there is a browser.
+func (s *stage) picture(name string) bool {
+	return s.shoot(s.front().URL, "1100,560", "../../docs/incidents/"+name+".png")
+}
+
+// front serves the dashboard to a browser, which cannot read a Unix socket.
+func (s *stage) front() *httptest.Server {
 	p := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "localhost"})
 	p.FlushInterval = -1
 	p.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", s.socket)
 	}}
 	front := httptest.NewServer(waited(p))
-	defer front.Close()
-	defer front.CloseClientConnections()
-	file, err := filepath.Abs("../../docs/incidents/" + name + ".png")
+	s.t.Cleanup(func() {
+		front.CloseClientConnections()
+		front.Close()
+	})
+	return front
+}
+
+// shoot writes a picture of a page, if there is a browser.
+func (s *stage) shoot(url, window, file string) bool {
+	s.t.Helper()
+	browser, err := exec.LookPath("chromium")
 	if err != nil {
+		return false
+	}
+	if file, err = filepath.Abs(file); err != nil {
 		s.t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	c := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
-		"--user-data-dir="+s.t.TempDir(), "--window-size=1100,560", "--timeout=20000", "--screenshot="+file, front.URL)
+		"--user-data-dir="+s.t.TempDir(), "--window-size="+window, "--timeout=20000", "--screenshot="+file, url)
 	out, err := c.CombinedOutput()
 	if err != nil {
 		s.t.Errorf("%v: %s", err, out)

@@ -87,6 +87,19 @@ var incidents = []incident{
 			s.send(n, ctx)
 		})
 	}},
+	{"overload-observed", "More requests come than the service can answer, and the proxy only observes", "No request to shop is answered, and the limit is unknown.", "SpillwayClientsGone", began("limit_unknown"), func(t *testing.T) *stage {
+		s := newStage(t, "mode: observe\n"+shopOf("", serve(t, pool(2, 40*time.Millisecond)))+
+			"routes: [{path: /healthz, exempt: true, timeout: 1s}, {path: /cart/1, cluster: shop, criticality: SHEDDABLE}, {cluster: shop}]\n").up()
+		rate := 150 // other incidents need the processors, too
+		if *pictures != "" {
+			rate = 742
+		}
+		return s.every(rate, func(n int) {
+			ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+			defer cancel()
+			s.send(n, ctx)
+		})
+	}},
 	{"limit-too-low", "A limit is too low", "The rate limit rejects requests.", "SpillwayRejects", began("limit_rejects"), func(t *testing.T) *stage {
 		return newStage(t, shopOf("rate_limit: {rate: 10}", serve(t, fine))).up().load(50)
 	}},
@@ -211,6 +224,24 @@ func after(d time.Duration) http.HandlerFunc {
 			fine(w, r)
 		case <-r.Context().Done():
 		}
+	}
+}
+
+// pool answers after so long in one of some slots. It does not notice who has left, as most services do not, and has room
+// for requests of some seconds.
+func pool(slots int, d time.Duration) http.HandlerFunc {
+	free, room := make(chan struct{}, slots), make(chan struct{}, 100*slots)
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case room <- struct{}{}:
+			defer func() { <-room }()
+		case <-r.Context().Done():
+			return
+		}
+		free <- struct{}{}
+		<-time.After(d)
+		<-free
+		fine(w, r)
 	}
 }
 

@@ -64,12 +64,9 @@ func (v *Verdict) forLibrary() {
 
 var libraryWords = strings.NewReplacer(
 	"rejected by the upstream", "rejected by handlers",
-	"Look at the service: it answers no request in time. Set a timeout of the route, or a bound.",
-	"Look at the handlers: none answers in time. Set a deadline, or a bound in concurrency.Config.Max.",
+	"Look at the service: it hangs, or gets more requests than it can do.",
+	"Look at the handlers: they hang, or get more requests than they can do.",
 )
-
-// enforceIt is what to do about an overload while gates observe.
-const enforceIt = "Set ShedMode, and the modes of the other gates, to spillway.ModeEnforce, and call Update of the server."
 
 // idle returns what a process says before its first request.
 func idle(s *State) string {

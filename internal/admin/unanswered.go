@@ -42,12 +42,12 @@ func (s *State) unansweredHeadline() string {
 	return "No request to " + human.Listed(s.unanswered()) + " is answered, and the limit is unknown."
 }
 
-// unansweredWords says what is let in while no request to a cluster is answered, and what an operator does.
+// unansweredWords says what is let in while no request to a cluster is answered, and why that may be.
 func unansweredWords(s *State) string {
 	silent := human.Listed(s.unanswered())
 	if silent == "" {
 		return ""
 	}
 	return "Until a request to " + silent + " is answered, gates that enforce let in one at a time, and gates that observe let in all. " +
-		"Look at the service: it answers no request in time. Set a timeout of the route, or a bound."
+		"Look at the service: it hangs, or gets more requests than it can do."
 }

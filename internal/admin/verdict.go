@@ -40,9 +40,8 @@ func verdict(s *State, ever bool) Verdict {
 		v.forLibrary()
 	}
 	e, _ := s.condition(v.Kind)
-	v.Do = e.Do
-	if s.Program == library && v.Do == "" && s.Mean.matters(s.Mean.Would.sum(), rejectedShare) {
-		v.Do = enforceIt
+	if v.Do = e.Do; s.unprotected(v.Kind) {
+		v.Do = strings.TrimSpace(s.enforceIt() + " " + v.Do)
 	}
 	return v
 }

@@ -112,7 +112,7 @@ func TestVerdict(t *testing.T) {
 				},
 			},
 			level: "bad", headline: "No request to web is answered, and the limit is unknown.",
-			says: []string{"Until a request to web is answered, gates that enforce let in one at a time", "Look at the service", "timeout of the route, or a bound"},
+			says: []string{"Until a request to web is answered, gates that enforce let in one at a time", "Look at the service: it hangs, or gets more requests than it can do."},
 		},
 		"nothing is answered, where gates observe": {
 			state: State{

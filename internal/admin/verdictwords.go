@@ -41,7 +41,7 @@ func rejectedWords(f *Figures) string {
 func would(s *State) string {
 	f := &s.Mean
 	switch {
-	case s.Mode == spillway.ModeObserve && f.matters(f.gone(), lostShare):
+	case s.Mode == spillway.ModeObserve && f.matters(f.gone(), lostShare) && len(s.unanswered()) == 0:
 		return "Where clients give up, gates that observe report fewer rejections than enforce would make."
 	case f.Would.sum() == 0:
 		return ""

@@ -37,6 +37,7 @@ var rooms = [][]string{
 	{"gateway/top/live"},
 	// The laboratory.
 	{"lab/process", "lab/sampling"},
+	{"lab/wire"},
 	{"lab/costdrill", "lab/drill", "lab/scenario", "lab/target"},
 	{"lab/prediction", "lab/report", "lab/simreport"},
 }

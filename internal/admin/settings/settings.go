@@ -59,7 +59,7 @@ func Of(patterns, places []string, settings []Setting) (all []Field) {
 }
 
 // namesOf returns the fields that a pattern matches at a place: the field of the listener or
-// cluster, or of each route to the cluster.
+// cluster, or of each route to the cluster. Requests of an exempt route are never rejected, and have no deadline.
 func namesOf(pattern, place string, settings []Setting) (all []string) {
 	section, field, ok := strings.Cut(pattern, "[]")
 	if !ok {
@@ -70,11 +70,15 @@ func namesOf(pattern, place string, settings []Setting) (all []string) {
 		key = "].cluster"
 	}
 	for _, x := range settings {
-		if entry, ok := strings.CutSuffix(x.Field, key); ok && x.Value == place && strings.HasPrefix(entry, section+"[") {
+		if entry, ok := strings.CutSuffix(x.Field, key); ok && x.Value == place && strings.HasPrefix(entry, section+"[") && !exempt(entry, settings) {
 			all = append(all, entry+"]"+field)
 		}
 	}
 	return all
+}
+
+func exempt(entry string, settings []Setting) bool {
+	return slices.ContainsFunc(settings, func(x Setting) bool { return x.Field == entry+"].exempt" && x.Value == "true" })
 }
 
 // valuesOf returns a field with its value, or the first ones of a section.

@@ -339,6 +339,9 @@
     say(box.querySelector("p"), v.text);
     say(box.querySelector(".do"), v.do ?? "");
     box.querySelector(".do").hidden = !v.do;
+    const most = who();
+    say(box.querySelector(".who"), most);
+    box.querySelector(".who").hidden = !most;
     document.title = `${badges[v.level]}: ${v.headline} Spillway ${library() ? state.name : program()}`;
     say($("#program"), library() ? state.name : program());
     say($("#about"), state.service ? `${state.version}, domain ${state.service.quota || "(any)"}` : [state.version, `mode ${state.mode}`].filter(Boolean).join(", "));
@@ -351,6 +354,14 @@
     const o = state.override;
     $("#override").hidden = !o;
     if (o) say($("#override"), `Changed by hand: ${o.field} is ${o.value} since ${new Date(o.since).toLocaleTimeString("en-GB")}, the configuration says ${o.file}. The next reload or restart drops the change.`);
+  }
+
+  // who names the route, the customer and the caller with most rejections, while requests are rejected, or would be.
+  function who() {
+    const mode = sum(state.mean.rejected) ? "enforce" : "observe", now = sum(mode === "enforce" ? state.mean.rejected : state.mean.would_reject);
+    const names = ["route", "customer", "caller"].map((kind) => ({ kind, name: state.top?.[kind + "s"]?.rows?.find((r) => r.mode === mode)?.name })).filter((x) => x.name);
+    if (!now || !names.length) return "";
+    return `Most that ${mode === "enforce" ? "was" : "would be"} rejected in the last minutes: ${names.map((x) => `${x.kind} ${x.kind === "customer" ? customer(x.name) : x.name}`).join(", ")}.`;
   }
 
   function showTiles() {
@@ -412,7 +423,7 @@
   const customer = (name) => (!name ? "(no customer)" : /^[("]/.test(name) ? JSON.stringify(name) : name);
 
   function showTop() {
-    const lists = ["customers", "routes", "callers"].map((kind) => ({ kind, top: state.top?.[kind] })).filter((l) => l.top?.rows?.length);
+    const lists = ["customers", "routes", "callers"].map((kind) => ({ kind, top: state.top?.[kind] })).filter((l) => l.top?.rows?.some((r) => r.name || l.kind !== "customers"));
     $("#top").hidden = !lists.length;
     $("#top .tops").replaceChildren(...lists.map(({ kind, top }) => {
       const box = make("div"), scroll = make("div", null, { class: "scroll" });

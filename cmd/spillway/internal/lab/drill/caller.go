@@ -5,6 +5,8 @@ import (
 	"math"
 	"net/http"
 	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/wire"
 )
 
 // A caller makes one call, with all the attempts that it takes, and returns the
@@ -14,7 +16,7 @@ type caller func(ctx context.Context, intended time.Time) (status int, err error
 // An endpoint is where a client sends its calls.
 type endpoint struct {
 	client   *http.Client
-	wire     wire
+	wire     wire.Format
 	url      string
 	deadline time.Duration
 }
@@ -24,7 +26,11 @@ type endpoint struct {
 func (e endpoint) call(ctx context.Context, intended time.Time) (int, error) {
 	ctx, cancel := context.WithDeadline(ctx, intended.Add(e.deadline))
 	defer cancel()
-	return e.wire.send(ctx, e.client, e.url)
+	answer, err := e.wire.Send(ctx, e.client, e.url)
+	if r := recordFrom(ctx); r != nil {
+		r.work = answer.Work
+	}
+	return answer.Status, err
 }
 
 // naive returns the usual caller: each attempt may take the whole deadline, and what fails is
@@ -44,10 +50,10 @@ func (e endpoint) naive(retries int) caller {
 // transports has the transport of each client. Above them a probe sees all.
 type transports []*http.Transport
 
-func (w wire) transports(clients, conns int) transports {
+func transportsOf(w wire.Format, clients, conns int) transports {
 	all := make(transports, clients)
 	for i := range all {
-		all[i] = w.transport(share(conns, clients))
+		all[i] = w.Transport(share(conns, clients))
 	}
 	return all
 }

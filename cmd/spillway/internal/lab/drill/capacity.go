@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/wire"
 )
 
 const (
@@ -31,7 +32,7 @@ type rate struct {
 // measureCapacity returns the capacity of the backend. The load is a closed loop, so the backend is
 // always busy and has no backlog. The result is the median of several slices,
 // since other load on the machine makes them differ.
-func measureCapacity(ctx context.Context, p *process.Process, w wire) (rate, error) {
+func measureCapacity(ctx context.Context, p *process.Process, w wire.Format) (rate, error) {
 	if _, err := closedLoop(ctx, p, w, warmUp); err != nil {
 		return rate{}, err
 	}
@@ -49,7 +50,7 @@ func measureCapacity(ctx context.Context, p *process.Process, w wire) (rate, err
 }
 
 // closedLoop calls the backend for d with a few workers. Each worker sends its next call after the answer to its last one.
-func closedLoop(ctx context.Context, p *process.Process, w wire, d time.Duration) (rate, error) {
+func closedLoop(ctx context.Context, p *process.Process, w wire.Format, d time.Duration) (rate, error) {
 	var (
 		wg      sync.WaitGroup
 		ended   atomic.Int64
@@ -62,17 +63,16 @@ func closedLoop(ctx context.Context, p *process.Process, w wire, d time.Duration
 		wg.Go(func() {
 			// With its own connection, each worker gets its answer once
 			// there is one.
-			transport := w.transport(1)
+			transport := w.Transport(1)
 			defer transport.CloseIdleConnections()
 			client := &http.Client{Transport: transport}
 			for loop.Err() == nil && time.Since(start) < d {
-				var r record
-				status, err := w.send(withRecord(loop, &r), client, p.URL)
-				switch {
+				answer, err := w.Send(loop, client, p.URL)
+				switch status := answer.Status; {
 				case err != nil:
 					fail(err)
 				case status == http.StatusOK:
-					workers[i] = append(workers[i], r)
+					workers[i] = append(workers[i], record{work: answer.Work})
 				case status != http.StatusServiceUnavailable || !p.Sheds:
 					fail(fmt.Errorf("status %d", status))
 				}

@@ -10,6 +10,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/sampling"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/wire"
 )
 
 // Config configures a drill. The tags are for the command line, which has the defaults and knows the words.
@@ -184,6 +185,8 @@ const (
 
 func (c Config) length() time.Duration { return c.Calm + c.Step + c.Recovery }
 
+func (c Config) wire() wire.Format { return wire.Format{HTTP2: c.HTTP2, Body: make([]byte, c.Body)} }
+
 func (c Config) settings() Settings {
 	phases := c.phases(0)
 	return Settings{
@@ -198,7 +201,7 @@ func (c Config) settings() Settings {
 		Backend:    c.Backend,
 		Retries:    c.Retries,
 		Clients:    c.Clients,
-		Wire:       c.wire().words(),
+		Wire:       c.wire().String(),
 		Mix:        c.Mix,
 		Caller:     c.callerWords(),
 		Protected:  protections[c.Protect],

@@ -218,7 +218,7 @@ func (d *drill) offerBy(ctx context.Context, s side, calls []arrival, front, p *
 	if _, err := closedLoop(ctx, front, c.wire(), warmUp); err != nil {
 		return nil, err
 	}
-	below := c.wire().transports(c.Clients, d.result.Settings.Connections)
+	below := transportsOf(c.wire(), c.Clients, d.result.Settings.Connections)
 	defer below.close()
 	probe := newProbe(below, c.length())
 	callers, err := d.callers(s, front.URL, probe)
@@ -264,6 +264,7 @@ func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe, 
 	watching, stop := context.WithCancel(ctx)
 	var watchers sync.WaitGroup
 	var seen watch
+	var page *Page
 	processes := []*process.Process{b}
 	if front != b && d.cpus == (process.CPUs{}) { // a proxy runs where the callers do
 		processes = append(processes, front)
@@ -271,6 +272,7 @@ func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe, 
 	watchers.Go(func() { p.sample(watching) })
 	watchers.Go(func() { d.tell(watching, name, g, start) })
 	watchers.Go(func() { seen = d.watch(watching, start, processes...) })
+	watchers.Go(func() { page = d.readPage(watching, b, start) })
 	watchers.Go(func() { d.disturb(watching, b, start) })
 	records := g.run(ctx, start)
 	length := d.config.length()
@@ -283,7 +285,7 @@ func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe, 
 		return nil, err // the backend died
 	}
 	run := summary(records, p, &d.result.Settings, d.result.CapacityRPS, length)
-	run.Taken, run.TakenWorst = seen.step, seen.worst
+	run.Taken, run.TakenWorst, run.Page = seen.step, seen.worst, page
 	return run, context.Cause(ctx)
 }
 

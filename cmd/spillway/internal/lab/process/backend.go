@@ -42,6 +42,7 @@ const Answer = "done, work took %f of the calibrated time\n"
 // hello is the line with which the backend reports to its parent that it is ready.
 type hello struct {
 	Addr   string `json:"addr"`
+	Page   string `json:"page"` // URL of its page for operators; empty: it has none
 	Rounds int    `json:"rounds"`
 	Error  string `json:"error"`
 }
@@ -69,25 +70,36 @@ func ServeBackend(settings string, in io.Reader, out io.Writer) error {
 		outages(in, down)
 		os.Exit(0)
 	}()
-	if err := json.NewEncoder(out).Encode(hello{Addr: ln.Addr().String(), Rounds: b.Rounds}); err != nil {
+	var page *operatorsPage
+	if b.Protect && b.Quota == 0 {
+		if page, err = servePage(); err != nil {
+			return json.NewEncoder(out).Encode(hello{Error: err.Error()})
+		}
+	}
+	if err := json.NewEncoder(out).Encode(hello{Addr: ln.Addr().String(), Page: page.url(), Rounds: b.Rounds}); err != nil {
 		return err
 	}
-	return b.serve(ln, b.handler(down))
+	return b.serve(ln, b.handler(down), page)
 }
 
-func (b Backend) serve(ln net.Listener, h http.Handler) error {
+func (b Backend) serve(ln net.Listener, h http.Handler, page *operatorsPage) error {
 	switch {
 	case b.Quota > 0:
 		return b.serveCustomers(ln)
-	case b.Protect: // with defaults but for one thing: it is an internal server, so that it believes the labels
-		c := ingress.Config{Trust: ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.CriticalPlus}}
+	case page != nil: // with defaults but for one thing: it is an internal server, so that it believes the labels
+		c := ingress.Config{Observer: page, Trust: ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.CriticalPlus}}
 		if b.ShedOff {
 			c.ShedMode = spillway.ModeOff
 		}
 		if b.Reject {
 			c.RateLimit.Rate = rejectAll
 		}
-		return protect(ln, h, c, spillhttp.HandlerConfig{})
+		gates, err := ingress.New(c)
+		if err != nil {
+			return err
+		}
+		page.AddServer(ServerName, gates)
+		return protect(ln, h, spillhttp.HandlerConfig{Ingress: gates})
 	}
 	return newServer(h).Serve(ln)
 }
@@ -95,11 +107,8 @@ func (b Backend) serve(ln net.Listener, h http.Handler) error {
 // rejectAll is a rate per second of one request a day.
 const rejectAll = 1.0 / (24 * 60 * 60)
 
-func protect(ln net.Listener, next http.Handler, c ingress.Config, hc spillhttp.HandlerConfig) (err error) {
-	if hc.Ingress, err = ingress.New(c); err != nil {
-		return err
-	}
-	h, err := spillhttp.NewHandler(next, hc)
+func protect(ln net.Listener, next http.Handler, c spillhttp.HandlerConfig) error {
+	h, err := spillhttp.NewHandler(next, c)
 	if err != nil {
 		return err
 	}

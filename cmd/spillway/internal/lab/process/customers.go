@@ -44,7 +44,12 @@ func (b Backend) serveCustomers(ln net.Listener) error {
 	if b.Learn {
 		config.Costs = costs
 	}
-	return protect(ln, b.customers(costs), config, spillhttp.HandlerConfig{
+	gates, err := ingress.New(config)
+	if err != nil {
+		return err
+	}
+	return protect(ln, b.customers(costs), spillhttp.HandlerConfig{
+		Ingress:  gates,
 		Classify: func(r *http.Request) spillway.Call { return spillway.Call{Customer: r.Header.Get(CustomerHeader)} },
 		Exempt:   func(r *http.Request) bool { return r.URL.Path == CostsPath },
 	})

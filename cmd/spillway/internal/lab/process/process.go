@@ -30,6 +30,7 @@ const startTimeout = 10 * time.Second
 type Process struct {
 	name    string // what it is
 	URL     string
+	Page    string // URL of the page for operators of a protected Backend; empty: there is none
 	Rounds  int
 	Sheds   bool // it may reject
 	cmd     *exec.Cmd
@@ -65,7 +66,7 @@ func StartBackend(ctx context.Context, cpus *CPUs, b Backend) (*Process, error) 
 		p.Stop()
 		return nil, &UsageError{"port", fmt.Sprintf("is %d, which cannot be used: %s", b.Port, h.Error)}
 	}
-	p.URL, p.Rounds, p.Sheds = "http://"+h.Addr+"/", h.Rounds, b.Protect
+	p.URL, p.Page, p.Rounds, p.Sheds = "http://"+h.Addr+"/", h.Page, h.Rounds, b.Protect
 	return p, nil
 }
 

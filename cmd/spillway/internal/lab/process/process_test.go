@@ -106,6 +106,38 @@ func TestBackendThatIsProtected(t *testing.T) {
 	}
 }
 
+// The page for operators of a protected backend is read whole: nothing that it says is lost.
+func TestBackendPage(t *testing.T) {
+	if p := start(t, Backend{Service: ms, Rounds: 1}); p.Page != "" {
+		t.Errorf("a backend without protection has a page at %s", p.Page)
+	}
+	p := start(t, Backend{Protect: true, Service: ms, Rounds: 1})
+	if status, err := call(t, p); err != nil || status != http.StatusOK {
+		t.Fatalf("status %d, %v", status, err)
+	}
+	ticks := time.NewTicker(50 * ms)
+	defer ticks.Stop()
+	for end := time.Now().Add(20 * time.Second); ; <-ticks.C {
+		s, err := p.ReadPage(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Counts.Offered == 1 {
+			if s.Program != "library" || len(s.Gates) != 1 || s.Gates[0].Listener != ServerName || s.Counts.Ended["served"] != [4]uint64{0, 0, 1, 0} {
+				t.Errorf("the page says %+v", s)
+			}
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the page has %d requests after 20 s, want 1", s.Counts.Offered)
+		}
+	}
+	p.Stop()
+	if s, err := p.ReadPage(t.Context()); err == nil {
+		t.Errorf("a backend that is gone says %+v", s)
+	}
+}
+
 // A backend that rejects all serves to measure what a rejection costs.
 func TestBackendThatRejectsAll(t *testing.T) {
 	p := start(t, Backend{Kind: KindCPU, Protect: true, Reject: true, Service: ms, Rounds: 1})

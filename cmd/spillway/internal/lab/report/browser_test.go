@@ -158,6 +158,7 @@ func TestBrowserNarrow(t *testing.T) {
 	r := hostile()
 	r.Interrupted, r.With = true, nil
 	p := browse(t, r, "390,800")
+	browse(t, withPage(t, fixture()), "390,800")
 	if len(p.Charts) != 6 {
 		t.Errorf("drawn are %q, want the 6 of one run", p.Charts)
 	}

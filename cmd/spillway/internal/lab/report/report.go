@@ -29,18 +29,19 @@ var reportCSS string
 var reportJS string
 
 // style is the own style of the page.
-var style = page.Palette + reportCSS
+var style = page.Palette + reportCSS + operatorsCSS
 
 // document has what the page computes of a result as functions.
 var document = template.Must(template.New("page").Funcs(template.FuncMap{
-	"verdict":  verdictOf,
-	"step":     stepName,
-	"facts":    facts,
-	"headline": headline,
-	"summary":  summary,
-	"phases":   phases,
-	"classes":  classes,
-	"callers":  callers,
+	"verdict":   verdictOf,
+	"operators": operatorsBlock,
+	"step":      stepName,
+	"facts":     facts,
+	"headline":  headline,
+	"summary":   summary,
+	"phases":    phases,
+	"classes":   classes,
+	"callers":   callers,
 }).Parse(pageHTML))
 
 // A view is the data of the template. All its numbers are from the result.

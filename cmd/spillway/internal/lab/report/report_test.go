@@ -69,7 +69,7 @@ func TestPolicy(t *testing.T) {
 }
 
 func TestDataRoundTrip(t *testing.T) {
-	for name, r := range map[string]*drill.Result{"fixture": fixture(), "hostile": hostile(), "incomplete": {Interrupted: true}} {
+	for name, r := range map[string]*drill.Result{"fixture": fixture(), "hostile": hostile(), "page": withPage(t, fixture()), "incomplete": {Interrupted: true}} {
 		var got drill.Result
 		if err := json.Unmarshal([]byte(pageData(t, render(t, r))), &got); err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -1,4 +1,5 @@
-package drill
+// Package wire sends the calls of a drill.
+package wire
 
 import (
 	"bytes"
@@ -12,35 +13,33 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 )
 
-// A wire is how calls are sent. The zero wire sends GET over HTTP/1.1.
-type wire struct {
-	http2 bool
-	body  []byte // of a POST; none: GET
+// A Format is how calls are sent. The zero Format sends GET over HTTP/1.1.
+type Format struct {
+	HTTP2 bool
+	Body  []byte // of a POST; none: GET
 }
 
-func (c Config) wire() wire { return wire{c.HTTP2, make([]byte, c.Body)} }
-
-// words says it for people.
-func (w wire) words() string {
+// String says it for people.
+func (f Format) String() string {
 	protocol, method := "HTTP/1.1", "GET"
-	if w.http2 {
+	if f.HTTP2 {
 		protocol = "HTTP/2"
 	}
-	if len(w.body) > 0 {
-		method = fmt.Sprintf("POST of %d bytes", len(w.body))
+	if len(f.Body) > 0 {
+		method = fmt.Sprintf("POST of %d bytes", len(f.Body))
 	}
 	return method + " over " + protocol
 }
 
-// transport returns the transport below both callers: keep-alive, a pool that never
+// Transport returns the transport below both callers: keep-alive, a pool that never
 // closes a connection which could be used again, and as many connections as calls
 // that the backend could finish in four deadlines. Without such a bound an overloaded
 // caller opens connections until there are no ports left, which would say little
 // about the backend.
-func (w wire) transport(conns int) *http.Transport {
+func (f Format) Transport(conns int) *http.Transport {
 	protocols := new(http.Protocols)
-	protocols.SetHTTP1(!w.http2)
-	protocols.SetUnencryptedHTTP2(w.http2)
+	protocols.SetHTTP1(!f.HTTP2)
+	protocols.SetUnencryptedHTTP2(f.HTTP2)
 	return &http.Transport{
 		Protocols:           protocols,
 		MaxConnsPerHost:     conns,
@@ -50,14 +49,21 @@ func (w wire) transport(conns int) *http.Transport {
 	}
 }
 
-func (w wire) send(ctx context.Context, client *http.Client, url string) (status int, err error) {
+// An Answer is what came back.
+type Answer struct {
+	Status int
+	Work   float64 // processor time of the work, relative to the calibration; 0: unknown
+}
+
+// Send sends a call and reads its answer.
+func (f Format) Send(ctx context.Context, client *http.Client, url string) (a Answer, err error) {
 	method, body := http.MethodGet, io.Reader(nil)
-	if len(w.body) > 0 {
-		method, body = http.MethodPost, bytes.NewReader(w.body)
+	if len(f.Body) > 0 {
+		method, body = http.MethodPost, bytes.NewReader(f.Body)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
-		return 0, err
+		return a, err
 	}
 	// An ordinary caller labels its calls by hand, just as Spillway would.
 	if class, ok := spillway.LookupCriticality(ctx); ok {
@@ -65,16 +71,15 @@ func (w wire) send(ctx context.Context, client *http.Client, url string) (status
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return 0, err
+		return a, err
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
+	a.Status = resp.StatusCode
+	if a.Status != http.StatusOK {
 		_, err = io.Copy(io.Discard, resp.Body)
-		return resp.StatusCode, err
+		return a, err
 	}
 	text, err := io.ReadAll(resp.Body)
-	if r := recordFrom(ctx); r != nil {
-		_, _ = fmt.Sscanf(string(text), process.Answer, &r.work) // stays unknown if the answer is not of a backend
-	}
-	return resp.StatusCode, err
+	_, _ = fmt.Sscanf(string(text), process.Answer, &a.Work) // stays unknown if the answer is not of a backend
+	return a, err
 }

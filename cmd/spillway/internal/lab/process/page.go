@@ -1,0 +1,76 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/seed90641741/spillway/internal/admin"
+	"github.com/seed90641741/spillway/spilladmin"
+)
+
+// ServerName is the name of a protected Backend on its page for operators.
+const ServerName = "backend"
+
+// An operatorsPage is the page for operators of a protected Backend, at an address of its own. The nil one is that of a
+// Backend without protection, which has none.
+type operatorsPage struct {
+	*spilladmin.Page
+	ln net.Listener
+}
+
+// servePage serves a page until the process ends.
+func servePage() (*operatorsPage, error) {
+	page, err := spilladmin.New(spilladmin.Config{Name: ServerName})
+	if err != nil {
+		return nil, err
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	go func() { _ = newServer(page).Serve(ln) }() // the process ends with its calls, not with its page
+	return &operatorsPage{page, ln}, nil
+}
+
+// url returns the URL of the page, empty if there is none.
+func (p *operatorsPage) url() string {
+	if p == nil {
+		return ""
+	}
+	return "http://" + p.ln.Addr().String() + "/"
+}
+
+// The bounds of an answer of the page.
+const (
+	pageTimeout = 2 * time.Second
+	pageSize    = 1 << 20
+)
+
+// ReadPage returns what the page for operators of the Backend, at the URL Page, says now.
+func (p *Process) ReadPage(ctx context.Context) (*admin.State, error) {
+	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.Page+"api/v1/state", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	resp, err := transport.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("status %d", resp.StatusCode)
+	}
+	s := new(admin.State)
+	if err := json.NewDecoder(io.LimitReader(resp.Body, pageSize)).Decode(s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
