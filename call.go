@@ -51,13 +51,13 @@ const (
 	// OutcomeFailed means that the backend answered, but not for lack of capacity.
 	OutcomeFailed
 	// OutcomeOverloaded means that the backend, or something on the way to it,
-	// refused the call before doing any of its work.
+	// rejected the call before doing any of its work.
 	OutcomeOverloaded
 	// OutcomeTimedOut means that no answer came before the deadline.
 	OutcomeTimedOut
 	// OutcomeAbandoned means that the caller left: nothing is learnt of the backend.
 	OutcomeAbandoned
-	// OutcomeOverQuota means that the backend refused this customer, whatever its load:
+	// OutcomeOverQuota means that the backend rejected this customer, whatever its load:
 	// nothing is learnt of the load of the backend.
 	OutcomeOverQuota
 	// OutcomeNotStarted means that a gate admitted the call and nothing was done for it: a later

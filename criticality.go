@@ -20,7 +20,7 @@ const (
 	// SheddablePlus is traffic for which partial unavailability is expected:
 	// batch work that can be retried minutes or hours later.
 	SheddablePlus
-	// Critical is the default: refusing it has an impact that users see.
+	// Critical is the default: rejecting it has an impact that users see.
 	// Services provision for all of their Critical and CriticalPlus traffic.
 	Critical
 	// CriticalPlus is reserved for the few calls whose failure hurts users most.

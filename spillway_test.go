@@ -148,10 +148,10 @@ func TestRejectedError(t *testing.T) {
 	}
 	wrapped := fmt.Errorf("users: %w", e)
 	if !errors.Is(wrapped, spillway.ErrRejected) || errors.Is(wrapped, context.Canceled) {
-		t.Error("errors.Is does not tell a refusal")
+		t.Error("errors.Is does not tell a rejection")
 	}
 	if (&spillway.RejectedError{Policy: "p"}).Error() != "spillway: rejected locally by p" {
-		t.Error("a bare refusal says too much")
+		t.Error("a bare rejection says too much")
 	}
 }
 

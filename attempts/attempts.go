@@ -10,7 +10,7 @@ import (
 // Config configures a [Histogram] or [Customers]. The zero Config is ready for
 // use.
 type Config struct {
-	// Share is the share of retries among requests above which refusals say "don't
+	// Share is the share of retries among requests above which rejections say "don't
 	// retry". A lower one ends a retry storm sooner, and takes away the retries by
 	// which requests escape from a few overloaded tasks; below 0.1 that is felt.
 	// Zero means 0.2, negative means that nothing is ever said; otherwise it must
@@ -98,7 +98,7 @@ func (h *Histogram) Update(c Config) error {
 }
 
 // Observe counts a request that arrived at the time now, whether it is served or
-// refused. The first attempt is 0. A negative number counts as 0, and all from
+// rejected. The first attempt is 0. A negative number counts as 0, and all from
 // Buckets−1 up count alike. Call it once for each request.
 func (h *Histogram) Observe(now time.Time, attempt int) {
 	h.mu.Lock()
@@ -106,7 +106,7 @@ func (h *Histogram) Observe(now time.Time, attempt int) {
 	h.window.observe(now, attempt, &h.cfg)
 }
 
-// DontRetry reports whether a request that is refused at the time now had better
+// DontRetry reports whether a request that is rejected at the time now had better
 // not be retried, because the others seem to be overloaded as well.
 func (h *Histogram) DontRetry(now time.Time) bool {
 	h.mu.Lock()
@@ -119,7 +119,7 @@ func (h *Histogram) DontRetry(now time.Time) bool {
 type Stats struct {
 	Counts     Counts  // requests by attempt number
 	RetryShare float64 // of all of them, those that were not first attempts
-	DontRetry  bool    // whether refusals say so
+	DontRetry  bool    // whether rejections say so
 }
 
 // Stats returns what is known at the time now.

@@ -83,7 +83,7 @@ func (t *Customers) Observe(now time.Time, name string, attempt int) {
 	}
 }
 
-// DontRetry reports whether a request of the customer that is refused at the time
+// DontRetry reports whether a request of the customer that is rejected at the time
 // now had better not be retried.
 func (t *Customers) DontRetry(now time.Time, name string) bool {
 	hash := maphash.String(t.seed, name)

@@ -7,7 +7,7 @@ import (
 	"github.com/seed90641741/spillway/attempts"
 )
 
-// Half of what arrives are retries: other tasks refuse as well.
+// Half of what arrives are retries: other tasks reject as well.
 func Example() {
 	h, err := attempts.New(attempts.Config{})
 	if err != nil {

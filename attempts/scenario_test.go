@@ -15,7 +15,7 @@ import (
 const tries = 3
 
 // TestShareVectors feeds a histogram with the requests of callers that are
-// refused with probability q, and compares the bars with the expected ones.
+// rejected with probability q, and compares the bars with the expected ones.
 func TestShareVectors(t *testing.T) {
 	race.SkipOneGoroutine(t)
 	data, err := os.ReadFile("../conformance/retry/sre_ch21.json")
@@ -56,7 +56,7 @@ func TestShareVectors(t *testing.T) {
 
 // A cluster is a number of tasks, each with its own histogram, and callers
 // that send each request up to three times, at once, to a task chosen at random.
-// A task serves up to its capacity, evened out over 10 ms, and refuses the rest.
+// A task serves up to its capacity, evened out over 10 ms, and rejects the rest.
 type cluster struct {
 	capacity []float64 // of each task, in requests per second
 	load     float64   // requests per second, before retries

@@ -44,8 +44,8 @@ func newBucket(tb testing.TB, c budget.Config) *budget.Bucket {
 	return must(budget.New(c))(tb)
 }
 
-func BenchmarkBudgetPaid(b *testing.B)    { bench(b, plenty, benchAsk) }
-func BenchmarkBudgetRefused(b *testing.B) { bench(b, spent, benchAsk) }
+func BenchmarkBudgetPaid(b *testing.B)     { bench(b, plenty, benchAsk) }
+func BenchmarkBudgetRejected(b *testing.B) { bench(b, spent, benchAsk) }
 
 // TestPayers expects every retry paid from a bucket with plenty, and none from one
 // that is spent.

@@ -64,7 +64,7 @@ var transports = append(retrying[:3:3], transportImpl{"bare", func(testing.TB) f
 
 // failsafeTransport has the policies of ours, with their numbers: three
 // attempts, retries at most 10 %, K = 2, 1024 in flight, and no retry of what was
-// refused here.
+// rejected here.
 func failsafeTransport(s *instant) http.RoundTripper {
 	retries := failsafehttp.NewRetryPolicyBuilder().
 		WithMaxAttempts(3).

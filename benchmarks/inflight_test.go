@@ -112,7 +112,7 @@ func BenchmarkInflightAdmitted(b *testing.B) {
 	})
 }
 
-func BenchmarkInflightRefused(b *testing.B) {
+func BenchmarkInflightRejected(b *testing.B) {
 	bench(b, limiters, func(b *testing.B, l limiter) {
 		fill(l)
 		for b.Loop() {
@@ -135,7 +135,7 @@ func TestLimiters(t *testing.T) {
 	})
 }
 
-// fill acquires until it is refused, and returns how often it was not.
+// fill acquires until it is rejected, and returns how often it was not.
 func fill(l limiter) (n int) {
 	for n <= limit && l.acquire() {
 		n++

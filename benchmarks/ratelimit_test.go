@@ -46,7 +46,7 @@ func xtimeRate(perSecond rate.Limit, burst int) func(testing.TB) admitter {
 }
 
 func BenchmarkRatelimitAdmitted(b *testing.B) { bench(b, wide, benchAsk) }
-func BenchmarkRatelimitRefused(b *testing.B)  { bench(b, shut, benchAsk) }
+func BenchmarkRatelimitRejected(b *testing.B) { bench(b, shut, benchAsk) }
 
 // TestAdmitters expects all let in where there is room, and only the first of the
 // day otherwise.

@@ -109,7 +109,7 @@ func BenchmarkThrottleHalfFailing(b *testing.B) {
 	})
 }
 
-func BenchmarkThrottleRefused(b *testing.B) {
+func BenchmarkThrottleRejected(b *testing.B) {
 	bench(b, throttlers, func(b *testing.B, t throttler) {
 		sent(t, never)
 		for b.Loop() {

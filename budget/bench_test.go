@@ -34,7 +34,7 @@ func BenchmarkWithdrawDeposit(b *testing.B) {
 	}
 }
 
-func BenchmarkWithdrawRefused(b *testing.B) {
+func BenchmarkWithdrawRejected(b *testing.B) {
 	bucket := must(budget.New(budget.Config{Empty: true}))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -63,7 +63,7 @@ type Bucket struct {
 	start  atomic.Pointer[time.Time] // when time was first seen
 	filled atomic.Int64              // up to when, since start, time was counted
 
-	withdrawals, refusals atomic.Uint64
+	withdrawals, rejections atomic.Uint64
 }
 
 // New returns a Bucket, or an error that names the field of c that is out of
@@ -96,7 +96,7 @@ func (b *Bucket) Withdraw(now time.Time, _ string, cost float64) (left, capacity
 	if ok {
 		b.withdrawals.Add(1)
 	} else {
-		b.refusals.Add(1)
+		b.rejections.Add(1)
 	}
 	return tokens.Float(have), tokens.Float(b.capacity), ok
 }
@@ -150,6 +150,6 @@ func (b *Bucket) Stats(now time.Time) Stats {
 		Tokens:        tokens.Float(b.level.Load()),
 		Capacity:      tokens.Float(b.capacity),
 		PaidTotal:     b.withdrawals.Load(),
-		RejectedTotal: b.refusals.Load(),
+		RejectedTotal: b.rejections.Load(),
 	}
 }

@@ -89,7 +89,7 @@ func TestBucket(t *testing.T) {
 	}
 }
 
-// TestReserveOfFewTokens: a reserve fills as fast under many refused retries,
+// TestReserveOfFewTokens: a reserve fills as fast under many rejected retries,
 // each seeing a fraction of a unit.
 func TestReserveOfFewTokens(t *testing.T) {
 	b := must(budget.New(budget.Config{Empty: true, MinPerSecond: .001}))

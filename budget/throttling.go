@@ -19,7 +19,7 @@ import (
 // used: each Withdraw is one failure that a retry was wanted for, each Deposit
 // one success. Use it with a strategy that deposits once for each success and
 // for nothing else, which is retry.AWSStandard; let that strategy's retries cost 1,
-// so that its refusals read well. A failure that no retry is wanted for, such as
+// so that its rejections read well. A failure that no retry is wanted for, such as
 // that of the last attempt, is not seen by the strategy's budget: an adapter
 // that must count it calls Withdraw itself.
 //

@@ -21,8 +21,8 @@ type site struct {
 		queue []waiting
 		busy  []waiting
 	}
-	sent    map[string]int
-	refused map[string]int
+	sent     map[string]int
+	rejected map[string]int
 }
 
 // source is a key and what it sends.
@@ -51,7 +51,7 @@ func newSite(tb testing.TB, seed uint64, slots ...int) *site {
 	return s
 }
 
-func (s *site) forget() { s.sent, s.refused = map[string]int{}, map[string]int{} }
+func (s *site) forget() { s.sent, s.rejected = map[string]int{}, map[string]int{} }
 
 // run lets the sources send for d.
 func (s *site) run(d time.Duration, sources ...source) {
@@ -74,7 +74,7 @@ func (s *site) send(from source) {
 	s.sent[from.key]++
 	t, err := s.l.Admit(s.now, call(name))
 	if err != nil {
-		s.refused[from.key]++
+		s.rejected[from.key]++
 		return
 	}
 	took := from.least + time.Duration(s.rng.ExpFloat64()*float64(from.service))
@@ -132,20 +132,20 @@ func TestInnocentKeys(t *testing.T) {
 		"beside two, its own pool": {[]source{half, other}, source{key: "in", pool: 2, perSecond: 320, service: 30 * ms}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			refused, sent := 0, 0
+			rejected, sent := 0, 0
 			for seed := range uint64(4) {
 				s := newSite(t, seed, 8, 0, 16)
 				if row.later {
 					s.run(5*time.Second, row.guilty...)
 				}
 				s.run(5*time.Second, append(row.guilty, row.innocent)...)
-				refused, sent = refused+s.refused["in"], sent+s.sent["in"]
+				rejected, sent = rejected+s.rejected["in"], sent+s.sent["in"]
 				if n := s.queued(); n > 48 {
 					t.Errorf("seed %d: %d wait for the pool", seed, n)
 				}
 			}
-			if refused*20 > sent {
-				t.Errorf("%d of %d innocent requests were rejected", refused, sent)
+			if rejected*20 > sent {
+				t.Errorf("%d of %d innocent requests were rejected", rejected, sent)
 			}
 		})
 	}
@@ -164,7 +164,7 @@ func TestInnocentKeyComesBack(t *testing.T) {
 		t.Fatal("no limit")
 	}
 	s.run(3*time.Second, in, over)
-	if n := s.refused["in"]; n > 0 {
+	if n := s.rejected["in"]; n > 0 {
 		t.Errorf("%d of %d innocent requests were rejected", n, s.sent["in"])
 	}
 }
@@ -191,8 +191,8 @@ func TestKeysThatWaitTogether(t *testing.T) {
 				if n := s.queued(); n > 48 {
 					wrong = append(wrong, fmt.Sprintf("seed %d: %d wait for the pool", seed, n))
 				}
-				if s.refused["c"]*20 > s.sent["c"] {
-					wrong = append(wrong, fmt.Sprintf("seed %d: %d of %d innocent requests were rejected", seed, s.refused["c"], s.sent["c"]))
+				if s.rejected["c"]*20 > s.sent["c"] {
+					wrong = append(wrong, fmt.Sprintf("seed %d: %d of %d innocent requests were rejected", seed, s.rejected["c"], s.sent["c"]))
 				}
 			}
 			if len(wrong) > runs/10 {
@@ -212,7 +212,7 @@ func TestTwoPoolsAtOnce(t *testing.T) {
 		s.run(3*time.Second, source{key: "a", perSecond: 1200, service: 20 * ms}, source{key: "b", pool: 1, perSecond: 480, service: 50 * ms})
 		s.forget()
 		s.run(5*time.Second, source{key: "a", perSecond: 1200, service: 20 * ms}, source{key: "b", pool: 1, perSecond: 480, service: 50 * ms})
-		share := float64(s.refused["b"]) / float64(s.sent["b"])
+		share := float64(s.rejected["b"]) / float64(s.sent["b"])
 		if share < 0.4 { // a third need be
 			separate++
 		}
@@ -232,8 +232,8 @@ func TestOverloadBehindManyNames(t *testing.T) {
 		if n := s.queued(); n > 150 { // without a limit it would be 4800
 			t.Errorf("seed %d: %d wait for the pool", seed, n)
 		}
-		if s.refused["n"]*20 > s.sent["n"] {
-			t.Errorf("seed %d: %d of %d requests of the others were rejected", seed, s.refused["n"], s.sent["n"])
+		if s.rejected["n"]*20 > s.sent["n"] {
+			t.Errorf("seed %d: %d of %d requests of the others were rejected", seed, s.rejected["n"], s.sent["n"])
 		}
 	}
 }
@@ -248,7 +248,7 @@ func TestLimitOfKeysThatStopped(t *testing.T) {
 		if st := s.l.Stats(s.now); st.Shared.State != Open {
 			t.Errorf("seed %d: 20 s after their last request, all keys are %v", seed, st.Shared.State)
 		}
-		if n := s.refused["b"] + s.refused["c"]; n > 0 {
+		if n := s.rejected["b"] + s.rejected["c"]; n > 0 {
 			t.Errorf("seed %d: %d were rejected that wait for another pool", seed, n)
 		}
 	}

@@ -172,7 +172,7 @@ func TestInnocentKeysDuringATrial(t *testing.T) {
 		}
 		s.run(100*ms, over, in, poll)
 		s.run(5*time.Second, over, in)
-		if n := s.refused["in"] + s.refused["poll"]; n > 0 {
+		if n := s.rejected["in"] + s.rejected["poll"]; n > 0 {
 			t.Logf("seed %d: %d of %d innocent requests were rejected", seed, n, s.sent["in"]+s.sent["poll"])
 			wrong++
 		}

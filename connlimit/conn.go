@@ -38,12 +38,12 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// refuse resets the connection for a limit.
-func (c *conn) refuse(limit Limit) { c.listener.refuse(c, limit) }
+// reject resets the connection for a limit.
+func (c *conn) reject(limit Limit) { c.listener.reject(c, limit) }
 
-// refuse resets a connection, whether it has entered or not.
-func (l *Listener) refuse(c net.Conn, limit Limit) {
-	l.refused.Add(1)
+// reject resets a connection, whether it has entered or not.
+func (l *Listener) reject(c net.Conn, limit Limit) {
+	l.rejected.Add(1)
 	if observe := l.config.Load().Rejected; observe != nil {
 		observe(c.RemoteAddr(), limit)
 	}

@@ -78,7 +78,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		return n, err
 	}
 	if left := c.free.Add(-int64(n)); left < 0 && !c.listener.heads.take(c, int(min(int64(n), -left))) {
-		c.refuse(LimitHeads)
+		c.reject(LimitHeads)
 		return 0, io.EOF // net/http answers most other errors
 	}
 	return n, err

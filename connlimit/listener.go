@@ -65,7 +65,7 @@ type Listener struct {
 	from     net.Listener
 	limiter  *ratelimit.Limiter
 	config   atomic.Pointer[Config]
-	refused  atomic.Uint64
+	rejected atomic.Uint64
 	ready    chan net.Conn
 	failed   chan error    // the end of the other listener, at most once
 	ended    chan struct{} // closed at that end
@@ -154,7 +154,7 @@ func (l *Listener) Stats(now time.Time) Stats {
 	l.mu.Lock()
 	n := l.n
 	l.mu.Unlock()
-	return Stats{l.limiter.Stats(now), n, l.refused.Load()}
+	return Stats{l.limiter.Stats(now), n, l.rejected.Load()}
 }
 
 func (l *Listener) accept() {
@@ -208,7 +208,7 @@ func (l *Listener) admit(c net.Conn) {
 		return
 	}
 	if !l.enter(x) {
-		x.refuse(LimitOpen)
+		x.reject(LimitOpen)
 		return
 	}
 	if exempt {
@@ -219,7 +219,7 @@ func (l *Listener) admit(c net.Conn) {
 	switch {
 	case err != nil:
 		if !l.replaceWaiting(x) {
-			x.refuse(LimitRate)
+			x.reject(LimitRate)
 		}
 	case r.Wait == 0:
 		l.deliver(x)
@@ -233,14 +233,14 @@ func (l *Listener) admit(c net.Conn) {
 // it counts as open: otherwise it could replace an open connection, and then be reset all the same.
 func (l *Listener) paced(now time.Time, c *conn, from ratelimit.Caller) bool {
 	if work := l.config.Load().Work; work != nil && !l.overload.admit(now, from.Addr, work) {
-		l.refuse(c.NetConn(), LimitOverload)
+		l.reject(c.NetConn(), LimitOverload)
 		return false
 	}
 	l.mu.Lock()
 	replaces := l.line.excess(l.line.count(c)) != nil
 	l.mu.Unlock()
 	if !replaces && l.limiter.Reject(now, from) != nil {
-		l.refuse(c.NetConn(), LimitRate)
+		l.reject(c.NetConn(), LimitRate)
 		return false
 	}
 	return true
@@ -278,7 +278,7 @@ func (l *Listener) replaceOpen(c *conn) bool {
 	if p == nil {
 		return false
 	}
-	p.conn.refuse(LimitOpen)
+	p.conn.reject(LimitOpen)
 	return true
 }
 
@@ -306,7 +306,7 @@ func (l *Listener) replaceWaiting(c *conn) bool {
 	if old == nil {
 		return false
 	}
-	old.refuse(LimitRate)
+	old.reject(LimitRate)
 	return true
 }
 

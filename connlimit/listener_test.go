@@ -88,7 +88,7 @@ func listen(t *testing.T, c Config) (*Listener, *pipes, chan net.Conn) {
 
 const stranger = "192.0.2.1:1000"
 
-func TestListenerAdmitsQueuesAndRefuses(t *testing.T) {
+func TestListenerAdmitsQueuesAndRejects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := make(map[string]Limit)
 		l, p, in := listen(t, Config{Rejected: func(client net.Addr, limit Limit) { limits[client.String()] = limit }, Rate: ratelimit.Config{
@@ -110,7 +110,7 @@ func TestListenerAdmitsQueuesAndRefuses(t *testing.T) {
 			}
 		}
 		if !fourth.closed.Load() || second.closed.Load() {
-			t.Error("refused somebody else than the last in the queue")
+			t.Error("rejected somebody else than the last in the queue")
 		}
 		if !maps.Equal(limits, map[string]Limit{stranger: LimitRate}) {
 			t.Errorf("reported %v", limits)
@@ -147,7 +147,7 @@ func TestListenerBoundsOpenConnections(t *testing.T) {
 			t.Error(err)
 		}
 		if c := p.dial(stranger); c.closed.Load() {
-			t.Error("refused without a limit")
+			t.Error("rejected without a limit")
 		}
 		l.Close()
 	})
@@ -270,7 +270,7 @@ func TestListenerOverTCP(t *testing.T) {
 		}
 	}
 	if !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("the second is refused with %v", err)
+		t.Errorf("the second is rejected with %v", err)
 	}
 }
 

@@ -23,8 +23,8 @@ func TestAdviceOfAnswers(t *testing.T) {
 	}{
 		{"served without a ratio", []float64{1, 1, 1}, nil, false},
 		{"served with a low ratio", []float64{0.1, 0.1, 0.1}, nil, true},
-		{"refused with a low ratio", []float64{0.1, 0.1, 0.1}, &answer{fault.Failure{Overload: true, DontRetry: true}}, true},
-		{"refused without a ratio", []float64{1, 1, 1}, &answer{fault.Failure{Overload: true, DontRetry: true}}, false},
+		{"rejected with a low ratio", []float64{0.1, 0.1, 0.1}, &answer{fault.Failure{Overload: true, DontRetry: true}}, true},
+		{"rejected without a ratio", []float64{1, 1, 1}, &answer{fault.Failure{Overload: true, DontRetry: true}}, false},
 		{"the last one without a ratio", []float64{0.1, 0.1, 1}, nil, false},
 		{"failed", []float64{0.1, 0.1, 0.1}, errors.New("a bug"), true},
 		{"abandoned", []float64{0.1, 0.1, 0.1}, &answer{fault.Failure{Canceled: true}}, false},

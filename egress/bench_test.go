@@ -32,7 +32,7 @@ func BenchmarkSuccessParallel(b *testing.B) {
 	})
 }
 
-func BenchmarkRefused(b *testing.B) {
+func BenchmarkRejected(b *testing.B) {
 	l, err := inflight.New(inflight.Config{MaxRequests: 1})
 	if err != nil {
 		b.Fatal(err)

@@ -26,11 +26,11 @@ func TestLimitByKey(t *testing.T) {
 		})
 	}
 	for _, step := range []struct {
-		key     string
-		refused bool
+		key      string
+		rejected bool
 	}{{"watch", false}, {"get", false}, {"get", true}, {"watch", false}, {"watch", true}, {"poll", false}, {"poll", false}} {
-		if err := try(step.key); errors.Is(err, spillway.ErrRejected) != step.refused {
-			t.Errorf("%s: %v, want a refusal: %t", step.key, err, step.refused)
+		if err := try(step.key); errors.Is(err, spillway.ErrRejected) != step.rejected {
+			t.Errorf("%s: %v, want a rejection: %t", step.key, err, step.rejected)
 		}
 	}
 	want := func(when string, all, watch, poll int) {

@@ -57,9 +57,9 @@ func (e *events) trace() string {
 	for _, ev := range e.all {
 		word := ev.Outcome.String()
 		if ev.Rejected {
-			word = "refused"
+			word = "rejected"
 			if ev.Mode == spillway.ModeObserve {
-				word = "would refuse"
+				word = "would reject"
 			}
 		}
 		words = append(words, ev.Policy+" "+word)
@@ -88,11 +88,11 @@ func TestEachPolicyReportsEachAttemptOnce(t *testing.T) {
 		},
 		"no place in flight": {
 			egress.Config{Inflight: full()}, works,
-			"inflight refused, throttle not started, retry not started",
+			"inflight rejected, throttle not started, retry not started",
 		},
 		"no place in flight, observed": {
 			egress.Config{Inflight: full(), InflightMode: spillway.ModeObserve}, works,
-			"inflight would refuse, throttle served, retry served",
+			"inflight would reject, throttle served, retry served",
 		},
 		"no place in flight, off": {
 			egress.Config{Inflight: full(), InflightMode: spillway.ModeOff}, works,
@@ -157,7 +157,7 @@ func TestRetriesGoThroughTheGatesAnew(t *testing.T) {
 	})
 }
 
-func TestThrottleLearnsAndRefuses(t *testing.T) {
+func TestThrottleLearnsAndRejects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := must(t, egress.Config{Throttle: throttle.Config{Rand: func() float64 { return 0 }}})
 		sent := 0
@@ -172,16 +172,16 @@ func TestThrottleLearnsAndRefuses(t *testing.T) {
 			t.Errorf("%d attempts sent to a backend that accepts none", sent)
 		}
 		if !errors.Is(err, spillway.ErrRejected) {
-			t.Errorf("the last error is no local refusal: %v", err)
+			t.Errorf("the last error is no local rejection: %v", err)
 		}
 		ctx := spillway.WithCriticality(t.Context(), spillway.CriticalPlus)
 		if err := client.Do(ctx, spillway.Call{}, works); err != nil {
-			t.Errorf("another criticality is refused too: %v", err)
+			t.Errorf("another criticality is rejected too: %v", err)
 		}
 	})
 }
 
-func TestInflightRefusalTeachesTheThrottleNothing(t *testing.T) {
+func TestInflightRejectionTeachesTheThrottleNothing(t *testing.T) {
 	client := must(t, egress.Config{MaxRequests: 1})
 	release, done := make(chan struct{}), make(chan error)
 	started := make(chan struct{})
@@ -204,7 +204,7 @@ func TestInflightRefusalTeachesTheThrottleNothing(t *testing.T) {
 	}
 	s := client.Stats(time.Now())
 	if c := s.Throttle[spillway.Critical.Index()]; c.Requests != 1 || c.Probability != 0 {
-		t.Errorf("the throttle learnt %+v from refusals that were made here", c)
+		t.Errorf("the throttle learnt %+v from rejections that were made here", c)
 	}
 	if s.Inflight.InFlight != 0 || s.Inflight.RejectedTotal != 1000 {
 		t.Errorf("afterwards: %+v", s.Inflight)

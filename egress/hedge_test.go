@@ -240,7 +240,7 @@ func TestHedgeTail(t *testing.T) {
 	}
 }
 
-// An overloaded server that refuses nothing: one queue, and more calls than it serves. Every
+// An overloaded server that rejects nothing: one queue, and more calls than it serves. Every
 // call is slower than the delay, and a hedge only waits behind the call that it doubles. Hedges
 // add 1 % of load at most, after the first ten.
 func TestHedgeOverload(t *testing.T) {

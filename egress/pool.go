@@ -51,7 +51,7 @@ func NewPool(c Config, maxBackends int) (*Pool, error) {
 // Update changes the configuration of all Clients of the Pool, as [Client.Update]
 // does, or returns an error that names the field that is wrong and changes nothing.
 func (p *Pool) Update(c Config) error {
-	if _, err := New(c); err != nil { // if not, none of the Clients refuses it
+	if _, err := New(c); err != nil { // if not, none of the Clients rejects it
 		return err
 	}
 	p.mu.Lock()

@@ -42,11 +42,11 @@ func TestUpdateKeepsWhatWasLearnt(t *testing.T) {
 		}
 		update(egress.Config{Throttle: always})
 		if err := client.Do(t.Context(), spillway.Call{}, works); !errors.Is(err, spillway.ErrRejected) {
-			t.Errorf("%v, want the refusal of a throttle that has seen failures only", err)
+			t.Errorf("%v, want the rejection of a throttle that has seen failures only", err)
 		}
 		update(egress.Config{Throttle: always, ThrottleMode: spillway.ModeObserve})
 		if err := client.Do(t.Context(), spillway.Call{}, works); err != nil {
-			t.Errorf("the throttle observes, and refuses: %v", err)
+			t.Errorf("the throttle observes, and rejects: %v", err)
 		}
 	})
 }

@@ -24,7 +24,7 @@
 //
 // An attempt was never sent if its context had ended before, if its request is not valid, if its
 // body could not be read, or if this process had no connection for it: no descriptor, no port, no
-// address of the backend, no proxy. A connection that the backend refused, or did not answer, was sent for.
+// address of the backend, no proxy. A connection that the backend rejected, or did not answer, was sent for.
 package fault
 
 import (
@@ -54,7 +54,7 @@ const (
 	Server              // the server could not do its part
 )
 
-// A Scope says how far a refusal for lack of capacity reaches, and so where and when
+// A Scope says how far a rejection for lack of capacity reaches, and so where and when
 // the call may be sent again.
 type Scope uint8
 
@@ -68,7 +68,7 @@ const (
 	ScopeTask
 	// ScopeService: the other tasks are overloaded, too. It goes with DontRetry.
 	ScopeService
-	// ScopeCustomer: this customer is over its quota at every task. The refusal says
+	// ScopeCustomer: this customer is over its quota at every task. The rejection says
 	// nothing of the load of the backend, and concerns no other customer.
 	ScopeCustomer
 )
@@ -105,7 +105,7 @@ type Failure struct {
 	Safety Safety
 	// Party says whose fault it was.
 	Party Party
-	// Overload says that the backend refused for lack of capacity or quota
+	// Overload says that the backend rejected for lack of capacity or quota
 	// ("throttling" in Smithy's words).
 	Overload bool
 	// Scope says how far an Overload reaches, where the backend said so.
@@ -128,7 +128,7 @@ type Failure struct {
 	// RetrySafe.
 	Unsent bool
 	// Unanswered says that the attempt was sent, and no answer came: it timed out, or its connection
-	// broke or was refused. Only answers earn retry budget. What is neither Unsent nor Unanswered is
+	// broke or was rejected. Only answers earn retry budget. What is neither Unsent nor Unanswered is
 	// taken for an answer.
 	Unanswered bool
 }
@@ -151,7 +151,7 @@ func (f Failure) Retryable(idempotent bool) bool {
 	}
 }
 
-// OverQuota reports whether the backend refused one customer and not for lack of
+// OverQuota reports whether the backend rejected one customer and not for lack of
 // capacity: that moves no throttle, limit or figure that all customers share.
 func (f Failure) OverQuota() bool {
 	return f.Overload && (f.Scope == ScopeCustomer || f.Party == Client)

@@ -69,7 +69,7 @@ func TestOf(t *testing.T) {
 		"a Failurer":                        {fmt.Errorf("x: %w", whole(overload)), overload},
 		"joined errors, in order":           {errors.Join(errors.New("x"), whole(overload), words{safety: fault.RetryUnsafe}), overload},
 		"a wrapper adds what it alone says": {final{whole(overload)}, func() fault.Failure { f := overload; f.DontRetry = true; return f }()},
-		"a local refusal":                   {fmt.Errorf("x: %w", &spillway.RejectedError{Policy: "p"}), fault.Failure{Unsent: true}},
+		"a local rejection":                 {fmt.Errorf("x: %w", &spillway.RejectedError{Policy: "p"}), fault.Failure{Unsent: true}},
 	} {
 		if got := fault.Of(row.err); got != row.want {
 			t.Errorf("%s: %+v, want %+v", name, got, row.want)

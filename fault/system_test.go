@@ -26,7 +26,7 @@ func (y yes) Unwrap() error           { return y.error }
 var (
 	unmade     = fault.Failure{Unsent: true, Safety: fault.RetrySafe}
 	neverSent  = fault.Failure{Unsent: true, Safety: fault.RetryUnsafe}
-	refused    = fault.Failure{Unprocessed: true, Unanswered: true}
+	rejected   = fault.Failure{Unprocessed: true, Unanswered: true}
 	unanswered = fault.Failure{Unanswered: true}
 	timedOut   = fault.Failure{Timeout: true, Unanswered: true}
 )
@@ -38,7 +38,7 @@ func TestSystemErrors(t *testing.T) {
 		return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError(op, errno)}
 	}
 	get := func(err error) error { return &url.Error{Op: "Get", URL: "http://x/", Err: err} }
-	late := refused
+	late := rejected
 	late.Timeout = true
 	for _, row := range []struct {
 		err                          error
@@ -46,12 +46,12 @@ func TestSystemErrors(t *testing.T) {
 		retriesWrite, retriesRepeats bool
 	}{
 		// The backend was asked for a connection.
-		{dial("connect", syscall.ECONNREFUSED), refused, true, true},
-		{fmt.Errorf("wrapped: %w", get(dial("connect", syscall.ECONNREFUSED))), refused, true, true},
-		{dial("connect", syscall.EHOSTUNREACH), refused, true, true},
-		{dial("connect", syscall.ENOENT), refused, true, true}, // a Unix socket
+		{dial("connect", syscall.ECONNREFUSED), rejected, true, true},
+		{fmt.Errorf("wrapped: %w", get(dial("connect", syscall.ECONNREFUSED))), rejected, true, true},
+		{dial("connect", syscall.EHOSTUNREACH), rejected, true, true},
+		{dial("connect", syscall.ENOENT), rejected, true, true}, // a Unix socket
 		{&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, late, true, true},
-		{syscall.ECONNREFUSED, refused, true, true},
+		{syscall.ECONNREFUSED, rejected, true, true},
 		// It was not.
 		{dial("socket", syscall.EMFILE), unmade, true, true},
 		{dial("socket", syscall.ENFILE), unmade, true, true},
@@ -92,7 +92,7 @@ func TestSystemErrors(t *testing.T) {
 	}
 }
 
-// The same with real connections: one that is refused, and one that is cut after the request.
+// The same with real connections: one that is rejected, and one that is cut after the request.
 func TestSystemErrorsOfConnections(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
 	_, err := client.Get("http://127.0.0.1:1") // where nobody listens

@@ -91,7 +91,7 @@ func BenchmarkAcquireReleaseParallel(b *testing.B) {
 	}
 }
 
-func BenchmarkRefuse(b *testing.B) {
+func BenchmarkReject(b *testing.B) {
 	for _, name := range peerNames[1:] {
 		b.Run(name, func(b *testing.B) {
 			g := peers(b, 1)[name]
@@ -113,7 +113,7 @@ func BenchmarkAdmitSettle(b *testing.B) {
 	}
 }
 
-func BenchmarkAdmitRefused(b *testing.B) {
+func BenchmarkAdmitRejected(b *testing.B) {
 	l := mustNew(b, 1)
 	l.TryAcquire()
 	b.ReportAllocs()

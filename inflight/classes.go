@@ -17,7 +17,7 @@ type classes struct {
 
 	tight    atomic.Bool   // about as much is offered as the limit has places for
 	offered  atomic.Uint64 // since that was last measured: requests, and the sum of those in flight at each arrival,
-	rejected atomic.Int64  // and requests that were refused
+	rejected atomic.Int64  // and requests that were rejected
 
 	measuring    sync.Mutex
 	spans, looks atomic.Int64 // when the current ones end, at the latest

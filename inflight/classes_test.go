@@ -167,7 +167,7 @@ func TestClassesOneAlone(t *testing.T) {
 }
 
 // TestClassesBelowTheLimit: where the limit is rarely reached, few calls of any class are
-// refused for the sake of another one.
+// rejected for the sake of another one.
 func TestClassesBelowTheLimit(t *testing.T) {
 	for _, limit := range []int{4, 16, 64, 1024} {
 		x := newTrial(t, limit)
@@ -201,7 +201,7 @@ func TestClassesSeldom(t *testing.T) {
 	}
 }
 
-// TestClassesRecover: when the load is over, nothing is refused soon.
+// TestClassesRecover: when the load is over, nothing is rejected soon.
 func TestClassesRecover(t *testing.T) {
 	x := newTrial(t, 16)
 	x.run(load{20, 20, 20, 20}, 3*time.Second)

@@ -60,12 +60,12 @@ type Limiter struct {
 	_     [64]byte
 
 	// The fields below are used by rejections, limit changes and reports only.
-	drops    atomic.Uint64 // all drops ever
-	reported atomic.Uint64 // drops handed out by TakeRejected
-	surplus  atomic.Uint64
-	refusals atomic.Pointer[refusals]
-	change   sync.Mutex // of two limit changes, the later sets limit and refusals both
-	origin   origin     // of the limit; with change locked
+	drops      atomic.Uint64 // all drops ever
+	reported   atomic.Uint64 // drops handed out by TakeRejected
+	surplus    atomic.Uint64
+	rejections atomic.Pointer[rejections]
+	change     sync.Mutex // of two limit changes, the later sets limit and rejections both
+	origin     origin     // of the limit; with change locked
 
 	classes *classes // nil: all are alike
 	holds   holds
@@ -173,9 +173,9 @@ func (l *Limiter) reject(at int64, class int) error {
 	l.drops.Add(1)
 	l.classes.missed(at, class, uint32(l.word.Load()))
 	if l.Full() {
-		return &l.refusals.Load().full
+		return &l.rejections.Load().full
 	}
-	return &l.refusals.Load().reserved
+	return &l.rejections.Load().reserved
 }
 
 // Settle implements [spillway.Settler]: it releases, whatever the outcome was.
@@ -197,7 +197,7 @@ func (l *Limiter) Full() bool {
 // Reject counts a rejection and returns the one that Admit would return.
 func (l *Limiter) Reject() error {
 	l.drops.Add(1)
-	return &l.refusals.Load().full
+	return &l.rejections.Load().full
 }
 
 // SetMaxRequests changes the limit to n at once, with the values of xDS: 0 rejects every
@@ -237,7 +237,7 @@ func (l *Limiter) Configured() bool {
 // set changes the limit. The caller holds change, or is the only one that knows l.
 func (l *Limiter) set(n uint32) {
 	n = min(n, noLimit)
-	l.refusals.Store(refusalsAt(n))
+	l.rejections.Store(rejectionsAt(n))
 	for {
 		s := l.word.Load()
 		if l.word.CompareAndSwap(s, s&^math.MaxUint32|int64(n)) {
@@ -315,10 +315,10 @@ func full(s int64, reserved uint32) bool {
 	return uint32(s>>32) >= limit-min(reserved, limit)
 }
 
-// refusals are the errors that all calls above a limit share.
-type refusals struct{ full, reserved spillway.RejectedError }
+// rejections are the errors that all calls above a limit share.
+type rejections struct{ full, reserved spillway.RejectedError }
 
-func refusalsAt(limit uint32) *refusals {
+func rejectionsAt(limit uint32) *rejections {
 	e := spillway.RejectedError{
 		Policy: "inflight",
 		Reason: spillway.ReasonMaxInFlight,
@@ -328,9 +328,9 @@ func refusalsAt(limit uint32) *refusals {
 		Advice: "the backend has not answered what was sent before; send less, or raise MaxRequests (xDS: max_requests) if it can do more",
 	}
 	if limit == 0 {
-		e.Advice = "MaxRequests (xDS: max_requests) was set to 0, which refuses every request"
+		e.Advice = "MaxRequests (xDS: max_requests) was set to 0, which rejects every request"
 	}
-	r := &refusals{e, e}
+	r := &rejections{e, e}
 	r.reserved.Advice = "the places that are left are kept for calls of higher criticality; send less, or raise MaxRequests (xDS: max_requests)"
 	return r
 }

@@ -101,7 +101,7 @@ func TestA32(t *testing.T) {
 			{end, 5, 0, 100, 1}, {ask, 1, 0, 100, 2}, {end, 1, 0, 99, 2}, {ask, 2, 1, 100, 3}}},
 		{"3 open and 100 further", []step{
 			{set, 3, 0, 0, 0}, {ask, 3, 3, 3, 0}, {ask, 100, 0, 3, 100}}},
-		{"0 refuses everything", []step{
+		{"0 rejects everything", []step{
 			{ask, 2, 2, 2, 0}, {set, 0, 0, 2, 0}, {ask, 3, 0, 2, 3}, {end, 2, 0, 0, 3}, {ask, 1, 0, 0, 4}, {set, 1, 0, 0, 4}, {ask, 1, 1, 1, 4}}},
 		{"the highest value turns it off", []step{
 			{set, math.MaxUint32, 0, 0, 0}, {ask, 5000, 5000, 5000, 0}, {set, 1, 0, 5000, 0}, {end, 4999, 0, 1, 0}, {ask, 1, 0, 1, 1}}},
@@ -142,13 +142,13 @@ func TestAdmit(t *testing.T) {
 	if ticket.Criticality != spillway.Sheddable {
 		t.Errorf("ticket %+v does not carry the call's criticality", ticket)
 	}
-	refused, err := l.Admit(t0, spillway.Call{})
+	rejected, err := l.Admit(t0, spillway.Call{})
 	if !errors.Is(err, spillway.ErrRejected) {
 		t.Fatalf("second of one admitted, or wrong error: %v", err)
 	}
-	refused.Settle(t0, spillway.OutcomeAbandoned) // the zero Ticket settles nothing
+	rejected.Settle(t0, spillway.OutcomeAbandoned) // the zero Ticket settles nothing
 	if got := l.Stats(time.Time{}).InFlight; got != 1 {
-		t.Fatalf("%d in flight after settling a refusal, want 1", got)
+		t.Fatalf("%d in flight after settling a rejection, want 1", got)
 	}
 	ticket.Settle(t0, spillway.OutcomeFailed)
 	ticket.Settle(t0, spillway.OutcomeServed) // spent
@@ -157,23 +157,23 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-func TestRefusal(t *testing.T) {
+func TestRejection(t *testing.T) {
 	l := mustNew(t, 3)
 	acquire(l, 3)
 	first, second := l.Reject(), l.Reject()
 	if first != second {
-		t.Error("two refusals at one limit are two errors, want one made ahead of time")
+		t.Error("two rejections at one limit are two errors, want one made ahead of time")
 	}
 	e, ok := errors.AsType[*spillway.RejectedError](first)
 	if !ok || e.Policy != "inflight" || e.Reason != spillway.ReasonMaxInFlight || e.Level != 3 || e.Limit != 3 || e.Advice == "" {
-		t.Errorf("refusal %+v", e)
+		t.Errorf("rejection %+v", e)
 	}
 	if want := "spillway: rejected locally by inflight at 3 of 3 requests in flight: "; !strings.HasPrefix(first.Error(), want) {
-		t.Errorf("refusal reads %q, want %q…", first, want)
+		t.Errorf("rejection reads %q, want %q…", first, want)
 	}
 	l.SetMaxRequests(0)
 	if _, err := l.Admit(t0, spillway.Call{}); err == nil || !strings.Contains(err.Error(), "MaxRequests (xDS: max_requests) was set to 0") {
-		t.Errorf("refusal at limit 0: %v", err)
+		t.Errorf("rejection at limit 0: %v", err)
 	}
 	if got := l.Stats(time.Time{}).RejectedTotal; got != 3 {
 		t.Errorf("%d drops, want 3", got)
@@ -243,7 +243,7 @@ func TestNoAllocation(t *testing.T) {
 			ticket.Settle(t0, spillway.OutcomeServed)
 		},
 		"drop":   func() { full.TryAcquire() },
-		"refuse": func() { full.Admit(t0, spillway.Call{}) },
+		"reject": func() { full.Admit(t0, spillway.Call{}) },
 		"peek":   func() { full.Full(); full.Reject() },
 		"report": func() { full.PutBackRejected(full.TakeRejected()) },
 		"stats":  func() { full.Stats(time.Time{}) },

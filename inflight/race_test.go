@@ -89,8 +89,8 @@ func TestNeverAboveTheLimit(t *testing.T) {
 	}
 }
 
-// TestNoTransient shows that a refusal leaves no trace, however short, by which
-// another caller could be refused.
+// TestNoTransient shows that a rejection leaves no trace, however short, by which
+// another caller could be rejected.
 func TestNoTransient(t *testing.T) {
 	const limit = 3
 	l := mustNew(t, limit)
@@ -99,7 +99,7 @@ func TestNoTransient(t *testing.T) {
 	defer stop()
 	for range 200_000 {
 		if got := l.Stats(time.Time{}).InFlight; got != limit {
-			t.Fatalf("%d in flight during a storm of refusals, want %d", got, limit)
+			t.Fatalf("%d in flight during a storm of rejections, want %d", got, limit)
 		}
 	}
 }
@@ -112,7 +112,7 @@ func TestRoomForAll(t *testing.T) {
 		all.Go(func() {
 			for range 20_000 {
 				if !l.TryAcquire() {
-					t.Error("refused with room for all")
+					t.Error("rejected with room for all")
 					return
 				}
 				l.Release()
@@ -126,7 +126,7 @@ func TestRoomForAll(t *testing.T) {
 // the limit moves and drops are reported, and looks for what is left.
 func TestChaos(t *testing.T) {
 	l := mustNew(t, 4)
-	var refused, reported atomic.Uint64
+	var rejected, reported atomic.Uint64
 	stopReports := crowd(2, func() {
 		n := l.TakeRejected()
 		if rand.N(2) == 0 {
@@ -141,7 +141,7 @@ func TestChaos(t *testing.T) {
 		defer func() { _ = recover() }()
 		ticket, err := l.Admit(t0, spillway.Call{})
 		if err != nil {
-			refused.Add(1)
+			rejected.Add(1)
 			return
 		}
 		defer ticket.Settle(t0, spillway.OutcomeFailed)
@@ -164,12 +164,12 @@ func TestChaos(t *testing.T) {
 	all.Wait()
 	stopReports()
 	l.SetMaxRequests(77)
-	got, want := l.Stats(time.Time{}), Stats{MaxRequests: 77, RejectedTotal: refused.Load()}
+	got, want := l.Stats(time.Time{}), Stats{MaxRequests: 77, RejectedTotal: rejected.Load()}
 	if got != want {
 		t.Errorf("left over: %+v, want %+v", got, want)
 	}
-	if sum := reported.Load() + l.TakeRejected(); sum != refused.Load() {
-		t.Errorf("reports carried %d drops, of %d", sum, refused.Load())
+	if sum := reported.Load() + l.TakeRejected(); sum != rejected.Load() {
+		t.Errorf("reports carried %d drops, of %d", sum, rejected.Load())
 	}
 }
 

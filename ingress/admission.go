@@ -192,7 +192,7 @@ func (o *observed) observe(gate int, now time.Time, from *ratelimit.Caller, step
 	step.Wake = step.Wake || o.last.Wake
 }
 
-// change is [Passage.Suspend], [Passage.Resume] where suspends is negative, and [Passage.Charge].
+// change is [Slot.Suspend], [Slot.Resume] where suspends is negative, and [Slot.Charge].
 func (a *Admission) change(now time.Time, suspends int, cost float64) {
 	for range suspends {
 		a.tickets[flightGate].Suspend(now)

@@ -31,7 +31,7 @@ func must(tb testing.TB, c Config) *Server {
 
 // occupy makes s serve one request, and its one processor busy for good, and for longer than
 // a burst, in a bubble.
-func occupy(t *testing.T, s *Server) *Passage {
+func occupy(t *testing.T, s *Server) *Slot {
 	t.Helper()
 	p, r := enter(s, spillway.Call{Key: "occupies"})
 	if r.Rejected() {
@@ -81,7 +81,7 @@ func (l *log) take() string {
 	for _, e := range l.events {
 		word := e.Outcome.String()
 		if e.Rejected {
-			word = "refused"
+			word = "rejected"
 		}
 		if e.Mode == spillway.ModeObserve {
 			word += " (observe)"
@@ -101,6 +101,6 @@ func perCustomer(tb testing.TB, rate float64) quota.Config {
 	return quota.Config{Allocator: local}
 }
 
-func enter(s *Server, call spillway.Call) (Passage, Rejection) {
+func enter(s *Server, call spillway.Call) (Slot, Rejection) {
 	return s.Enter(context.Background(), call, ratelimit.Caller{})
 }

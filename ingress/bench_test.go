@@ -23,7 +23,7 @@ func BenchmarkAdmit(b *testing.B) {
 	}
 }
 
-func BenchmarkRefuse(b *testing.B) {
+func BenchmarkReject(b *testing.B) {
 	s, err := New(Config{})
 	if err != nil {
 		b.Fatal(err)

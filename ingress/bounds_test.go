@@ -32,7 +32,7 @@ func TestConfigAtItsBounds(t *testing.T) {
 	}
 }
 
-func TestScopeOfARefusal(t *testing.T) {
+func TestScopeOfARejection(t *testing.T) {
 	for _, row := range []struct {
 		outcome   spillway.Outcome
 		dontRetry bool

@@ -35,7 +35,7 @@ func TestChargeOfARequest(t *testing.T) {
 			}
 		})
 	}
-	var none Passage
+	var none Slot
 	none.Charge(time.Now(), 5) // of an exempt request
 	p, _ := enter(must(t, Config{}), spillway.Call{})
 	p.Charge(time.Now(), 5) // there is no quota

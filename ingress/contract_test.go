@@ -14,12 +14,12 @@ import (
 func TestContract(t *testing.T) {
 	contract(t, func(server *ingress.Server) spilltest.Do {
 		return func(ctx context.Context, work func(context.Context) error) error {
-			passage, refusal := server.Enter(ctx, spillway.Call{}, ratelimit.Caller{})
-			if refusal.Rejected() {
-				return refusal.Err
+			slot, rejection := server.Enter(ctx, spillway.Call{}, ratelimit.Caller{})
+			if rejection.Rejected() {
+				return rejection.Err
 			}
 			outcome := spillway.OutcomeFailed
-			defer func() { passage.Done(outcome) }()
+			defer func() { slot.Done(outcome) }()
 			err := work(ctx)
 			if err == nil {
 				outcome = spillway.OutcomeServed

@@ -21,7 +21,7 @@ type Core struct {
 	secret    bool      // clients cannot know the hash of a caller
 	companion int       // goroutines of each request that are ready to run and are no work
 	waiters   sync.Pool // of *shed.Waiter
-	refused   [spillway.Outcomes]atomic.Uint64
+	rejected  [spillway.Outcomes]atomic.Uint64
 	signals   signals
 	update    sync.Mutex // one Update at a time
 }
@@ -112,7 +112,7 @@ func (c *Core) Reject(ctx context.Context, now time.Time, call *spillway.Call, f
 		if mode != spillway.ModeEnforce {
 			continue
 		}
-		if err := c.refuses(st, gate, now, call, from); err != nil {
+		if err := c.rejects(st, gate, now, call, from); err != nil {
 			st.observe(now, call)
 			if st.config.Costs != nil {
 				st.config.Costs.Reject(now)
@@ -121,14 +121,14 @@ func (c *Core) Reject(ctx context.Context, now time.Time, call *spillway.Call, f
 				a := Admission{settings: st, ctx: ctx, call: *call, start: now}
 				a.reportRejection(gate, err)
 			}
-			return c.refusal(st, now, call, err)
+			return c.rejection(st, now, call, err)
 		}
 	}
 	return Rejection{}
 }
 
-// refuses returns the rejection of one gate.
-func (c *Core) refuses(st *settings, gate int, now time.Time, call *spillway.Call, from *ratelimit.Caller) error {
+// rejects returns the rejection of one gate.
+func (c *Core) rejects(st *settings, gate int, now time.Time, call *spillway.Call, from *ratelimit.Caller) error {
 	switch gate {
 	case limitGate:
 		if from.Application == "" && len(st.config.RateLimit.Exempt.Applications) > 0 {

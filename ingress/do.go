@@ -24,16 +24,16 @@ func (s *Server) Do(ctx context.Context, call spillway.Call, work func(context.C
 	if task := spillway.TaskFrom(ctx); task != nil && !call.Level.Valid() {
 		call.Level, call.Progress = task.Level(), task.Progress()
 	}
-	passage, why := s.Enter(ctx, call, ratelimit.Caller{})
+	slot, why := s.Enter(ctx, call, ratelimit.Caller{})
 	if why.Rejected() {
 		return why, why.Err
 	}
-	call = passage.Call()
+	call = slot.Call()
 	ctx, stop := s.workContext(ctx, &call)
 	outcome := spillway.OutcomeFailed
 	defer func() {
 		stop()
-		passage.Done(outcome)
+		slot.Done(outcome)
 	}()
 	err := work(ctx)
 	outcome = outcomeOf(ctx, err)

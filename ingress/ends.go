@@ -10,7 +10,7 @@ type EndObserver interface {
 	// ObserveEnd receives exactly one Event for each request that came to the gates, when it has ended, after the events of the
 	// gates. Exempt requests have none.
 	//   - Policy is the gate that rejected the request, or where its client left while it waited (OutcomeAbandoned). It
-	//     is empty if the gates admitted the request: then Outcome is that of [Passage.Done], and Latency the time since
+	//     is empty if the gates admitted the request: then Outcome is that of [Slot.Done], and Latency the time since
 	//     the last gate was asked.
 	//   - Mode is always ModeEnforce.
 	//

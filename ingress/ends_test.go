@@ -44,8 +44,8 @@ func TestEnds(t *testing.T) {
 		"failed":           {Config{}, serve(spillway.OutcomeFailed), " failed"},
 		"left":             {Config{}, serve(spillway.OutcomeAbandoned), " abandoned"},
 		"all gates off":    {off, serve(spillway.OutcomeTimedOut), " timed out"},
-		"rejected":         {full, serve(spillway.OutcomeServed), "ratelimit refused"},
-		"rejected early":   {full, early, "ratelimit refused"},
+		"rejected":         {full, serve(spillway.OutcomeServed), "ratelimit rejected"},
+		"rejected early":   {full, early, "ratelimit rejected"},
 		"not yet rejected": {Config{}, early, ""},
 		"would be":         {observed, serve(spillway.OutcomeServed), " served"},
 	} {

@@ -50,7 +50,7 @@ func (c *poolOf4) offer(d time.Duration, critical, sheddable float64) (shares [2
 func (c *poolOf4) request(call spillway.Call, i int) int {
 	ctx, leave := context.WithTimeout(context.Background(), c.timeout)
 	defer leave()
-	passage, rejection := c.server.Enter(ctx, call, ratelimit.Caller{})
+	slot, rejection := c.server.Enter(ctx, call, ratelimit.Caller{})
 	if rejection.Rejected() {
 		return -1
 	}
@@ -58,10 +58,10 @@ func (c *poolOf4) request(call spillway.Call, i int) int {
 	time.Sleep(20 * time.Millisecond)
 	<-c.slots
 	if ctx.Err() != nil {
-		passage.Done(spillway.OutcomeAbandoned)
+		slot.Done(spillway.OutcomeAbandoned)
 		return -1
 	}
-	passage.Done(spillway.OutcomeServed)
+	slot.Done(spillway.OutcomeServed)
 	return i
 }
 

@@ -29,13 +29,13 @@ func Example() {
 		// What the request says of itself is believed as far as this listener goes.
 		call := spillway.Call{Key: "/search", Customer: customer}
 		call = server.Trust().Judge(time.Now(), call, ingress.Claims{Criticality: spillway.CriticalPlus, Labelled: true})
-		passage, refusal := server.Enter(context.Background(), call, ratelimit.Caller{})
-		if refusal.Rejected() {
-			fmt.Println(customer, "is refused:", refusal.Outcome)
+		slot, rejection := server.Enter(context.Background(), call, ratelimit.Caller{})
+		if rejection.Rejected() {
+			fmt.Println(customer, "is rejected:", rejection.Outcome)
 			return
 		}
-		defer passage.Done(spillway.OutcomeServed)
-		fmt.Println(customer, "is served as", passage.Call().Criticality)
+		defer slot.Done(spillway.OutcomeServed)
+		fmt.Println(customer, "is served as", slot.Call().Criticality)
 	}
 	for range 3 {
 		handle("alice")
@@ -44,6 +44,6 @@ func Example() {
 	// Output:
 	// alice is served as CRITICAL
 	// alice is served as CRITICAL
-	// alice is refused: over quota
+	// alice is rejected: over quota
 	// bob is served as CRITICAL
 }

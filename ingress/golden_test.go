@@ -47,7 +47,7 @@ func goldenScenarios() []goldenScenario {
 		{name: "in flight", config: inFlight},
 		{name: "mixed", config: mixed},
 		{name: "rate limit queue", config: queue},
-		{name: "early refusal", config: base, early: true},
+		{name: "early rejection", config: base, early: true},
 		{name: "update", config: base, updates: map[int]Config{100: updated, 190: base}},
 	}
 }
@@ -134,7 +134,7 @@ func (g goldenScenario) play(t *testing.T) (lines []string) {
 	return lines
 }
 
-// goldenTrace collects events and refusals.
+// goldenTrace collects events and rejections.
 type goldenTrace struct {
 	start time.Time
 	mu    sync.Mutex
@@ -176,20 +176,20 @@ func (g *goldenTrace) visit(s *Server, v goldenVisit, early bool) {
 		defer cancel()
 		ctx = noDeadline{ctx}
 	}
-	var refusal Rejection
-	var p Passage
+	var rejection Rejection
+	var p Slot
 	if early {
-		refusal = s.RejectAt(context.Background(), time.Now(), &call, &ratelimit.Caller{})
+		rejection = s.RejectAt(context.Background(), time.Now(), &call, &ratelimit.Caller{})
 	}
-	if !refusal.Rejected() {
-		p, refusal = s.Enter(ctx, call, ratelimit.Caller{})
+	if !rejection.Rejected() {
+		p, rejection = s.Enter(ctx, call, ratelimit.Caller{})
 	}
-	if refusal.Rejected() {
-		short := fmt.Sprintf("[%v]", refusal.Outcome)
-		if refusal.DontRetry {
+	if rejection.Rejected() {
+		short := fmt.Sprintf("[%v]", rejection.Outcome)
+		if rejection.DontRetry {
 			short += "!"
 		}
-		g.add(time.Now(), short, fmt.Sprint(short, call.Customer, refusal.RetryAfter, refusal.AcceptRatio, spillway.Rejection(refusal.Err).Reason))
+		g.add(time.Now(), short, fmt.Sprint(short, call.Customer, rejection.RetryAfter, rejection.AcceptRatio, spillway.Rejection(rejection.Err).Reason))
 		return
 	}
 	outcome := spillway.OutcomeServed

@@ -26,7 +26,7 @@ func TestLimitKey(t *testing.T) {
 	}
 	s := must(t, c)
 	for range 2 {
-		var all []Passage
+		var all []Slot
 		for _, x := range []struct {
 			key   string
 			waits bool

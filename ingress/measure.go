@@ -16,14 +16,14 @@ var meters atomic.Int32
 
 // A Meter measures the processor time of a request. The zero Meter measures nothing.
 type Meter struct {
-	passage *Passage
-	from    time.Duration
+	slot *Slot
+	from time.Duration
 }
 
 // Measure begins to measure the processor time that the calling goroutine uses for the request, where Config.Costs asks
 // for it and learns from the processor time of this process (Linux only). Until [Meter.End] the goroutine has
 // its own thread. What it leaves to other goroutines is not measured.
-func (p *Passage) Measure() (m Meter) {
+func (p *Slot) Measure() (m Meter) {
 	if a := &p.admission; !a.measurable() || !a.settings.config.Costs.OfThisProcess() {
 		return m
 	}
@@ -37,19 +37,19 @@ func (p *Passage) Measure() (m Meter) {
 		m.release()
 		return m
 	}
-	return Meter{passage: p, from: from}
+	return Meter{slot: p, from: from}
 }
 
-// End charges what the request has used. It must be called by the goroutine that called [Passage.Measure], exactly once
-// and before [Passage.Done].
+// End charges what the request has used. It must be called by the goroutine that called [Slot.Measure], exactly once
+// and before [Slot.Done].
 func (m Meter) End() {
-	if m.passage == nil {
+	if m.slot == nil {
 		return
 	}
 	to, known := cputime.Thread()
 	m.release()
 	if known {
-		m.passage.used(time.Now(), to-m.from)
+		m.slot.used(time.Now(), to-m.from)
 	}
 }
 
@@ -59,7 +59,7 @@ func (Meter) release() {
 }
 
 // used charges what the request was measured to use.
-func (p *Passage) used(now time.Time, cpu time.Duration) {
+func (p *Slot) used(now time.Time, cpu time.Duration) {
 	if !p.mu.lock() {
 		return
 	}

@@ -66,6 +66,6 @@ func TestMeter(t *testing.T) {
 			t.Errorf("%s: %.1f ms are charged, want %v", name, got, row.want)
 		}
 	}
-	p := new(Passage) // of an exempt request
+	p := new(Slot) // of an exempt request
 	p.Measure().End()
 }

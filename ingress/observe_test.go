@@ -72,13 +72,13 @@ func newTrace(seed uint64) (tr trace) {
 }
 
 // play lets a trace pass a Server, and returns what was decided on each request
-// by each gate, and how many answers were refusals.
-func (tr trace) play(t *testing.T, c Config) (decisions []string, refusals int) {
+// by each gate, and how many answers were rejections.
+func (tr trace) play(t *testing.T, c Config) (decisions []string, rejections int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var seen log
 		c.Observer = &seen
-		var refused atomic.Int64
+		var rejected atomic.Int64
 		// The same for the same request, however many have drawn before.
 		c.Shed.Rand = func() float64 { return math.Mod(float64(time.Now().UnixNano())*math.Phi, 1) }
 		s := must(t, c)
@@ -98,13 +98,13 @@ func (tr trace) play(t *testing.T, c Config) (decisions []string, refusals int) 
 			time.Sleep(time.Until(start.Add(v.at)))
 			all.Go(func() {
 				if v.visit(s) {
-					refused.Add(1)
+					rejected.Add(1)
 				}
 			})
 		}
 		all.Wait()
 		s.shadows.Wait()
-		refusals = int(refused.Load())
+		rejections = int(rejected.Load())
 		for _, e := range seen.events {
 			word := e.Outcome.String()
 			if e.Rejected {
@@ -117,17 +117,17 @@ func (tr trace) play(t *testing.T, c Config) (decisions []string, refusals int) 
 		}
 	})
 	slices.Sort(decisions)
-	return decisions, refusals
+	return decisions, rejections
 }
 
-// visit makes one request, and reports whether it was refused.
-func (v visit) visit(s *Server) (refused bool) {
+// visit makes one request, and reports whether it was rejected.
+func (v visit) visit(s *Server) (rejected bool) {
 	call := v.call
 	if v.limit > 0 {
 		call.Deadline = time.Now().Add(v.limit)
 	}
-	p := usedPassages.Get().(*Passage)
-	defer usedPassages.Put(p)
+	p := usedSlots.Get().(*Slot)
+	defer usedSlots.Put(p)
 	if p.EnterAt(context.Background(), s, time.Now(), &call, &ratelimit.Caller{}).Rejected() {
 		return true
 	}
@@ -143,11 +143,11 @@ func (v visit) visit(s *Server) (refused bool) {
 	return false
 }
 
-// usedPassages are used again for other requests, as adapters do.
-var usedPassages = sync.Pool{New: func() any { return new(Passage) }}
+// usedSlots are used again for other requests, as adapters do.
+var usedSlots = sync.Pool{New: func() any { return new(Slot) }}
 
 // TestObserveReportsWhatEnforceDoes: with all gates in Observe no request is
-// refused, and what each gate reports of each is what it does in Enforce. One waiting queue
+// rejected, and what each gate reports of each is what it does in Enforce. One waiting queue
 // at a time: requests that leave the first at one moment reach the second in no order.
 func TestObserveReportsWhatEnforceDoes(t *testing.T) {
 	for name, row := range map[string]struct {
@@ -192,10 +192,10 @@ func observeAsEnforce(t *testing.T, tr trace, c Config) string {
 		c.Quota = perCustomer(t, 45)
 		return tr.play(t, c)
 	}
-	enforced, refusals := play(spillway.ModeEnforce)
+	enforced, rejections := play(spillway.ModeEnforce)
 	observed, answers := play(spillway.ModeObserve)
-	if answers != 0 || refusals == 0 {
-		t.Errorf("observe mode refused %d requests, enforce %d", answers, refusals)
+	if answers != 0 || rejections == 0 {
+		t.Errorf("observe mode rejected %d requests, enforce %d", answers, rejections)
 	}
 	if !slices.Equal(enforced, observed) {
 		t.Errorf("enforce made %d decisions and observe %d; first difference %s", len(enforced), len(observed), difference(enforced, observed))
@@ -222,7 +222,7 @@ func TestShadows(t *testing.T) {
 		ends    time.Duration // when the shadow does
 		events  string
 	}{
-		{"in vain", forever, spillway.OutcomeServed, 60 * ms, "shed refused (observe)"},
+		{"in vain", forever, spillway.OutcomeServed, 60 * ms, "shed rejected (observe)"},
 		{"until the client leaves", forever, spillway.OutcomeAbandoned, 10 * ms, "shed abandoned (observe)"},
 		{"and is in flight as long as the request was", 20 * ms, spillway.OutcomeServed, 30 * ms, "shed served (observe)"},
 		{"less long than the request is served", 5 * ms, spillway.OutcomeFailed, 15 * ms, "shed failed (observe)"},
@@ -256,7 +256,7 @@ func TestShadows(t *testing.T) {
 }
 
 // TestObserverBeforeEnforcer: a gate that observes learns that another one has
-// refused.
+// rejected.
 func TestObserverBeforeEnforcer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen log
@@ -266,8 +266,8 @@ func TestObserverBeforeEnforcer(t *testing.T) {
 		})
 		s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1, Utilization: 2} }
 		for _, want := range []string{
-			"shed refused, ratelimit not started (observe)",
-			"shed refused", // the rest once there is a token
+			"shed rejected, ratelimit not started (observe)",
+			"shed rejected", // the rest once there is a token
 		} {
 			if _, r := enter(s, spillway.Call{}); !r.Rejected() {
 				t.Errorf("%+v", r)

@@ -161,22 +161,22 @@ func TestClientLeavesInASilence(t *testing.T) {
 		all[shedGate].By = w
 		return all
 	}
-	for name, passage := range map[string]func(w *witness) *Passage{
-		"enforced": func(w *witness) *Passage { return &Passage{admission: Admission{tickets: tickets(w)}} },
-		"enforced, another gate observes": func(w *witness) *Passage {
-			return &Passage{admission: Admission{tickets: tickets(w), observed: new(observed)}}
+	for name, slot := range map[string]func(w *witness) *Slot{
+		"enforced": func(w *witness) *Slot { return &Slot{admission: Admission{tickets: tickets(w)}} },
+		"enforced, another gate observes": func(w *witness) *Slot {
+			return &Slot{admission: Admission{tickets: tickets(w), observed: new(observed)}}
 		},
-		"observes": func(w *witness) *Passage {
-			return &Passage{admission: Admission{observed: &observed{Admission: Admission{tickets: tickets(w)}}}}
+		"observes": func(w *witness) *Slot {
+			return &Slot{admission: Admission{observed: &observed{Admission: Admission{tickets: tickets(w)}}}}
 		},
-		"observes, after a wait": func(w *witness) *Passage {
-			return &Passage{shadow: &shadow{admission: &Admission{tickets: tickets(w)}}}
+		"observes, after a wait": func(w *witness) *Slot {
+			return &Slot{shadow: &shadow{admission: &Admission{tickets: tickets(w)}}}
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var w witness
 			ctx, cancel := context.WithCancel(t.Context())
-			passage(&w).watch(ctx)
+			slot(&w).watch(ctx)
 			cancel()
 			synctest.Wait()
 			if w.left != 1 {

@@ -242,14 +242,14 @@ func TestWaited(t *testing.T) {
 	}
 }
 
-// An exempt request has not waited, though its Passage was that of one that has.
+// An exempt request has not waited, though its Slot was that of one that has.
 func TestExemptHasNotWaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := must(t, Config{
 			RateLimit: ratelimit.Config{Rate: 1, BurstSeconds: 1, QueueDepth: 1}, ShedMode: spillway.ModeOff,
 			Exempt: func(call spillway.Call) bool { return call.Key == "health" },
 		})
-		var p Passage
+		var p Slot
 		enters := map[string]func(*spillway.Call) bool{
 			"EnterAt": func(c *spillway.Call) bool {
 				return !p.EnterAt(t.Context(), s, time.Now(), c, &ratelimit.Caller{}).Rejected()

@@ -82,18 +82,18 @@ func (s *Server) WantsCaller() bool {
 // Enter asks all gates in turn whether a request may be served. It may wait: for a token of
 // the rate limit, if that has a queue and the token comes before the deadline, and in the
 // waiting queue of the shedder. If the Rejection that it returns is one, the request must not
-// be served. Otherwise Done of the Passage must be called exactly once, when the request has
+// be served. Otherwise Done of the Slot must be called exactly once, when the request has
 // ended; defer it, so that a panic ends the request too. The earlier of the deadlines of ctx
 // and the call counts.
 //
 // from identifies the caller, for exemptions from the rate limit. Enter reads the clock once,
 // and again after it has waited. It allocates nothing unless it waits.
-func (s *Server) Enter(ctx context.Context, call spillway.Call, from ratelimit.Caller) (Passage, Rejection) {
+func (s *Server) Enter(ctx context.Context, call spillway.Call, from ratelimit.Caller) (Slot, Rejection) {
 	return s.EnterAt(ctx, time.Now(), call, from)
 }
 
 // EnterAt is Enter at the time now, for callers that have already read the clock.
-func (s *Server) EnterAt(ctx context.Context, now time.Time, call spillway.Call, from ratelimit.Caller) (p Passage, r Rejection) {
+func (s *Server) EnterAt(ctx context.Context, now time.Time, call spillway.Call, from ratelimit.Caller) (p Slot, r Rejection) {
 	r = p.EnterAt(ctx, s, now, &call, &from)
 	return
 }
@@ -205,8 +205,8 @@ func (s *Server) Stats(now time.Time) Stats {
 		Degradation: c.signals.degrader.Stats(now),
 		Modes:       modesOf(st.modes),
 	}
-	for o := range c.refused {
-		all.RejectedTotal[o] = c.refused[o].Load()
+	for o := range c.rejected {
+		all.RejectedTotal[o] = c.rejected[o].Load()
 	}
 	if st.quota != nil {
 		all.Quota = st.quota.Stats(now)

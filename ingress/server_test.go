@@ -63,7 +63,7 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-func TestGatesRefuse(t *testing.T) {
+func TestGatesReject(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		config Config
@@ -73,18 +73,18 @@ func TestGatesRefuse(t *testing.T) {
 	}{
 		{
 			"ratelimit", Config{RateLimit: ratelimit.Config{Rate: 1}}, spillway.OutcomeOverloaded, 0,
-			"ratelimit refused",
+			"ratelimit rejected",
 		},
 		{
 			"quota", Config{Quota: perCustomer(t, 1)}, spillway.OutcomeOverQuota, 0,
-			"quota refused",
+			"quota rejected",
 		},
 		{
 			"shed", Config{
 				Quota: perCustomer(t, 1000), RetryAfter: 2 * time.Second,
 				Rand: func() float64 { return 0.75 },
 			}, spillway.OutcomeOverloaded, 2500 * time.Millisecond,
-			"shed refused, quota not started",
+			"shed rejected, quota not started",
 		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestGatesRefuse(t *testing.T) {
 			var r Rejection
 			for range 5 {
 				seen.take()
-				var p Passage
+				var p Slot
 				if p, r = enter(s, call); r.Rejected() {
 					break
 				}
@@ -124,7 +124,7 @@ func TestMaxInFlight(t *testing.T) {
 		var seen log
 		config := Config{MaxInFlight: 2, Observer: &seen, Quota: perCustomer(t, 1e6), Shed: shed.Config{MaxWait: time.Second}}
 		s := must(t, config)
-		held := []*Passage{occupy(t, s), nil}
+		held := []*Slot{occupy(t, s), nil}
 		s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1} }
 		p, _ := enter(s, spillway.Call{})
 		held[1] = &p
@@ -162,7 +162,7 @@ func TestMaxInFlight(t *testing.T) {
 		if waited := time.Since(start); r.Outcome != spillway.OutcomeOverloaded || r.RetryAfter <= 0 || waited != time.Second || !strings.Contains(r.Err.Error(), "MaxInFlight") {
 			t.Errorf("%+v after %v", r, waited)
 		}
-		if got := seen.take(); got != "inflight refused, quota not started" {
+		if got := seen.take(); got != "inflight rejected, quota not started" {
 			t.Errorf("events: %s", got)
 		}
 		held[1].Done(spillway.OutcomeServed)
@@ -239,7 +239,7 @@ func TestUpdateWakesWaiters(t *testing.T) {
 	}
 }
 
-// What the shedder refuses costs the customer nothing.
+// What the shedder rejects costs the customer nothing.
 func TestQuotaIsGivenBack(t *testing.T) {
 	s := must(t, Config{Quota: perCustomer(t, 1)})
 	late := spillway.Call{Customer: "c", Deadline: time.Now().Add(-time.Second)}
@@ -277,15 +277,15 @@ func TestModes(t *testing.T) {
 	past := time.Now().Add(-time.Second)
 	for _, row := range []struct {
 		limit, shed spillway.Mode
-		refused     bool
+		rejected    bool
 		events      string
 	}{
-		{spillway.ModeEnforce, spillway.ModeEnforce, true, "ratelimit refused"},
-		{spillway.ModeOff, spillway.ModeEnforce, true, "shed refused"},
+		{spillway.ModeEnforce, spillway.ModeEnforce, true, "ratelimit rejected"},
+		{spillway.ModeOff, spillway.ModeEnforce, true, "shed rejected"},
 		{spillway.ModeOff, spillway.ModeOff, false, ""},
-		{spillway.ModeObserve, spillway.ModeObserve, false, "ratelimit refused (observe)"},
-		{spillway.ModeObserve, spillway.ModeEnforce, true, "ratelimit refused (observe), shed refused"},
-		{spillway.ModeOff, spillway.ModeObserve, false, "shed refused (observe)"},
+		{spillway.ModeObserve, spillway.ModeObserve, false, "ratelimit rejected (observe)"},
+		{spillway.ModeObserve, spillway.ModeEnforce, true, "ratelimit rejected (observe), shed rejected"},
+		{spillway.ModeOff, spillway.ModeObserve, false, "shed rejected (observe)"},
 	} {
 		var seen log
 		s := must(t, Config{
@@ -299,11 +299,11 @@ func TestModes(t *testing.T) {
 		seen.take()
 		p, r := enter(s, spillway.Call{Deadline: past})
 		p.Done(spillway.OutcomeServed)
-		if got := seen.take(); got != row.events || r.Rejected() != row.refused {
-			t.Errorf("%v, %v: %s, refused %v; want %s, %v", row.limit, row.shed, got, r.Rejected(), row.events, row.refused)
+		if got := seen.take(); got != row.events || r.Rejected() != row.rejected {
+			t.Errorf("%v, %v: %s, rejected %v; want %s, %v", row.limit, row.shed, got, r.Rejected(), row.events, row.rejected)
 		}
 		if early := s.Reject(spillway.Call{Deadline: past}, ratelimit.Caller{}).Rejected(); early != (row.shed == spillway.ModeEnforce) {
-			t.Errorf("%v: early refusal %v", row.shed, early)
+			t.Errorf("%v: early rejection %v", row.shed, early)
 		}
 	}
 }
@@ -349,16 +349,16 @@ func TestUpdate(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Done(spillway.OutcomeServed)
-	refused := 0
+	rejected := 0
 	for range 3 {
 		if _, r := enter(s, spillway.Call{Customer: "c"}); r.Outcome == spillway.OutcomeOverQuota {
-			refused++
+			rejected++
 		}
 	}
-	if refused == 0 || s.Trust().Boundary != Internal {
-		t.Errorf("%d refused after an Update", refused)
+	if rejected == 0 || s.Trust().Boundary != Internal {
+		t.Errorf("%d rejected after an Update", rejected)
 	}
-	if st := s.Stats(time.Now()); st.Shed.Classes[2].AdmittedTotal != uint64(4+3-refused) || len(st.Quota) == 0 {
+	if st := s.Stats(time.Now()); st.Shed.Classes[2].AdmittedTotal != uint64(4+3-rejected) || len(st.Quota) == 0 {
 		t.Errorf("what was known is lost: %+v", st)
 	}
 	if err := s.Update(Config{}); err != nil || s.Stats(time.Now()).Quota != nil {
@@ -366,7 +366,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// Requests come, wait, are refused and leave in all ways at once, while the
+// Requests come, wait, are rejected and leave in all ways at once, while the
 // configuration changes: then nothing is left.
 func TestNothingIsLeft(t *testing.T) {
 	var events atomic.Int64
@@ -427,14 +427,14 @@ func TestAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() {
 		s.Enter(ctx, spillway.Call{Customer: "c", Deadline: past}, ratelimit.Caller{})
 	}); n != 0 {
-		t.Errorf("%v allocations to refuse", n)
+		t.Errorf("%v allocations to reject", n)
 	}
 	if n := testing.AllocsPerRun(1000, func() { s.Reject(spillway.Call{Deadline: past}, ratelimit.Caller{}) }); n != 0 {
-		t.Errorf("%v allocations to refuse early", n)
+		t.Errorf("%v allocations to reject early", n)
 	}
 	work := func(context.Context) error { return nil }
 	if n := testing.AllocsPerRun(1000, func() { _, _ = s.Do(ctx, spillway.Call{Deadline: past}, work) }); n != 0 {
-		t.Errorf("%v allocations to refuse work", n)
+		t.Errorf("%v allocations to reject work", n)
 	}
 }
 

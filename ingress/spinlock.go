@@ -9,7 +9,7 @@ import (
 // holder reports to the policies, which hold their own mutexes briefly; it waits for no other request and starts no goroutine. A
 // goroutine that finds it locked yields to others, so that a holder without a processor gets one.
 //
-// A sync.Mutex in its place would force each [Passage] onto the heap: BenchmarkAdmit then takes one allocation of 384 bytes, and three
+// A sync.Mutex in its place would force each [Slot] onto the heap: BenchmarkAdmit then takes one allocation of 384 bytes, and three
 // times as long. The goroutine that ends it keeps it, which costs one atomic operation and not two.
 type spinlock uint32
 

@@ -29,15 +29,15 @@ func TestWaitersRunByCriticality(t *testing.T) {
 			}
 			return shed.State{Processors: 1, Runnable: 5}
 		}
-		var refused sync.WaitGroup // only where somebody is do waiters run by criticality
+		var rejected sync.WaitGroup // only where somebody is do waiters run by criticality
 		for range 8 {
-			refused.Go(func() {
+			rejected.Go(func() {
 				if _, r := enter(s, spillway.Call{Criticality: spillway.Sheddable}); !r.Rejected() {
 					t.Error("ran on a busy processor")
 				}
 			})
 		}
-		refused.Wait()
+		rejected.Wait()
 		seen.take()
 		var mu sync.Mutex
 		var order []spillway.Criticality
@@ -124,7 +124,7 @@ func TestWaitHasAnEnd(t *testing.T) {
 			t.Errorf("%+v after %v", r, time.Since(start))
 		}
 		first.Done(spillway.OutcomeServed)
-		want := "shed refused, shed abandoned, shed served"
+		want := "shed rejected, shed abandoned, shed served"
 		if got := seen.take(); got != want {
 			t.Errorf("events: %s; want %s", got, want)
 		}
@@ -139,14 +139,14 @@ func TestEvictedWaiterIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := must(t, Config{Shed: shed.Config{MaxWait: 10 * time.Second}})
 		defer occupy(t, s).Done(spillway.OutcomeServed)
-		var refused, left atomic.Int64
+		var rejected, left atomic.Int64
 		start := func(c spillway.Criticality, n int) context.CancelFunc {
 			ctx, cancel := context.WithCancel(context.Background())
 			for range n {
 				go func() {
 					switch _, r := s.Enter(ctx, spillway.Call{Criticality: c}, ratelimit.Caller{}); r.Outcome {
 					case spillway.OutcomeOverloaded:
-						refused.Add(1)
+						rejected.Add(1)
 					case spillway.OutcomeAbandoned:
 						left.Add(1)
 					}
@@ -161,7 +161,7 @@ func TestEvictedWaiterIsTold(t *testing.T) {
 			t.Errorf("%d wait, want %d", n, low)
 		}
 		cancelHigh := start(spillway.CriticalPlus, high)
-		evicted := refused.Load()
+		evicted := rejected.Load()
 		if n := s.core.shed().Waiting(); evicted < high/2 || n != low+high-int(evicted) {
 			t.Errorf("of %d waiters %d were evicted, and %d wait", low, evicted, n)
 		}
@@ -213,16 +213,16 @@ func TestRateLimitQueue(t *testing.T) {
 	})
 }
 
-// A request that would have to wait for a token until after its deadline is refused
+// A request that would have to wait for a token until after its deadline is rejected
 // at once, and takes none.
 func TestRateLimitQueueAndDeadline(t *testing.T) {
 	for _, row := range []struct {
-		mode    spillway.Mode
-		refused bool
-		want    string
+		mode     spillway.Mode
+		rejected bool
+		want     string
 	}{
-		{spillway.ModeEnforce, true, "ratelimit refused"},
-		{spillway.ModeObserve, false, "ratelimit refused (observe)"},
+		{spillway.ModeEnforce, true, "ratelimit rejected"},
+		{spillway.ModeObserve, false, "ratelimit rejected (observe)"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var seen log
@@ -236,7 +236,7 @@ func TestRateLimitQueueAndDeadline(t *testing.T) {
 			start := time.Now()
 			p, r := enter(s, spillway.Call{Deadline: start.Add(50 * time.Millisecond)})
 			p.Done(spillway.OutcomeServed)
-			if got := seen.take(); got != row.want || r.Rejected() != row.refused || row.refused && r.RetryAfter <= 0 {
+			if got := seen.take(); got != row.want || r.Rejected() != row.rejected || row.rejected && r.RetryAfter <= 0 {
 				t.Errorf("%v: %s, %+v; want %s", row.mode, got, r, row.want)
 			}
 			if took := time.Since(start); took != 0 {

@@ -55,10 +55,10 @@ type Demand struct {
 	Elapsed time.Duration
 }
 
-// A Grant is the lease of a rate. The zero Grant refuses everything.
+// A Grant is the lease of a rate. The zero Grant rejects everything.
 type Grant struct {
 	// Rate is how much cost the customer may use per second, in the long run.
-	// What is not above zero refuses everything; +Inf is no limit.
+	// What is not above zero rejects everything; +Inf is no limit.
 	Rate float64
 	// Shares is, for each criticality by [spillway.Criticality.Index], the share
 	// of Rate that it and all lower ones together may use. What is not above zero

@@ -44,7 +44,7 @@ func BenchmarkAdmit(b *testing.B) {
 	}
 }
 
-func BenchmarkRefuse(b *testing.B) {
+func BenchmarkReject(b *testing.B) {
 	q, calls := bench(b, 10, 1e-6)
 	run(b, q, calls)
 }

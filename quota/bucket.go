@@ -60,7 +60,7 @@ type customer struct {
 	used       float64                            // cost charged since then
 	admitted   uint64                             // calls since then
 	mean       float64                            // cost of an admitted call in the lease before
-	offered    [spillway.Criticalities]float64    // cost since then, refused calls included
+	offered    [spillway.Criticalities]float64    // cost since then, rejected calls included
 	perToken   [spillway.Criticalities]float64    // nanoseconds of debt; zero for no limit
 	buckets    [spillway.Criticalities]bucket     // i limits the classes up to i
 	calls      [spillway.Criticalities]ClassStats // for Stats
@@ -69,7 +69,7 @@ type customer struct {
 	setting    string                             // what makes the rate less than the limit
 	recent     recent
 	pace       pace
-	refusals   *[spillway.Criticalities]refusals // nil as long as no call was rejected
+	rejections *[spillway.Criticalities]rejections // nil as long as no call was rejected
 }
 
 // admit charges the cost of a call.

@@ -40,7 +40,7 @@ func Example() {
 	// Output: admitted 10
 }
 
-// When a customer runs out, what matters less is refused first.
+// When a customer runs out, what matters less is rejected first.
 func ExampleQuota_Admit() {
 	local, err := quota.NewLocal(quota.LocalConfig{DefaultLimit: quota.Limit{Rate: 100}})
 	if err != nil {
@@ -94,12 +94,12 @@ func ExampleQuota_Charge() {
 	ticket.Settle(now, spillway.OutcomeServed)
 
 	_, err = q.Admit(now.Add(3*time.Second), spillway.Call{Customer: "mail"})
-	fmt.Println("after 3 s refused:", err != nil)
+	fmt.Println("after 3 s rejected:", err != nil)
 	_, err = q.Admit(now.Add(4*time.Second), spillway.Call{Customer: "mail"})
-	fmt.Println("after 4 s refused:", err != nil)
+	fmt.Println("after 4 s rejected:", err != nil)
 	// Output:
-	// after 3 s refused: true
-	// after 4 s refused: false
+	// after 3 s rejected: true
+	// after 4 s rejected: false
 }
 
 // leases is an Allocator that gets its grants from somewhere else; here they just

@@ -203,7 +203,7 @@ func TestUnlistedCustomersAreBounded(t *testing.T) {
 			overflow++
 		}
 		if i%400 == 0 && !admit(q, at, "known", critical) {
-			t.Fatal("the known customer was refused")
+			t.Fatal("the known customer was rejected")
 		}
 	}
 	if n := len(q.customers); n != places+2 || len(q.places) != n || len(q.unlistedAt) != places {
@@ -213,7 +213,7 @@ func TestUnlistedCustomersAreBounded(t *testing.T) {
 		t.Errorf("the allocator remembers %d unlisted customers", len(local.unlisted.claims))
 	}
 	if overflow < 19_000 {
-		t.Errorf("of 20000 unlisted customers %d were refused, want nearly all", overflow)
+		t.Errorf("of 20000 unlisted customers %d were rejected, want nearly all", overflow)
 	}
 	if admit(q, 50*ms, "debtor", sheddable) || statsOf(t, q, 500*ms, "debtor").Debt < 0.4 {
 		t.Error("the debtor got away")

@@ -12,12 +12,12 @@ import (
 )
 
 // model is the bucket of one customer the slow way: tokens that drip in, a list of
-// the last refusals, and the rule of the package comment looked up in it.
+// the last rejections, and the rule of the package comment looked up in it.
 type model struct {
 	rate, capacity float64
 	tokens         float64
 	at             time.Duration
-	refusals       []decision
+	rejections     []decision
 }
 
 // decision is what happened to a call.
@@ -31,7 +31,7 @@ func (m *model) see(at time.Duration) {
 	if at > m.at {
 		m.tokens = min(m.capacity, m.tokens+m.rate*(at-m.at).Seconds())
 		m.at = at
-		m.refusals = slices.DeleteFunc(m.refusals, func(r decision) bool { return at-r.at > time.Second })
+		m.rejections = slices.DeleteFunc(m.rejections, func(r decision) bool { return at-r.at > time.Second })
 	}
 }
 
@@ -40,7 +40,7 @@ func (m *model) see(at time.Duration) {
 func (m *model) admit(class int) (admitted, sure bool) {
 	reserve := m.capacity * float64(3-class) / 4
 	admitted = m.tokens > reserve
-	for _, r := range m.refusals {
+	for _, r := range m.rejections {
 		after := time.Duration(r.class-class) * time.Second / 4
 		admitted = admitted && (r.class < class || m.at-r.at > after)
 	}
@@ -80,10 +80,10 @@ func drive(t *testing.T, ops []byte) {
 			want, sure := m.admit(class)
 			ticket, err := q.Admit(t0.Add(now), callOf("c", class))
 			if sure && (err == nil) != want {
-				t.Fatalf("op %d at %v: class %d is refused: %v; the model says %v with %v tokens", i/3, m.at, class, err, !want, m.tokens)
+				t.Fatalf("op %d at %v: class %d is rejected: %v; the model says %v with %v tokens", i/3, m.at, class, err, !want, m.tokens)
 			}
 			if err != nil {
-				m.refusals = append(m.refusals, decision{at: m.at, class: class})
+				m.rejections = append(m.rejections, decision{at: m.at, class: class})
 				continue
 			}
 			m.tokens--
@@ -139,19 +139,19 @@ func storm(t *testing.T, seed uint64, g *grants, change bool) []decision {
 	return all
 }
 
-// While a class is refused, and for a quarter of the burst per class after that,
+// While a class is rejected, and for a quarter of the burst per class after that,
 // no lower class of the customer is admitted, whatever its grant does.
-func TestNoLowerClassAfterARefusal(t *testing.T) {
+func TestNoLowerClassAfterARejection(t *testing.T) {
 	for seed := range uint64(20) {
-		refused, pairs := [4]time.Duration{-time.Hour, -time.Hour, -time.Hour, -time.Hour}, 0
+		rejected, pairs := [4]time.Duration{-time.Hour, -time.Hour, -time.Hour, -time.Hour}, 0
 		for _, d := range storm(t, seed, &grants{rate: 100}, true) {
 			if !d.admitted {
-				refused[d.class] = d.at
+				rejected[d.class] = d.at
 				continue
 			}
 			for k := d.class + 1; k < 4; k++ {
-				if memory := time.Duration(k-d.class) * time.Second / 4; d.at-refused[k] < memory {
-					t.Fatalf("seed %d: class %d was admitted at %v, class %d refused at %v", seed, d.class, d.at, k, refused[k])
+				if memory := time.Duration(k-d.class) * time.Second / 4; d.at-rejected[k] < memory {
+					t.Fatalf("seed %d: class %d was admitted at %v, class %d rejected at %v", seed, d.class, d.at, k, rejected[k])
 				}
 				pairs++
 			}
@@ -162,9 +162,9 @@ func TestNoLowerClassAfterARefusal(t *testing.T) {
 	}
 }
 
-// Between the last call of a lower class and the refusal of a higher one, what is
+// Between the last call of a lower class and the rejection of a higher one, what is
 // reserved for the higher was used up by it and those above, less one call.
-func TestReserveIsUsedBeforeARefusal(t *testing.T) {
+func TestReserveIsUsedBeforeARejection(t *testing.T) {
 	const rate = 100 // and so many tokens
 	shown := 0
 	for seed := range uint64(20) {
@@ -177,7 +177,7 @@ func TestReserveIsUsedBeforeARefusal(t *testing.T) {
 			for _, before := range slices.Backward(all[:i]) {
 				if before.admitted && before.class < d.class {
 					if reserve := float64(d.class-before.class) * rate / 4; used < reserve-1 {
-						t.Fatalf("seed %d: class %d was refused at %v, class %d admitted at %v, with %v calls in between",
+						t.Fatalf("seed %d: class %d was rejected at %v, class %d admitted at %v, with %v calls in between",
 							seed, d.class, d.at, before.class, before.at, used)
 					}
 					shown++
@@ -190,6 +190,6 @@ func TestReserveIsUsedBeforeARefusal(t *testing.T) {
 		}
 	}
 	if shown < 1000 {
-		t.Errorf("only %d refusals had a lower class before them", shown)
+		t.Errorf("only %d rejections had a lower class before them", shown)
 	}
 }

@@ -83,7 +83,7 @@ func TestRows(t *testing.T) {
 			Config{Allocator: fixed{Rate: 100}},
 			[]step{{0, criticalPlus, 200, 100}, {0, sheddable, 1, 0}, {10 * ms, criticalPlus, 2, 1}},
 		},
-		"a class is refused for a quarter longer than the next": {
+		"a class is rejected for a quarter longer than the next": {
 			Config{Allocator: fixed{Rate: 100}},
 			[]step{
 				{0, critical, 100, 75}, {1, critical, 1, 1}, {1, critical, 1, 0},
@@ -129,7 +129,7 @@ func TestRows(t *testing.T) {
 				for n := range s.calls {
 					if admit(q, s.at, "c", s.class) {
 						if admitted++; admitted != n+1 {
-							t.Fatalf("step %d: call %d was admitted after a refusal", i, n)
+							t.Fatalf("step %d: call %d was admitted after a rejection", i, n)
 						}
 					}
 				}
@@ -159,12 +159,12 @@ func TestCustomersDoNotTouchOneAnother(t *testing.T) {
 	}
 	for i := range 100 {
 		if !admit(q, 0, "b", criticalPlus) {
-			t.Fatalf("call %d of another customer was refused", i)
+			t.Fatalf("call %d of another customer was rejected", i)
 		}
 	}
 }
 
-func TestRefusal(t *testing.T) {
+func TestRejection(t *testing.T) {
 	q := must(t, Config{Allocator: fixed{Rate: 100}})
 	for range 100 {
 		admit(q, 0, "c", criticalPlus)
@@ -383,16 +383,16 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 		}
 	}
 	served := call("a", spillway.OutcomeServed)
-	refuse := func() { _, _ = q.Admit(now, callOf("b", sheddable)) }
+	reject := func() { _, _ = q.Admit(now, callOf("b", sheddable)) }
 	for name, f := range map[string]func(){
 		"served":          served,
 		"not started":     call("a", spillway.OutcomeNotStarted),
-		"refused":         refuse,
+		"rejected":        reject,
 		"a new lease":     func() { now = now.Add(100 * ms); served() },
 		"without a place": func() { _, _ = q.Admit(now, callOf("too many", critical)) },
 	} {
 		for range 1000 {
-			refuse()
+			reject()
 		}
 		if n := testing.AllocsPerRun(200, f); n != 0 {
 			t.Errorf("a call that is %s allocates %v times", name, n)

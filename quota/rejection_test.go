@@ -60,7 +60,7 @@ func TestRejectionIsRefreshed(t *testing.T) {
 
 // A turn is at most the depth of the bucket later than the next call could be admitted.
 func TestTurnAtItsBound(t *testing.T) {
-	var r refusals
+	var r rejections
 	for i, want := range []time.Duration{time.Second, 3 * time.Second, 3 * time.Second} {
 		if got := r.wait(10*time.Second, time.Second, 2*time.Second, time.Minute); got != want {
 			t.Errorf("call %d waits %v, want %v", i, got, want)

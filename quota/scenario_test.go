@@ -142,7 +142,7 @@ func TestClassesUnderOverload(t *testing.T) {
 		for i := range int(20 * time.Second / every) {
 			at, class := time.Duration(i)*every, i%4
 			ok := admit(q, at, "c", class)
-			if at < 5*time.Second { // the burst, and the first refusals
+			if at < 5*time.Second { // the burst, and the first rejections
 				continue
 			}
 			all[class].offered++

@@ -53,15 +53,15 @@ func peers(b *testing.B, c Config) map[string]func(time.Time) bool {
 	}
 }
 
-// admitting lets all in that come a microsecond apart; refusing all but one.
-var admitting, refusing = Config{Rate: 1e6}, Config{Rate: 1e-4}
+// admitting lets all in that come a microsecond apart; rejecting all but one.
+var admitting, rejecting = Config{Rate: 1e6}, Config{Rate: 1e-4}
 
 var names = []string{"limiter", "lockfree"}
 
 func BenchmarkAdmit(b *testing.B)          { serial(b, admitting) }
 func BenchmarkAdmitParallel(b *testing.B)  { parallel(b, admitting) }
-func BenchmarkRefuse(b *testing.B)         { serial(b, refusing) }
-func BenchmarkRefuseParallel(b *testing.B) { parallel(b, refusing) }
+func BenchmarkReject(b *testing.B)         { serial(b, rejecting) }
+func BenchmarkRejectParallel(b *testing.B) { parallel(b, rejecting) }
 
 func serial(b *testing.B, c Config) {
 	for _, name := range names {

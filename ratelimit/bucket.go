@@ -135,27 +135,27 @@ func (b *bucket) tokens(at time.Duration) (tokens, capacity float64) {
 	return float64(t.burst-w.debt(at)) / per, float64(t.burst) / per
 }
 
-// steps is how many different hints a refusal can have: 1 ms, 2 ms, 4 ms, up to
+// steps is how many different hints a rejection can have: 1 ms, 2 ms, 4 ms, up to
 // more than the longest wait, which is two days.
 const steps = 29
 
 // terms is a Config in the units of the bucket. It never changes.
 type terms struct {
-	interval time.Duration // that one token takes; zero for no limit
-	burst    time.Duration // that the whole bucket takes
-	depth    int
-	exempt   Exempt
-	refusals [steps]spillway.RejectedError
+	interval   time.Duration // that one token takes; zero for no limit
+	burst      time.Duration // that the whole bucket takes
+	depth      int
+	exempt     Exempt
+	rejections [steps]spillway.RejectedError
 }
 
-// refusal returns the refusal with the least hint that is not below wait.
-func (t *terms) refusal(wait time.Duration) error {
-	return &t.refusals[min(bits.Len64(uint64((wait-1)/time.Millisecond)), steps-1)]
+// rejection returns the rejection with the least hint that is not below wait.
+func (t *terms) rejection(wait time.Duration) error {
+	return &t.rejections[min(bits.Len64(uint64((wait-1)/time.Millisecond)), steps-1)]
 }
 
-func (t *terms) makeRefusals(rate float64) {
-	for i := range t.refusals {
-		t.refusals[i] = spillway.RejectedError{
+func (t *terms) makeRejections(rate float64) {
+	for i := range t.rejections {
+		t.rejections[i] = spillway.RejectedError{
 			Policy:     "ratelimit",
 			Reason:     spillway.ReasonRateLimit,
 			Limit:      rate,

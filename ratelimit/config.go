@@ -21,15 +21,15 @@ type Config struct {
 	Rate float64
 
 	// BurstSeconds is how many seconds' worth of Rate an idle limiter saves up.
-	// More lets bursts pass that the server may not be able to take; less refuses
+	// More lets bursts pass that the server may not be able to take; less rejects
 	// when arrivals are merely uneven. Zero means 1, or what makes one token if
 	// that is more. It must be at least 1/Rate and at most 86400.
 	BurstSeconds float64
 
 	// QueueDepth is how many may wait for a token at once. Zero means none: what
-	// finds no token is refused. It must not be negative, and the last in the
+	// finds no token is rejected. It must not be negative, and the last in the
 	// queue must not have to wait for more than a day. Prefer a queue where a
-	// refusal costs the caller more than a wait, as for connections.
+	// rejection costs the caller more than a wait, as for connections.
 	QueueDepth int
 
 	// Exempt says who takes no token. The zero Exempt matches no caller.
@@ -55,7 +55,7 @@ func (c Config) terms() (*terms, error) {
 		t.interval = time.Duration(interval)
 		t.burst = time.Duration(math.Round(c.Rate * c.BurstSeconds * interval))
 	}
-	t.makeRefusals(c.Rate)
+	t.makeRejections(c.Rate)
 	return t, nil
 }
 

@@ -25,12 +25,12 @@ func Example() {
 			continue
 		}
 		_, err := l.Admit(now, spillway.Call{Customer: who})
-		fmt.Println(who, "is refused:", errors.Is(err, spillway.ErrRejected))
+		fmt.Println(who, "is rejected:", errors.Is(err, spillway.ErrRejected))
 	}
 	// Output:
-	// shop is refused: false
-	// shop is refused: false
-	// shop is refused: true
+	// shop is rejected: false
+	// shop is rejected: false
+	// shop is rejected: true
 	// monitoring is exempt
 }
 

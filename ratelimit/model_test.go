@@ -34,12 +34,12 @@ func (m *model) see(now time.Time) {
 	m.at = now
 }
 
-// reserve returns the wait, or refused.
+// reserve returns the wait, or rejected.
 func (m *model) reserve(now time.Time) time.Duration {
 	m.see(now)
 	missing := m.interval - m.tokens
 	if missing > 0 && len(m.waiting) >= m.depth {
-		return refused
+		return rejected
 	}
 	m.tokens -= m.interval
 	return max(0, missing)
@@ -84,7 +84,7 @@ func (m *model) ask(t *testing.T, l *Limiter, now time.Time) {
 func (m *model) arrive(t *testing.T, l *Limiter, now time.Time) {
 	want := m.reserve(now)
 	r, err := l.Reserve(now)
-	if (err != nil) != (want == refused) || err == nil && r.Wait != want {
+	if (err != nil) != (want == rejected) || err == nil && r.Wait != want {
 		t.Fatalf("wait %v, %v; the model says %v", r.Wait, err, want)
 	}
 	if r.Wait > 0 {

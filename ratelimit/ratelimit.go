@@ -10,7 +10,7 @@ import (
 )
 
 // A Limiter is a token bucket with a bounded queue. As a [spillway.Gate] it
-// admits or refuses; with [Limiter.Reserve] it also lets callers wait. It is safe
+// admits or rejects; with [Limiter.Reserve] it also lets callers wait. It is safe
 // for concurrent use and must not be copied; make one with [New].
 type Limiter struct {
 	bucket   bucket
@@ -63,19 +63,19 @@ func (l *Limiter) Exempt(c Caller) bool {
 // Admit takes a token, or rejects, without regard to the queue.
 // It implements [spillway.Gate]. Settling the Ticket does nothing, whatever the
 // outcome: the token was spent on letting the call in. Neither an admission nor a
-// refusal allocates.
+// rejection allocates.
 func (l *Limiter) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
 	wait, t, ok := l.bucket.take(l.bucket.see(now), 0)
 	if !ok {
 		l.rejected.Add(1)
-		return spillway.Ticket{}, t.refusal(wait)
+		return spillway.Ticket{}, t.rejection(wait)
 	}
 	l.admitted.Add(1)
 	return spillway.Ticket{Criticality: call.Criticality}, nil
 }
 
 // Reserve takes a token now, or one that is still to come if fewer than
-// Config.QueueDepth callers wait, or refuses. If the Reservation says to wait,
+// Config.QueueDepth callers wait, or rejects. If the Reservation says to wait,
 // [Reservation.End] must be called on it exactly once. Reserve never blocks, and
 // allocates nothing.
 func (l *Limiter) Reserve(now time.Time) (Reservation, error) { return l.ReserveBy(now, time.Time{}) }
@@ -102,7 +102,7 @@ func (l *Limiter) ReserveBy(now, deadline time.Time) (Reservation, error) {
 		if !full {
 			return Reservation{}, tooLate.At(100 * most.Seconds() / wait.Seconds())
 		}
-		return Reservation{}, t.refusal(wait)
+		return Reservation{}, t.rejection(wait)
 	case wait <= 0:
 		l.admitted.Add(1)
 		return Reservation{admitted: true}, nil
@@ -128,7 +128,7 @@ func (l *Limiter) Reject(now time.Time, from Caller) error {
 		return nil
 	}
 	l.rejected.Add(1)
-	return t.refusal(wait)
+	return t.rejection(wait)
 }
 
 // A Reservation is a place in the queue of a [Limiter], or an admission if Wait
@@ -178,7 +178,7 @@ func (l *Limiter) endAt(at, start, wait time.Duration) bool {
 // Stats says what a [Limiter] did and how it stands.
 type Stats struct {
 	AdmittedTotal  uint64 // let in, at once or after a wait
-	RejectedTotal  uint64 // refused
+	RejectedTotal  uint64 // rejected
 	ExemptedTotal  uint64 // let in without a token
 	QueuedTotal    uint64 // told to wait
 	AbandonedTotal uint64 // told to wait, and left before their turn

@@ -28,8 +28,8 @@ func must(t testing.TB, c Config) *Limiter {
 	return l
 }
 
-// refused is a wait that is not one.
-const refused = -1
+// rejected is a wait that is not one.
+const rejected = -1
 
 // A step is n calls of Reserve at one time, each of which returns a wait.
 type step struct {
@@ -47,28 +47,28 @@ func TestRows(t *testing.T) {
 		"negative is no limit": {Config{Rate: -1, QueueDepth: 3}, []step{{0, 10000, 0}}},
 		"starts full, and gains a token each interval": {
 			Config{Rate: 10, BurstSeconds: 0.5},
-			[]step{{0, 5, 0}, {0, 1, refused}, {99 * ms, 1, refused}, {100 * ms, 1, 0}, {100 * ms, 1, refused}, {350 * ms, 2, 0}, {350 * ms, 1, refused}, {400 * ms, 1, 0}},
+			[]step{{0, 5, 0}, {0, 1, rejected}, {99 * ms, 1, rejected}, {100 * ms, 1, 0}, {100 * ms, 1, rejected}, {350 * ms, 2, 0}, {350 * ms, 1, rejected}, {400 * ms, 1, 0}},
 		},
 		"never saves up more than the capacity": {
 			Config{Rate: 10, BurstSeconds: 0.5},
-			[]step{{time.Hour, 5, 0}, {time.Hour, 1, refused}, {2 * time.Hour, 5, 0}, {2 * time.Hour, 1, refused}},
+			[]step{{time.Hour, 5, 0}, {time.Hour, 1, rejected}, {2 * time.Hour, 5, 0}, {2 * time.Hour, 1, rejected}},
 		},
-		"BurstSeconds is 1 by default": {Config{Rate: 7}, []step{{0, 7, 0}, {0, 1, refused}}},
+		"BurstSeconds is 1 by default": {Config{Rate: 7}, []step{{0, 7, 0}, {0, 1, rejected}}},
 		"a slow rate saves up one": {
 			Config{Rate: 0.1},
-			[]step{{0, 1, 0}, {9 * time.Second, 1, refused}, {10 * time.Second, 1, 0}},
+			[]step{{0, 1, 0}, {9 * time.Second, 1, rejected}, {10 * time.Second, 1, 0}},
 		},
 		"a fraction of a token is none": {
 			Config{Rate: 10, BurstSeconds: 0.25},
-			[]step{{0, 2, 0}, {49 * ms, 1, refused}, {50 * ms, 1, 0}},
+			[]step{{0, 2, 0}, {49 * ms, 1, rejected}, {50 * ms, 1, 0}},
 		},
 		"the queue holds QueueDepth": {
 			Config{Rate: 10, BurstSeconds: 0.1, QueueDepth: 3},
-			[]step{{0, 1, 0}, {0, 1, 100 * ms}, {0, 1, 200 * ms}, {0, 1, 300 * ms}, {0, 1, refused}},
+			[]step{{0, 1, 0}, {0, 1, 100 * ms}, {0, 1, 200 * ms}, {0, 1, 300 * ms}, {0, 1, rejected}},
 		},
 		"time that steps back is none": {
 			Config{Rate: 10, BurstSeconds: 0.5},
-			[]step{{time.Hour, 1, 0}, {0, 4, 0}, {time.Minute, 1, refused}, {time.Hour + 100*ms, 1, 0}},
+			[]step{{time.Hour, 1, 0}, {0, 4, 0}, {time.Minute, 1, rejected}, {time.Hour + 100*ms, 1, 0}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestRows(t *testing.T) {
 			for i, s := range row.steps {
 				for n := range s.n {
 					r, err := l.Reserve(t0.Add(s.at))
-					if (err != nil) != (s.wait == refused) || err == nil && r.Wait != s.wait {
+					if (err != nil) != (s.wait == rejected) || err == nil && r.Wait != s.wait {
 						t.Fatalf("step %d, call %d: wait %v, %v; want %v", i, n, r.Wait, err, s.wait)
 					}
 				}
@@ -177,7 +177,7 @@ func wait(ctx context.Context, l *Limiter) error {
 	return nil
 }
 
-func TestRefusal(t *testing.T) {
+func TestRejection(t *testing.T) {
 	for at, want := range map[time.Duration]time.Duration{
 		0: 512 * ms, 100 * ms: 512 * ms, 250 * ms: 256 * ms, 499 * ms: ms, 499*ms + 1: ms,
 	} {
@@ -204,12 +204,12 @@ func TestRefusal(t *testing.T) {
 func TestHint(t *testing.T) {
 	_, terms := must(t, Config{Rate: 1. / 86400, QueueDepth: 1}).bucket.load()
 	for wait := time.Duration(1); wait <= 48*time.Hour; wait = wait*17/16 + 1 {
-		r, _ := errors.AsType[*spillway.RejectedError](terms.refusal(wait))
+		r, _ := errors.AsType[*spillway.RejectedError](terms.rejection(wait))
 		if r.RetryAfter < wait || r.RetryAfter > max(ms, 2*wait) {
 			t.Fatalf("a wait of %v: RetryAfter %v", wait, r.RetryAfter)
 		}
 	}
-	if r, ok := errors.AsType[*spillway.RejectedError](terms.refusal(math.MaxInt64)); !ok || r.RetryAfter != ms<<(steps-1) {
+	if r, ok := errors.AsType[*spillway.RejectedError](terms.rejection(math.MaxInt64)); !ok || r.RetryAfter != ms<<(steps-1) {
 		t.Errorf("the longest wait: %v", r)
 	}
 }
@@ -298,7 +298,7 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 	l := must(t, Config{Rate: 1000, BurstSeconds: 0.001, QueueDepth: 1})
 	for name, f := range map[string]func(){
 		"admit":   func() { now = now.Add(ms); _, _ = l.Admit(now, spillway.Call{}) },
-		"refuse":  func() { _, _ = l.Admit(now, spillway.Call{}) },
+		"reject":  func() { _, _ = l.Admit(now, spillway.Call{}) },
 		"reserve": func() { r, _ := l.Reserve(now); r.End(now) },
 		"exempt":  func() { l.Exempt(Caller{Application: "mongosh"}) },
 	} {

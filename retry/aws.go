@@ -82,7 +82,7 @@ func NewAWSStandard(c AWSStandardConfig) (*AWSStandard, error) {
 		return nil, err
 	}
 	if c.Budget == nil {
-		c.Budget = newPurse(tokens.StandardCapacity, tokens.StandardCapacity)
+		c.Budget = newBucket(tokens.StandardCapacity, tokens.StandardCapacity)
 	}
 	s := new(AWSStandard)
 	s.configure(r, c.Budget, c.Rand)

@@ -108,8 +108,8 @@ var awsOutcomes = map[string]retry.Reason{
 func refresh(s retry.Strategy, token *retry.Token, f fault.Failure) (retry.Reason, time.Duration) {
 	next, err := s.Refresh(t0, *token, f)
 	*token = next
-	if refused, ok := errors.AsType[*retry.NotRetriedError](err); ok {
-		return refused.Reason, refused.LongPollDelay
+	if rejected, ok := errors.AsType[*retry.NotRetriedError](err); ok {
+		return rejected.Reason, rejected.LongPollDelay
 	}
 	return retry.ReasonOther, next.Delay()
 }

@@ -75,8 +75,8 @@ func BenchmarkDoOneRetry(b *testing.B) {
 	}
 }
 
-// BenchmarkDoRefused is a call that fails, with nothing left in the budget.
-func BenchmarkDoRefused(b *testing.B) {
+// BenchmarkDoRejected is a call that fails, with nothing left in the budget.
+func BenchmarkDoRejected(b *testing.B) {
 	s := must(retry.NewAWSStandard(retry.AWSStandardConfig{Budget: must(budget.New(budget.Config{Empty: true}))}))
 	ctx := b.Context()
 	b.ReportAllocs()

@@ -66,11 +66,11 @@ func NewBudgeted(c BudgetedConfig) (*Budgeted, error) {
 	}
 	r.overloadAttempts, r.overloadBackoff, r.firstFailed = r.attempts, r.backoff, r.first
 	if c.Budget == nil {
-		c.Budget = newEarnedPurse(r.first)
+		c.Budget = newEarnedBucket(r.first)
 	}
 	b := new(Budgeted)
 	if _, unlimited := c.Budget.(Unlimited); !unlimited && r.first > 0 {
-		b.quota = newPurse(0, tokens.EarningCalls*r.first)
+		b.quota = newBucket(0, tokens.EarningCalls*r.first)
 	}
 	b.configure(r, c.Budget, c.Rand)
 	return b, nil

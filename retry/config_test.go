@@ -57,7 +57,7 @@ func TestOwnBudget(t *testing.T) {
 		{"Budgeted", must(retry.NewBudgeted(retry.BudgetedConfig{})), must(retry.NewBudgeted(retry.BudgetedConfig{Budget: earned(100, 3)}))},
 		{"Budgeted .3", must(retry.NewBudgeted(retry.BudgetedConfig{Ratio: .3})), must(retry.NewBudgeted(retry.BudgetedConfig{Ratio: .3, Budget: earned(300, 9)}))},
 	} {
-		refused := 0
+		rejected := 0
 		for i := range 6000 {
 			own, ref := test.own.Begin(spillway.Call{}), test.ref.Begin(spillway.Call{})
 			if i > 1000 && i < 4000 && i%9 > 0 {
@@ -78,13 +78,13 @@ func TestOwnBudget(t *testing.T) {
 				}
 				if errOwn != nil {
 					if strings.Contains(errOwn.Error(), "budget") {
-						refused++
+						rejected++
 					}
 					break
 				}
 			}
 		}
-		if refused == 0 {
+		if rejected == 0 {
 			t.Errorf("%s: the budget never bound", test.name)
 		}
 	}

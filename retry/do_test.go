@@ -223,9 +223,9 @@ func TestDoAsItIs(t *testing.T) {
 	}
 }
 
-// TestDoLocalRefusal: a refusal by another policy is not retried and not
+// TestDoLocalRejection: a rejection by another policy is not retried and not
 // charged, and the backend's last answer stays in sight.
-func TestDoLocalRefusal(t *testing.T) {
+func TestDoLocalRejection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bucket(500, 500)
 		s := must(retry.NewAWSStandard(retry.AWSStandardConfig{Budget: b, Rand: noJitter}))
@@ -287,7 +287,7 @@ type holding struct {
 }
 
 func (s *holding) Refresh(_ time.Time, t retry.Token, _ fault.Failure) (retry.Token, error) {
-	s.end(t, "refused")
+	s.end(t, "rejected")
 	return retry.Token{}, &retry.NotRetriedError{Reason: retry.ReasonBudget, LongPollDelay: s.hold}
 }
 
@@ -378,7 +378,7 @@ func TestNoAllocation(t *testing.T) {
 	for _, s := range strategies(t) {
 		for name, f := range map[string]func(){
 			"success": func() { retry.Do(ctx, s.Strategy, spillway.Call{Key: "users"}, served) },
-			"refused": func() {
+			"rejected": func() {
 				retry.Do(ctx, s.Strategy, spillway.Call{}, func(context.Context, *retry.Attempt) error { return rejected })
 			},
 			"final": func() {

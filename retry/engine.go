@@ -60,10 +60,10 @@ type engine struct {
 	quota  Budget // pays for retries of customers over their quota; nil: as budget
 	rand   func() float64
 
-	others tokens.Level // evidence that other tasks serve what one refuses
+	others tokens.Level // evidence that other tasks serve what one rejects
 
 	retries, unsent atomic.Uint64
-	refusals        [Reasons]atomic.Uint64
+	rejections      [Reasons]atomic.Uint64
 }
 
 func (e *engine) configure(r rules, b Budget, random func() float64) {
@@ -95,11 +95,11 @@ func (e *engine) Refresh(now time.Time, t Token, f fault.Failure) (Token, error)
 		return Token{}, err
 	}
 	e.failed(s, f)
-	delay, refused := e.decide(now, s, f)
-	if refused != nil {
-		e.refusals[refused.Reason].Add(1)
+	delay, rejected := e.decide(now, s, f)
+	if rejected != nil {
+		e.rejections[rejected.Reason].Add(1)
 		s.End()
-		return Token{}, refused
+		return Token{}, rejected
 	}
 	e.retries.Add(1)
 	if !e.stay || !f.Overload {
@@ -189,7 +189,7 @@ func (e *engine) decide(now time.Time, s *State, f fault.Failure) (time.Duration
 	s.overloaded = s.overloaded || f.Overload
 	s.elsewhere = e.goesElsewhere(f)
 	if reason := e.final(s, f); reason != ReasonOther {
-		return 0, refusal(reason)
+		return 0, rejection(reason)
 	}
 	if e.hint == hintLeast && e.maxRetryAfter >= 0 && f.HasRetryAfter && f.RetryAfter > e.maxRetryAfter && !s.elsewhere {
 		return 0, &NotRetriedError{Reason: ReasonRetryAfter, RetryAfter: f.RetryAfter}
@@ -285,11 +285,11 @@ func (e *engine) charge(now time.Time, s *State, f fault.Failure, delay time.Dur
 		left, capacity, ok = s.from.Withdraw(now, s.payer, cost)
 	}
 	if !ok {
-		refused := &NotRetriedError{Reason: ReasonBudget, Tokens: left, Capacity: capacity, Cost: cost}
+		rejected := &NotRetriedError{Reason: ReasonBudget, Tokens: left, Capacity: capacity, Cost: cost}
 		if s.Call.LongPoll {
-			refused.LongPollDelay = delay
+			rejected.LongPollDelay = delay
 		}
-		return refused
+		return rejected
 	}
 	s.paid = cost
 	return nil
@@ -332,7 +332,7 @@ type Stats struct {
 func (e *engine) Stats(now time.Time) Stats {
 	s := Stats{RetriesTotal: e.retries.Load(), UnsentTotal: e.unsent.Load()}
 	for i := range s.NotRetriedTotal {
-		s.NotRetriedTotal[i] = e.refusals[i].Load()
+		s.NotRetriedTotal[i] = e.rejections[i].Load()
 	}
 	return s
 }

@@ -19,7 +19,7 @@ const (
 	ReasonNotRetryable        // nothing says that a retry is safe, or something that it is not
 	ReasonDontRetry           // the backend says that trying elsewhere will not help either
 	ReasonCanceled            // the caller gave up
-	ReasonUnsent              // another policy of this process refused the attempt
+	ReasonUnsent              // another policy of this process rejected the attempt
 	ReasonDisabled            // retries of such calls are switched off
 	ReasonAttempts            // the limit of attempts is reached
 	ReasonRetryAfter          // the backend asks to be left alone for longer than MaxRetryAfter
@@ -85,7 +85,7 @@ func (e *NotRetriedError) Error() string {
 	case ReasonRetryAfter:
 		return fmt.Sprintf("not retried: the backend asks to wait %v, longer than MaxRetryAfter (try again then)", e.RetryAfter)
 	default:
-		return refusals[e.Reason.known()].text
+		return rejections[e.Reason.known()].text
 	}
 }
 
@@ -93,9 +93,9 @@ func (e *NotRetriedError) Error() string {
 // too little does not look like enough.
 func count(n float64) string { return strconv.FormatFloat(math.Floor(n*1000)/1000, 'f', -1, 64) }
 
-// refusals are the shared errors of each Reason, with the text of reasons that have no
+// rejections are the shared errors of each Reason, with the text of reasons that have no
 // numbers.
-var refusals = [Reasons]struct {
+var rejections = [Reasons]struct {
 	NotRetriedError
 	text string
 }{
@@ -108,8 +108,8 @@ var refusals = [Reasons]struct {
 	ReasonAttempts:     {NotRetriedError{Reason: ReasonAttempts}, "not retried: no more attempts are allowed (each has failed; see the last error)"},
 }
 
-// refusal returns the shared error for r.
-func refusal(r Reason) *NotRetriedError { return &refusals[r].NotRetriedError }
+// rejection returns the shared error for r.
+func rejection(r Reason) *NotRetriedError { return &rejections[r].NotRetriedError }
 
 // An Error is what [Do] returns when it has retried, or would have. It reaches
 // both what the backend said and why it was not asked again: errors.Is and
@@ -153,8 +153,8 @@ func (e *Error) Unsent() bool { return false }
 
 // reasonOf returns why in short.
 func reasonOf(why error) Reason {
-	if refused, ok := errors.AsType[*NotRetriedError](why); ok {
-		return refused.Reason
+	if rejected, ok := errors.AsType[*NotRetriedError](why); ok {
+		return rejected.Reason
 	}
 	switch f := fault.Of(why); {
 	case f.Unsent:

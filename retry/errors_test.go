@@ -83,13 +83,13 @@ func TestErrorIsUnderstood(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if !errors.Is(err, spillway.ErrRejected) {
-		t.Error("the local refusal is lost")
+		t.Error("the local rejection is lost")
 	}
 }
 
-// TestRefusals goes through every reason for which a strategy refuses, and
+// TestRejections goes through every reason for which a strategy rejects, and
 // checks that it is counted and charges nothing.
-func TestRefusals(t *testing.T) {
+func TestRejections(t *testing.T) {
 	late := spillway.Call{Deadline: t0.Add(time.Microsecond)}
 	for _, test := range []struct {
 		call spillway.Call

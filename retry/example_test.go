@@ -19,7 +19,7 @@ func (overloadedError) Error() string             { return "503 Service Unavaila
 func (overloadedError) Throttle() bool            { return true }
 func (overloadedError) RetrySafety() fault.Safety { return fault.RetrySafe }
 
-// The first two attempts are refused by the backend, the third one succeeds.
+// The first two attempts are rejected by the backend, the third one succeeds.
 func ExampleDo() {
 	strategy, err := retry.NewAWSStandard(retry.AWSStandardConfig{OverloadBase: time.Millisecond})
 	if err != nil {
@@ -39,7 +39,7 @@ func ExampleDo() {
 	// <nil>
 }
 
-// A refusal says where it was made and why, and wraps the backend's last answer.
+// A rejection says where it was made and why, and wraps the backend's last answer.
 func ExampleError() {
 	empty, err := budget.New(budget.Config{Empty: true})
 	if err != nil {
@@ -124,7 +124,7 @@ func ExampleAWSStandard() {
 	// not retried: no more attempts are allowed (each has failed; see the last error)
 }
 
-// A thousand calls meet a backend that refuses everything. They are sent 1100
+// A thousand calls meet a backend that rejects everything. They are sent 1100
 // times, not 3000 times.
 func ExampleBudgeted() {
 	strategy, err := retry.NewBudgeted(retry.BudgetedConfig{})

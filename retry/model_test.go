@@ -147,7 +147,7 @@ func runModel(t *testing.T, capacity float64, ops []byte) {
 				}
 				if err == nil {
 					tokens = append(tokens, next)
-				} else if _, refused := errors.AsType[*retry.NotRetriedError](err); refused {
+				} else if _, rejected := errors.AsType[*retry.NotRetriedError](err); rejected {
 					err = nil
 				}
 			}

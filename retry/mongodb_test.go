@@ -52,7 +52,7 @@ type mongoDB struct {
 // revision is the name by which the configuration knows it.
 func revision(name string) string { return name[:len("2026-02")] }
 
-// overloads sends a command that is always refused, and returns the delays of
+// overloads sends a command that is always rejected, and returns the delays of
 // its retries.
 func overloads(t *testing.T, c retry.MongoDBConfig, f fault.Failure) (delays []time.Duration) {
 	t.Helper()

@@ -68,17 +68,17 @@ func TestElsewhereHasToHelp(t *testing.T) {
 		return n
 	}
 	served := func(token retry.Token) { _ = s.Succeed(token) }
-	refused := func(token retry.Token) { _ = s.Release(token, ofTask(hint)) }
+	rejected := func(token retry.Token) { _ = s.Release(token, ofTask(hint)) }
 	if n := atOnce(1000, served); n != 1000 {
 		t.Errorf("others serve all: %d of 1000 went there at once", n)
 	}
-	if n := atOnce(1000, refused); n != 10 {
+	if n := atOnce(1000, rejected); n != 10 {
 		t.Errorf("others serve nothing: %d of 1000 went there at once, want 10", n)
 	}
 	for range 1000 {
 		served(s.Begin(spillway.Call{}))
 	}
-	if n := atOnce(10, refused); n != 10 {
+	if n := atOnce(10, rejected); n != 10 {
 		t.Errorf("after a good time: %d of 10 went elsewhere at once", n)
 	}
 }
@@ -133,7 +133,7 @@ func TestElsewhereForEver(t *testing.T) {
 	}
 }
 
-// TestQuotaSharesNoBudget: however many refusals of one customer there are, they take
+// TestQuotaSharesNoBudget: however many rejections of one customer there are, they take
 // nothing from the budget of the others and add nothing to it, and their own retries are
 // at most a tenth of them.
 func TestQuotaSharesNoBudget(t *testing.T) {
@@ -162,7 +162,7 @@ func TestQuotaSharesNoBudget(t *testing.T) {
 }
 
 // TestFirstCallsAreRetried: a process that has just started has three retries, which its
-// first 30 calls repay; the error of the next is not that of a refused call.
+// first 30 calls repay; the error of the next is not that of a rejected call.
 func TestFirstCallsAreRetried(t *testing.T) {
 	s := must(retry.NewBudgeted(retry.BudgetedConfig{}))
 	retried := 0
@@ -176,8 +176,8 @@ func TestFirstCallsAreRetried(t *testing.T) {
 			}
 			continue
 		}
-		refused, ok := errors.AsType[*retry.NotRetriedError](err)
-		if !ok || refused.Reason != retry.ReasonBudget || errors.Is(err, spillway.ErrRejected) || i < 3 {
+		rejected, ok := errors.AsType[*retry.NotRetriedError](err)
+		if !ok || rejected.Reason != retry.ReasonBudget || errors.Is(err, spillway.ErrRejected) || i < 3 {
 			t.Fatalf("call %d: %v", i, err)
 		}
 	}

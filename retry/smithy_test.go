@@ -120,7 +120,7 @@ var smithyCases = map[string]func(*testing.T, sound){
 		s, b := smithy(100)
 		start := time.Now()
 		err := retry.Do(t.Context(), s, spillway.Call{}, script(faultError(day)))
-		if refused, ok := errors.AsType[*retry.NotRetriedError](err); !ok || refused.Reason != retry.ReasonRetryAfter || refused.RetryAfter != 24*time.Hour {
+		if rejected, ok := errors.AsType[*retry.NotRetriedError](err); !ok || rejected.Reason != retry.ReasonRetryAfter || rejected.RetryAfter != 24*time.Hour {
 			t.Errorf("revision 2.0: %v", err)
 		}
 		if waited := time.Since(start); waited != 0 {
@@ -168,7 +168,7 @@ var smithyCases = map[string]func(*testing.T, sound){
 		}
 		wantTokens(t, b, 95)
 	},
-	"initial token refused": func(t *testing.T, _ sound) {
+	"initial token rejected": func(t *testing.T, _ sound) {
 		s, b := smithy(0)
 		if err := s.Succeed(s.Begin(spillway.Call{})); err != nil {
 			t.Error(err)

@@ -249,7 +249,7 @@ func TestLeave(t *testing.T) {
 		token := s.Begin(spillway.Call{Kind: spillway.KindRead})
 		token.Attempt().Leave = row.leave
 		_, err = s.Refresh(t0, token, fault.Failure{Overload: true, Unanswered: true})
-		if refused, _ := errors.AsType[*retry.NotRetriedError](err); (err == nil) != row.want || !row.want && (refused == nil || refused.Reason != retry.ReasonBudget || refused.Tokens != row.have) {
+		if rejected, _ := errors.AsType[*retry.NotRetriedError](err); (err == nil) != row.want || !row.want && (rejected == nil || rejected.Reason != retry.ReasonBudget || rejected.Tokens != row.have) {
 			t.Errorf("%+v: %v", row, err)
 		}
 	}

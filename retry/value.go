@@ -12,7 +12,7 @@ import (
 // succeeded, or the zero value and the error of Do.
 //
 // Whether a call is retried depends on the error and on the call. After an error that proves
-// that nothing was sent, such as a refused connection, it is always retried. After any other
+// that nothing was sent, such as a rejected connection, it is always retried. After any other
 // error, such as a connection that was cut, it is retried only if call is Idempotent or a
 // Read. [fault.Of] knows the errors of packages context, net, net/url and syscall. For an
 // answer of HTTP use CheckResponse of package spillhttp.

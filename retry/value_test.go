@@ -17,14 +17,14 @@ import (
 // The result is that of the attempt that succeeded. How often a call is tried depends on what
 // its error proves.
 func TestDoValue(t *testing.T) {
-	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	rejected := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	for _, row := range []struct {
 		name     string
 		call     spillway.Call
 		err      error
 		attempts int
 	}{
-		{"write, not sent", spillway.Call{Kind: spillway.KindWrite}, refused, 3},
+		{"write, not sent", spillway.Call{Kind: spillway.KindWrite}, rejected, 3},
 		{"write, perhaps processed", spillway.Call{Kind: spillway.KindWrite}, io.ErrUnexpectedEOF, 1},
 		{"idempotent write, perhaps processed", spillway.Call{Kind: spillway.KindWrite, Idempotent: true}, io.ErrUnexpectedEOF, 3},
 		{"read", spillway.Call{Kind: spillway.KindRead}, io.ErrUnexpectedEOF, 3},

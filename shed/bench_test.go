@@ -36,12 +36,12 @@ func BenchmarkWait(b *testing.B) {
 // swamped is a state in which all classes are rejected.
 var swamped = shed.State{Processors: 1, Utilization: 2}
 
-func BenchmarkRefuse(b *testing.B) {
+func BenchmarkReject(b *testing.B) {
 	s := limited(b, concurrency.Config{})
 	b.ReportAllocs()
 	for b.Loop() {
 		if s.Reject(t0, &spillway.Call{}, 0, &swamped) == nil {
-			b.Fatal("not refused")
+			b.Fatal("not rejected")
 		}
 	}
 }
@@ -69,14 +69,14 @@ func BenchmarkPassParallel(b *testing.B) {
 	})
 }
 
-// BenchmarkRefuseParallel is BenchmarkRefuse with goroutines that share the Shedder.
-func BenchmarkRefuseParallel(b *testing.B) {
+// BenchmarkRejectParallel is BenchmarkReject with goroutines that share the Shedder.
+func BenchmarkRejectParallel(b *testing.B) {
 	s := limited(b, concurrency.Config{})
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			if s.Reject(t0, &spillway.Call{}, 0, &swamped) == nil {
-				b.Error("not refused")
+				b.Error("not rejected")
 				return
 			}
 		}

@@ -46,8 +46,8 @@ func TestHandshakesAreNoOverload(t *testing.T) {
 			for _, c := range s.shedder.Stats(s.now).Classes {
 				started += c.AdmittedTotal
 			}
-			if started != uint64(row.n) || total(s.refused) > 0 {
-				t.Errorf("%+v, deadline known: %v: %d started, %d rejected", row, known, started, total(s.refused))
+			if started != uint64(row.n) || total(s.rejected) > 0 {
+				t.Errorf("%+v, deadline known: %v: %d started, %d rejected", row, known, started, total(s.rejected))
 			}
 		}
 	}

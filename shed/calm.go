@@ -59,7 +59,7 @@ func (s *Shedder) calmDown() {
 func (c *cascade) calm() bool {
 	most := max(c.all, c.pressed)
 	for i := range c.ranks {
-		most = max(most, c.ranks[i].refused, c.ranks[i].above, c.ranks[i].pressed)
+		most = max(most, c.ranks[i].rejected, c.ranks[i].above, c.ranks[i].pressed)
 	}
 	return most < calm
 }

@@ -45,21 +45,21 @@ type cascade struct {
 }
 
 type share struct {
-	refused float64
-	above   float64 // rejected share of this rank and all higher ones together
-	pressed float64 // rejected share, without the rejections by the cascade itself
-	asked   bool    // a request arrived since the last tick
-	decided int     // decisions since then
-	rate    float64 // decisions in about two ticks
+	rejected float64
+	above    float64 // rejected share of this rank and all higher ones together
+	pressed  float64 // rejected share, without the rejections by the cascade itself
+	asked    bool    // a request arrived since the last tick
+	decided  int     // decisions since then
+	rate     float64 // decisions in about two ticks
 }
 
-// note counts one decision: refused is 1 for a rejection and 0 for an admission.
-func (c *cascade) note(rank int, refused float64) {
+// note counts one decision: rejected is 1 for a rejection and 0 for an admission.
+func (c *cascade) note(rank int, rejected float64) {
 	s := &c.ranks[rank]
 	s.decided++
-	s.pressed = toward(refused, s.pressed, max(memory, s.rate))
-	c.pressed = toward(refused, c.pressed, memory)
-	c.noteOutranked(rank, refused)
+	s.pressed = ewma(rejected, s.pressed, max(memory, s.rate))
+	c.pressed = ewma(rejected, c.pressed, memory)
+	c.noteHigherClass(rank, rejected)
 }
 
 // spare counts an admission to an idle server. It counts like ten admissions, so that
@@ -75,16 +75,16 @@ func (c *cascade) spare(at time.Duration) {
 	}
 }
 
-// noteOutranked counts a rejection because of a higher rank. It does not affect lower
+// noteHigherClass counts a rejection because of a higher rank. It does not affect lower
 // ranks: otherwise they would be served again only one after the other.
-func (c *cascade) noteOutranked(rank int, refused float64) {
+func (c *cascade) noteHigherClass(rank int, rejected float64) {
 	s := &c.ranks[rank]
 	s.asked = true
-	s.refused = toward(refused, s.refused, memory)
+	s.rejected = ewma(rejected, s.rejected, memory)
 	for i := range c.ranks[:rank+1] {
-		c.ranks[i].above = toward(refused, c.ranks[i].above, 2*memory)
+		c.ranks[i].above = ewma(rejected, c.ranks[i].above, 2*memory)
 	}
-	c.all = toward(refused, c.all, 2*memory)
+	c.all = ewma(rejected, c.all, 2*memory)
 }
 
 // noteExcess counts a rejection of a request beyond the share of its caller. It affects neither
@@ -92,11 +92,11 @@ func (c *cascade) noteOutranked(rank int, refused float64) {
 func (c *cascade) noteExcess(rank int) {
 	s := &c.ranks[rank]
 	s.asked = true
-	s.refused = toward(1, s.refused, memory)
+	s.rejected = ewma(1, s.rejected, memory)
 }
 
-// toward updates an EWMA over n decisions.
-func toward(decision, share, n float64) float64 {
+// ewma updates an EWMA over n decisions.
+func ewma(decision, share, n float64) float64 {
 	return elapsed.Trim(share + float64((decision-share)*(1/n)))
 }
 
@@ -114,7 +114,7 @@ func (c *cascade) advance(now time.Time) {
 		if s.asked {
 			quiet--
 		}
-		s.refused *= halved(quiet)
+		s.rejected *= halved(quiet)
 		s.above *= halved(quiet)
 		s.pressed *= halved(quiet) * math.Pow(relent, float64(ticks))
 		s.rate, s.decided = 2*float64(s.decided)/float64(ticks), 0

@@ -116,6 +116,6 @@ type Decision struct {
 	// Evicted, if not nil, is a waiter that this request has replaced. It is rejected with
 	// its Err, and the caller must answer it.
 	Evicted *Waiter
-	// Err is set for a request that is Refused: a *[spillway.RejectedError].
+	// Err is set for a request that is Rejected: a *[spillway.RejectedError].
 	Err error
 }

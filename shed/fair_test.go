@@ -33,10 +33,10 @@ func (s *server) compete(capacity float64, length time.Duration, groups ...*grou
 	from := s.now.Add(2 * time.Second)
 	end := from.Add(length)
 	of := make(map[uint64]*group)
-	s.ended = func(r *request, refused bool) {
+	s.ended = func(r *request, rejected bool) {
 		if g := of[r.waiter.Flow]; !r.arrived.Before(from) && g != nil {
 			g.offered++
-			if !refused && s.now.Sub(r.arrived) <= s.deadline {
+			if !rejected && s.now.Sub(r.arrived) <= s.deadline {
 				g.served++
 			}
 		}

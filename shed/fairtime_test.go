@@ -184,7 +184,7 @@ func TestIdleStreamsCostNothing(t *testing.T) {
 	for _, suspended := range []bool{true, false} {
 		t.Run(fmt.Sprint("suspended ", suspended), func(t *testing.T) {
 			l := limiter(t, concurrency.Config{Fixed: true, Max: 24})
-			b := &crowded{s: must(t, shed.Config{Limit: l, Rand: func() float64 { return 0.5 }}), now: t0}
+			b := &saturated{s: must(t, shed.Config{Limit: l, Rand: func() float64 { return 0.5 }}), now: t0}
 			b.overload(3 * time.Second) // so that callers are counted
 			var streams [8]spillway.Ticket
 			for i := range streams {
@@ -219,8 +219,8 @@ func TestIdleStreamsCostNothing(t *testing.T) {
 	}
 }
 
-// crowded is a server whose requests take 20 ms. Four callers ask for ten times its capacity.
-type crowded struct {
+// saturated is a server whose requests take 20 ms. Four callers ask for ten times its capacity.
+type saturated struct {
 	s      *shed.Shedder
 	now    time.Time
 	n      uint64
@@ -232,7 +232,7 @@ type served struct {
 	ticket spillway.Ticket
 }
 
-func (b *crowded) arrive(flow uint64) shed.Decision {
+func (b *saturated) arrive(flow uint64) shed.Decision {
 	w := &shed.Waiter{Flow: flow}
 	d := b.s.Arrive(b.now, &spillway.Call{}, &idle, w)
 	if d.Verdict == shed.Wait {
@@ -242,18 +242,18 @@ func (b *crowded) arrive(flow uint64) shed.Decision {
 }
 
 // ask has a fifth caller ask when there is a free place.
-func (b *crowded) ask() shed.Decision {
+func (b *saturated) ask() shed.Decision {
 	b.end()
 	return b.arrive(1000)
 }
 
 // end ends the oldest request.
-func (b *crowded) end() {
+func (b *saturated) end() {
 	b.flight[0].ticket.Settle(b.now, spillway.OutcomeServed)
 	b.flight = b.flight[1:]
 }
 
-func (b *crowded) overload(length time.Duration) {
+func (b *saturated) overload(length time.Duration) {
 	for until := b.now.Add(length); b.now.Before(until); b.now = b.now.Add(100 * time.Microsecond) {
 		b.n++
 		if d := b.arrive(10 + b.n%4); d.Verdict == shed.Run {

@@ -130,8 +130,8 @@ func TestFloodOfTheLowestClass(t *testing.T) {
 	s.deadline = time.Second
 	flood := slices.Repeat([]spillway.Criticality{spillway.Sheddable}, 19)
 	took := []time.Duration{}
-	s.ended = func(r *request, refused bool) {
-		if !refused && r.class == spillway.CriticalPlus {
+	s.ended = func(r *request, rejected bool) {
+		if !rejected && r.class == spillway.CriticalPlus {
 			took = append(took, s.now.Sub(r.arrived))
 		}
 	}

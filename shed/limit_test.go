@@ -90,14 +90,14 @@ func TestIsolationOfPools(t *testing.T) {
 	s.fresh()
 	s.offer(1800, 10*time.Second, load...)
 	s.run(s.now.Add(200 * ms))
-	t.Logf("served %v, rejected %v of %v", s.good, s.refused, s.offered)
-	if n := s.refused[spillway.Sheddable.Index()]; n > 0 {
+	t.Logf("served %v, rejected %v of %v", s.good, s.rejected, s.offered)
+	if n := s.rejected[spillway.Sheddable.Index()]; n > 0 {
 		t.Errorf("%d of the idle key rejected", n)
 	}
 	if got := float64(s.good[spillway.Critical.Index()]) / 10 / 400; got < 0.97 {
 		t.Errorf("%.3f of the capacity of the busy key", got)
 	}
-	if s.refused[spillway.Critical.Index()] == 0 {
+	if s.rejected[spillway.Critical.Index()] == 0 {
 		t.Error("nothing of the busy key was rejected")
 	}
 }

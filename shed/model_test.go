@@ -86,7 +86,7 @@ func (m *model) arrive(c spillway.Criticality, st shed.State) {
 		m.order = append(m.order, w)
 	case shed.Rejected:
 		if d.Err == nil || d.Ticket.By != nil {
-			m.t.Fatalf("refused with %+v", d)
+			m.t.Fatalf("rejected with %+v", d)
 		}
 	default:
 		m.t.Fatalf("no verdict: %+v", d)
@@ -101,7 +101,7 @@ func (m *model) next(st shed.State) {
 	class := w.Owner.(spillway.Criticality).Index()
 	if w.Err != nil {
 		if class != m.lowest() || !m.atAnEnd(class, w) || w.Ticket.By != nil {
-			m.t.Fatal("refused another waiter than who runs last of the lowest class")
+			m.t.Fatal("rejected another waiter than who runs last of the lowest class")
 		}
 		m.remove(w)
 		return
@@ -138,7 +138,7 @@ func (m *model) leave(i int, how func(*shed.Waiter) bool) {
 		m.t.Fatal("a waiter does not leave exactly once")
 	}
 	if w.Err != nil && w.Ticket.By != nil {
-		m.t.Fatal("a refused waiter holds a ticket")
+		m.t.Fatal("a rejected waiter holds a ticket")
 	}
 	m.remove(w)
 }
@@ -149,7 +149,7 @@ func (m *model) check(op int) {
 	for _, c := range st.Classes {
 		admitted += c.AdmittedTotal
 		if c.RejectedRatio < 0 || c.RejectedRatio > 1 {
-			m.t.Fatalf("op %d: refused share %v", op, c.RejectedRatio)
+			m.t.Fatalf("op %d: rejected share %v", op, c.RejectedRatio)
 		}
 	}
 	if st.Waiting != m.waiting() || m.s.Waiting() != m.waiting() {

@@ -36,7 +36,7 @@ type Waiter struct {
 	stalled    time.Duration // until when it arrived, or its wait became longer
 	arrived    uint64        // in order
 	index      int           // in the heap of its queue
-	prev, next *Waiter       // towards the older and the newer one of its group
+	prev, next *Waiter       // to the older and the newer one of its group
 }
 
 // queue is the waiting queue of one scope: of scope 0 for a processor or for the limit of all
@@ -61,7 +61,7 @@ type queue struct {
 // overloaded reports whether so much of a rank is rejected that waiters with a low order have little
 // chance to run. The queue for a limit is short instead.
 func (q *queue) overloaded(rank int) bool {
-	return !q.limited && q.cascade.ranks[rank].refused > cut
+	return !q.limited && q.cascade.ranks[rank].rejected > cut
 }
 
 // standing is the time for which requests recently had to wait. Time in which they did not is

@@ -13,8 +13,8 @@ type cause uint8
 
 const (
 	admitted cause = iota
-	crowded
-	outranked
+	queueFull
+	higherClass
 	late
 	utilized
 	excessive
@@ -36,10 +36,10 @@ var causes = [...]struct {
 	reason                spillway.Reason
 	unit, setting, advice string
 }{
-	crowded:   {spillway.ReasonQueueFull, "requests in the waiting queue", "", "the waiting queue is full of requests that are no less critical"},
-	outranked: {spillway.ReasonHigherClass, "% of more critical requests rejected", "", "more critical requests were rejected recently"},
-	late:      {spillway.ReasonDeadline, "% of the fastest recent response time", "", "the deadline is closer than the fastest recent response"},
-	utilized:  {spillway.ReasonUtilization, "% utilization", "", "utilization is above the threshold of this criticality"},
+	queueFull:   {spillway.ReasonQueueFull, "requests in the waiting queue", "", "the waiting queue is full of requests that are no less critical"},
+	higherClass: {spillway.ReasonHigherClass, "% of more critical requests rejected", "", "more critical requests were rejected recently"},
+	late:        {spillway.ReasonDeadline, "% of the fastest recent response time", "", "the deadline is closer than the fastest recent response"},
+	utilized:    {spillway.ReasonUtilization, "% utilization", "", "utilization is above the threshold of this criticality"},
 	excessive: {
 		spillway.ReasonFairShare, "% of the caller's requests rejected", "",
 		"the server is overloaded, and this caller asks for more than its fair share",
@@ -111,9 +111,9 @@ func (s *Shedder) rejection(why cause, a *arrival, c *Config) *spillway.Rejected
 		}
 	case utilized:
 		level, limit = 100*a.state.Utilization, 100*c.Thresholds[a.class]
-	case outranked:
+	case higherClass:
 		level, limit = 100*a.queue.cascade.above(a.rank), 100*noise
-	case crowded:
+	case queueFull:
 		level, limit = float64(a.queue.n), 0
 	case excessive:
 		level = 100 * (1 - a.pass)

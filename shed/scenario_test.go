@@ -10,7 +10,7 @@ import (
 	"github.com/seed90641741/spillway/internal/thorough"
 )
 
-// left is the share of the capacity that refusing the rest of a load leaves.
+// left is the share of the capacity that rejecting the rest of a load leaves.
 func left(load float64) float64 {
 	const cost = float64(examining) / float64(1510*time.Microsecond)
 	return min(1, (1-load*cost)/(1-cost))
@@ -20,7 +20,7 @@ func TestOverloadLosesNoCapacity(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		kind
-		lost float64       // of what refusing leaves
+		lost float64       // of what rejecting leaves
 		p99  time.Duration // from 5x on
 	}{
 		{"computing", computing, 0.02, 5 * ms},
@@ -59,18 +59,18 @@ func TestOverloadLosesNoCapacity(t *testing.T) {
 }
 
 // Arrivals are random, so that now and then a short overload is real.
-func TestNothingIsRefusedBelowCapacity(t *testing.T) {
+func TestNothingIsRejectedBelowCapacity(t *testing.T) {
 	for _, k := range []kind{computing, mixed, blocking} {
 		for _, load := range []float64{0.5, 0.8, 0.9} {
-			refused, offered := 0, 0
+			rejected, offered := 0, 0
 			for seed := range thorough.Seeds(4, 10) {
 				s := k.server(t, 1, seed)
 				s.offer(load*k.capacity, 10*time.Second, spillway.Critical)
-				refused += total(s.refused)
+				rejected += total(s.rejected)
 				offered += total(s.offered)
 			}
-			if refused > offered/1000 {
-				t.Errorf("%v at %vx: %d of %d refused", k.handler, load, refused, offered)
+			if rejected > offered/1000 {
+				t.Errorf("%v at %vx: %d of %d rejected", k.handler, load, rejected, offered)
 			}
 		}
 	}
@@ -82,8 +82,8 @@ func TestClassesChangeNothingBelowCapacity(t *testing.T) {
 	for seed := range uint64(8) {
 		s := computing.server(t, 1, seed)
 		s.offer(0.9*computing.capacity, 10*time.Second, allClasses...)
-		if n, p99 := total(s.refused), s.p99(); n > 0 || p99 > 25*1510*time.Microsecond {
-			t.Errorf("seed %d: %d of %d refused, p99 %v", seed, n, total(s.offered), p99)
+		if n, p99 := total(s.rejected), s.p99(); n > 0 || p99 > 25*1510*time.Microsecond {
+			t.Errorf("seed %d: %d of %d rejected, p99 %v", seed, n, total(s.offered), p99)
 		}
 	}
 }
@@ -98,12 +98,12 @@ func TestJustAboveCapacity(t *testing.T) {
 			s.offer(load*k.capacity, 20*time.Second, allClasses...)
 			s.run(s.now.Add(100 * ms))
 			got := float64(total(s.good)) / 20 / k.capacity
-			t.Logf("%v at %vx: %.3f of the capacity, refused %v of %v", k.handler, load, got, s.refused, s.offered)
+			t.Logf("%v at %vx: %.3f of the capacity, rejected %v of %v", k.handler, load, got, s.rejected, s.offered)
 			if got < 0.965 {
 				t.Errorf("%v at %vx: %.3f of the capacity", k.handler, load, got)
 			}
-			if high := s.refused[2] + s.refused[3]; high > s.offered[2]/50 {
-				t.Errorf("%v at %vx: %d of the two highest classes refused", k.handler, load, high)
+			if high := s.rejected[2] + s.rejected[3]; high > s.offered[2]/50 {
+				t.Errorf("%v at %vx: %d of the two highest classes rejected", k.handler, load, high)
 			}
 		}
 	}
@@ -122,8 +122,8 @@ func TestColdStartAndRecovery(t *testing.T) {
 		s.offer(0.9*k.capacity, time.Second, spillway.Sheddable)
 		s.fresh()
 		s.offer(0.9*k.capacity, 5*time.Second, spillway.Sheddable)
-		if n := total(s.refused); n > total(s.offered)/1000 {
-			t.Errorf("%v: %d of %d refused a second after the overload", k.handler, n, total(s.offered))
+		if n := total(s.rejected); n > total(s.offered)/1000 {
+			t.Errorf("%v: %d of %d rejected a second after the overload", k.handler, n, total(s.offered))
 		}
 	}
 }
@@ -145,7 +145,7 @@ func TestCriticality(t *testing.T) {
 			s.offer(row.load*k.capacity, 5*time.Second, allClasses...)
 			s.run(s.now.Add(100 * ms)) // until all that arrived was decided on
 			for i := range row.low {
-				got := 1 - float64(s.refused[i])/float64(s.offered[i])
+				got := 1 - float64(s.rejected[i])/float64(s.offered[i])
 				if got < row.low[i] || got > row.high[i] {
 					t.Errorf("%v at %vx: %v gets %.3f, want %v to %v", k.handler, row.load, allClasses[i], got, row.low[i], row.high[i])
 				}
@@ -179,8 +179,8 @@ func TestNoOscillation(t *testing.T) {
 }
 
 // One request in a hundred makes 300 goroutines of 50 µs ready at once. That two
-// or three of them come together is as rare as the few refusals that this allows.
-func TestFanOutCausesNoRefusal(t *testing.T) {
+// or three of them come together is as rare as the few rejections that this allows.
+func TestFanOutCausesNoRejection(t *testing.T) {
 	s := computing.server(t, 1, 1)
 	capacity := 1 / (0.00151 + 0.01*300*0.00005)
 	fans := rand.New(rand.NewPCG(1, 1))
@@ -193,8 +193,8 @@ func TestFanOutCausesNoRefusal(t *testing.T) {
 	}
 	s.after(0, fan)
 	s.offer(0.8*capacity, 10*time.Second, spillway.Critical)
-	if n := total(s.refused); n > total(s.offered)/1000 {
-		t.Errorf("%d of %d refused", n, total(s.offered))
+	if n := total(s.rejected); n > total(s.offered)/1000 {
+		t.Errorf("%d of %d rejected", n, total(s.offered))
 	}
 }
 
@@ -208,8 +208,8 @@ func TestSlowerWorkIsNoOverload(t *testing.T) {
 	s.offer(400, time.Second, spillway.Critical)
 	s.fresh()
 	s.offer(400, 5*time.Second, spillway.Critical)
-	if n := total(s.refused); n > 0 {
-		t.Errorf("%d of %d refused a second after the work became slower", n, total(s.offered))
+	if n := total(s.rejected); n > 0 {
+		t.Errorf("%d of %d rejected a second after the work became slower", n, total(s.offered))
 	}
 }
 
@@ -223,8 +223,8 @@ func TestStreamsAreParked(t *testing.T) {
 	s.offer(0.8*blocking.capacity, 3*time.Second, spillway.Critical)
 	s.fresh()
 	s.offer(0.8*blocking.capacity, 5*time.Second, spillway.Critical)
-	if n := total(s.refused); n > 0 {
-		t.Errorf("%d of %d refused while %d streams are open", n, total(s.offered), s.shedder.Stats(time.Time{}).Parked)
+	if n := total(s.rejected); n > 0 {
+		t.Errorf("%d of %d rejected while %d streams are open", n, total(s.offered), s.shedder.Stats(time.Time{}).Parked)
 	}
 }
 
@@ -234,8 +234,8 @@ func TestBriskWorkIsNotHeldBack(t *testing.T) {
 	brisk := kind{handler: []phase{{pool: 50 * time.Microsecond}}, pool: 1, capacity: 20_000}
 	s := brisk.server(t, 1, 1)
 	s.offer(0.85*brisk.capacity, 3*time.Second, spillway.Critical)
-	if st := s.shedder.Stats(time.Time{}); total(s.refused) > 0 {
-		t.Errorf("%d of %d refused: %+v", total(s.refused), total(s.offered), st)
+	if st := s.shedder.Stats(time.Time{}); total(s.rejected) > 0 {
+		t.Errorf("%d of %d rejected: %+v", total(s.rejected), total(s.offered), st)
 	}
 }
 
@@ -269,13 +269,13 @@ func TestMixedLatenciesAreNoOverload(t *testing.T) {
 			s.deadline = time.Minute
 			s.vary = func() []phase { return []phase{{sleep: row.sleep(s.rand.Float64())}} }
 			s.offer(row.rate, 5*time.Second, allClasses...) // in which the long ones first end
-			if n := total(s.refused); n > total(s.offered)/20 {
-				t.Errorf("%s, seed %d: %d of %d refused at the start", row.name, seed, n, total(s.offered))
+			if n := total(s.rejected); n > total(s.offered)/20 {
+				t.Errorf("%s, seed %d: %d of %d rejected at the start", row.name, seed, n, total(s.offered))
 			}
 			s.fresh()
 			s.offer(row.rate, 30*time.Second, allClasses...)
-			if n := total(s.refused); n > total(s.offered)/1000 {
-				t.Errorf("%s, seed %d: %d of %d refused: %+v", row.name, seed, n, total(s.offered), s.shedder.Stats(time.Time{}))
+			if n := total(s.rejected); n > total(s.offered)/1000 {
+				t.Errorf("%s, seed %d: %d of %d rejected: %+v", row.name, seed, n, total(s.offered), s.shedder.Stats(time.Time{}))
 			}
 		}
 	}
@@ -340,13 +340,13 @@ func TestQueueOfBusyTimesIsFound(t *testing.T) {
 		cpu = 0.4
 		s.fresh()
 		s.offer(2000, 10*time.Second, spillway.Critical)
-		if n := total(s.refused); n > total(s.offered)/50 {
-			t.Errorf("cold: %v: %d of %d refused", cold, n, total(s.offered))
+		if n := total(s.rejected); n > total(s.offered)/50 {
+			t.Errorf("cold: %v: %d of %d rejected", cold, n, total(s.offered))
 		}
 		s.fresh()
 		s.offer(2000, 10*time.Second, spillway.Critical)
-		if n := total(s.refused); n > 0 {
-			t.Errorf("cold: %v: %d of %d refused later", cold, n, total(s.offered))
+		if n := total(s.rejected); n > 0 {
+			t.Errorf("cold: %v: %d of %d rejected later", cold, n, total(s.offered))
 		}
 	}
 }
@@ -396,8 +396,8 @@ func TestMixedLatenciesBesideBusyTimes(t *testing.T) {
 			s.offer(row.rate, 5*time.Second, allClasses...)
 			s.fresh()
 			s.offer(row.rate, 20*time.Second, allClasses...)
-			if n := total(s.refused); n > total(s.offered)/1000 {
-				t.Errorf("%v of %v, seed %d: %d of %d refused: %+v", row.long, row.rate, seed, n, total(s.offered), s.shedder.Stats(time.Time{}))
+			if n := total(s.rejected); n > total(s.offered)/1000 {
+				t.Errorf("%v of %v, seed %d: %d of %d rejected: %+v", row.long, row.rate, seed, n, total(s.offered), s.shedder.Stats(time.Time{}))
 			}
 		}
 	}

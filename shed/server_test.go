@@ -29,7 +29,7 @@ type server struct {
 	known      bool                                         // to the Shedder
 	leave      bool                                         // clients leave then, and the work goes on
 	forwards   func() float64                               // CPU, of a server that only passes requests on; nil: it does the work
-	ended      func(r *request, refused bool)
+	ended      func(r *request, rejected bool)
 	preempts   bool // the scheduler looks for waiters every 10 ms, also while no processor is idle
 	atOnce     bool // rejects what the limit does not admit, without a queue
 
@@ -46,9 +46,9 @@ type server struct {
 	rand    *rand.Rand
 	levels  *rand.Rand // of requests, as package ingress draws them
 
-	offered, good, late, refused [spillway.Criticalities]int
-	latencies                    []time.Duration
-	from                         time.Time // when counting begins
+	offered, good, late, rejected [spillway.Criticalities]int
+	latencies                     []time.Duration
+	from                          time.Time // when counting begins
 }
 
 // phase is a part of a handler: it computes, or sleeps, or sleeps holding a slot.
@@ -107,7 +107,7 @@ func (s *server) dispatch() bool {
 	}
 	r := w.Owner.(*request)
 	if w.Err != nil {
-		s.count(&s.refused, r)
+		s.count(&s.rejected, r)
 		return true
 	}
 	r.ticket = w.Ticket
@@ -129,7 +129,7 @@ type request struct {
 	task     *userTask
 }
 
-// examining is what it costs to look at a request and refuse it.
+// examining is what it costs to look at a request and reject it.
 const examining = 10 * time.Microsecond
 
 func (s *server) arrive(class spillway.Criticality) { s.arriveAs(class, 0) }
@@ -163,7 +163,7 @@ func (s *server) examine(r *request) {
 	}
 	d := s.shedder.Arrive(s.now, &call, &state, &r.waiter)
 	if d.Evicted != nil {
-		s.count(&s.refused, d.Evicted.Owner.(*request))
+		s.count(&s.rejected, d.Evicted.Owner.(*request))
 	}
 	switch d.Verdict {
 	case shed.Run:
@@ -172,7 +172,7 @@ func (s *server) examine(r *request) {
 	case shed.Wait:
 		s.outstay(d.MaxWait, r)
 	default:
-		s.count(&s.refused, r)
+		s.count(&s.rejected, r)
 	}
 }
 
@@ -182,7 +182,7 @@ func (s *server) outstay(after time.Duration, r *request) {
 		if more := s.shedder.More(s.now, &r.waiter); more > 0 {
 			s.outstay(more, r)
 		} else if s.shedder.Expire(&r.waiter) {
-			s.count(&s.refused, r)
+			s.count(&s.rejected, r)
 		}
 	})
 }
@@ -191,7 +191,7 @@ func (s *server) outstay(after time.Duration, r *request) {
 func (s *server) examineAtOnce(r *request) {
 	ticket, err := s.limit.Admit(s.now, spillway.Call{Key: r.key, Criticality: r.class})
 	if err != nil {
-		s.count(&s.refused, r)
+		s.count(&s.rejected, r)
 		return
 	}
 	r.ticket = ticket
@@ -261,7 +261,7 @@ func (s *server) count(c *[spillway.Criticalities]int, r *request) {
 		c[r.class.Index()]++
 	}
 	if s.ended != nil && c != &s.offered {
-		s.ended(r, c == &s.refused)
+		s.ended(r, c == &s.rejected)
 	}
 }
 
@@ -280,11 +280,11 @@ func (s *server) offer(rate float64, length time.Duration, classes ...spillway.C
 	s.run(end)
 }
 
-// crowd has n clients ask again once they are answered, or soon after they are refused.
+// crowd has n clients ask again once they are answered, or soon after they are rejected.
 func (s *server) crowd(n int) {
-	s.ended = func(r *request, refused bool) {
+	s.ended = func(r *request, rejected bool) {
 		pause := time.Duration(0)
-		if refused {
+		if rejected {
 			pause = 20 * ms
 		}
 		s.after(pause, func() { s.arrive(r.class) })
@@ -311,7 +311,7 @@ func (s *server) run(until time.Time) {
 // fresh resets the counts.
 func (s *server) fresh() {
 	s.from, s.latencies = s.now, nil
-	s.offered, s.good, s.late, s.refused = [4]int{}, [4]int{}, [4]int{}, [4]int{}
+	s.offered, s.good, s.late, s.rejected = [4]int{}, [4]int{}, [4]int{}, [4]int{}
 }
 
 func (s *server) p99() time.Duration {

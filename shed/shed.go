@@ -173,9 +173,9 @@ func (s *Shedder) reject(a *arrival, random func() float64) cause {
 	case s.levels[a.class] > 0 && a.among(a.queue.callers[a.class].level(s.levels[a.class], a.rank%2 == 1), random):
 		why = utilized
 	case a.among(a.queue.cascade.shut(a.rank), random) && !s.spare(a):
-		why = outranked
+		why = higherClass
 	case s.full(a) && a.queue.victim(a.order) == nil:
-		why = crowded
+		why = queueFull
 	case a.pass < 1 && s.pressed(a) && random() < 1-a.pass:
 		why = excessive
 	default:
@@ -215,7 +215,7 @@ func (s *Shedder) capacity(a *arrival) int {
 			return a.queue.short
 		}
 		wait := a.patience
-		if a.queue.cascade.ranks[a.rank].refused > noise {
+		if a.queue.cascade.ranks[a.rank].rejected > noise {
 			wait = a.queue.wait(a.patience, a.pace.Latency)
 		}
 		// At least the depth that keeps the limit reached if arrivals are random.
@@ -255,8 +255,8 @@ func (s *Shedder) count(q *queue, rank int, why cause) {
 	case late:
 		s.counts[rank/2].LateTotal++
 		return
-	case outranked:
-		q.cascade.noteOutranked(rank, 1)
+	case higherClass:
+		q.cascade.noteHigherClass(rank, 1)
 		return
 	case excessive:
 		q.cascade.noteExcess(rank)
@@ -301,7 +301,7 @@ func (s *Shedder) run(now time.Time, call *spillway.Call, from *start) (t spillw
 
 // evict rejects a waiter because the queue is full.
 func (s *Shedder) evict(w *Waiter) {
-	s.drop(w, crowded, float64(w.queue.n))
+	s.drop(w, queueFull, float64(w.queue.n))
 }
 
 // drop takes a waiter out of its queue and rejects it.
@@ -313,7 +313,7 @@ func (s *Shedder) drop(w *Waiter, why cause, level float64) {
 
 // leave takes a waiter out of its queue; gone is 1 if its client has left and else 0.
 func (s *Shedder) leave(w *Waiter, gone float64) {
-	w.queue.left = toward(gone, w.queue.left, memory)
+	w.queue.left = ewma(gone, w.queue.left, memory)
 	w.queue.remove(w)
 	s.waiting.Add(-1)
 }

@@ -74,7 +74,7 @@ func TestConfigNamesTheBadField(t *testing.T) {
 	}
 	s := must(t, shed.Config{})
 	if err := s.Update(shed.Config{MaxWait: -1}); err == nil {
-		t.Error("Update took what New refuses")
+		t.Error("Update took what New rejects")
 	}
 	if d, _ := arrive(pastBurst(s), t0, spillway.Critical, busy); d.MaxWait != 60*time.Millisecond {
 		t.Errorf("after a failed Update a request may wait %v", d.MaxWait)
@@ -96,7 +96,7 @@ func TestIdleExecutorRunsAtOnce(t *testing.T) {
 	}
 }
 
-// While nothing is refused waiters leave by age; then by class, and within a class by
+// While nothing is rejected waiters leave by age; then by class, and within a class by
 // age.
 func TestOrderOfTheQueue(t *testing.T) {
 	s := pastBurst(limited(t, concurrency.Config{}))
@@ -211,7 +211,7 @@ func TestFullQueueRejectsTheLowest(t *testing.T) {
 	}
 }
 
-// Once a class is refused, so are all lower ones, and for no longer than the
+// Once a class is rejected, so are all lower ones, and for no longer than the
 // class is. Only the next lower one may have a processor that has nothing to do.
 func TestCascade(t *testing.T) {
 	s := pastBurst(must(t, shed.Config{}))
@@ -232,7 +232,7 @@ func TestCascade(t *testing.T) {
 		t.Errorf("the next lower class, while the executor is idle: %+v", d)
 	}
 	if err := s.Reject(t0, &spillway.Call{Criticality: spillway.Sheddable}, 0, &idle); err == nil {
-		t.Error("the lowest class would not be refused")
+		t.Error("the lowest class would not be rejected")
 	}
 	for _, c := range []spillway.Criticality{spillway.Critical, spillway.CriticalPlus} {
 		if d, _ := arrive(s, t0, c, idle); d.Verdict != shed.Run {
@@ -280,11 +280,11 @@ func TestDeadline(t *testing.T) {
 		}
 	}
 	if f := s.Stats(now).RejectedRatio; f != 0 {
-		t.Errorf("deadlines count as overload: refused share %v", f)
+		t.Errorf("deadlines count as overload: rejected share %v", f)
 	}
 }
 
-// Each class is refused from its threshold on, over a ramp, and served again only
+// Each class is rejected from its threshold on, over a ramp, and served again only
 // when utilization is clearly below.
 func TestThresholds(t *testing.T) {
 	u := 0.5
@@ -297,7 +297,7 @@ func TestThresholds(t *testing.T) {
 		{0.82, 0.3, "nyyy"},
 		{0.82, 0.5, "yyyy"},
 		{0.86, 0.99, "nyyy"},
-		{0.80, 0.99, "nyyy"}, // falling: refused until its threshold,
+		{0.80, 0.99, "nyyy"}, // falling: rejected until its threshold,
 		{0.77, 0.3, "nyyy"},  // then less and less,
 		{0.77, 0.5, "yyyy"},
 		{0.75, 0, "yyyy"}, // and not at all
@@ -376,7 +376,7 @@ func TestTimeThatStepsBack(t *testing.T) {
 	}
 }
 
-func TestRefusalsAreShared(t *testing.T) {
+func TestRejectionsAreShared(t *testing.T) {
 	s := pastBurst(must(t, shed.Config{}))
 	fill(t, s, spillway.Critical)
 	a, _ := arrive(s, t0, spillway.Critical, busy)
@@ -420,7 +420,7 @@ func TestAllocations(t *testing.T) {
 	}
 	fill(t, s, spillway.Critical)
 	if n := testing.AllocsPerRun(1000, func() { s.Reject(now, &spillway.Call{}, 0, &busy) }); n != 0 {
-		t.Errorf("%v allocations to refuse", n)
+		t.Errorf("%v allocations to reject", n)
 	}
 }
 
@@ -432,7 +432,7 @@ func TestSeldomLookupsBesideLongWork(t *testing.T) {
 		s := limited(t, concurrency.Config{})
 		const length, work, lookup = 2 * time.Minute, 3 * time.Second, 5 * time.Millisecond
 		var export, look spillway.Ticket
-		served, refused := 0, 0
+		served, rejected := 0, 0
 		for now := time.Duration(0); now < length; now += lookup {
 			at := t0.Add(now)
 			if look.By != nil {
@@ -448,24 +448,24 @@ func TestSeldomLookupsBesideLongWork(t *testing.T) {
 			}
 			call := spillway.Call{Deadline: at.Add(time.Second)}
 			if s.Reject(at, &call, 0, &idle) != nil {
-				refused++
+				rejected++
 				continue
 			}
 			if d := s.Arrive(at, &call, &idle, new(shed.Waiter)); d.Verdict == shed.Run {
 				look = d.Ticket
 			} else {
-				refused++
+				rejected++
 			}
 		}
-		if refused > 0 {
-			t.Errorf("one lookup in %v: %d refused and %d served by an idle server", every, refused, served)
+		if rejected > 0 {
+			t.Errorf("one lookup in %v: %d rejected and %d served by an idle server", every, rejected, served)
 		}
 	}
 }
 
-// TestShareIsRefusedOnce: who looks at requests before they arrive refuses no more of
-// a class that is refused in part.
-func TestShareIsRefusedOnce(t *testing.T) {
+// TestShareIsRejectedOnce: who looks at requests before they arrive rejects no more of
+// a class that is rejected in part.
+func TestShareIsRejectedOnce(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	s := must(t, shed.Config{Rand: random.Float64})
 	half := shed.State{Processors: 1, Utilization: 0.975} // amid the ramp of CRITICAL

@@ -47,7 +47,7 @@ func (s *Shedder) Stats(now time.Time) Stats {
 		st.Classes[i].AdmittedTotal += s.passed[i].Load()
 		for _, q := range s.queues {
 			if q != nil {
-				st.Classes[i].RejectedRatio = max(st.Classes[i].RejectedRatio, q.cascade.ranks[2*i].refused, q.cascade.ranks[2*i+1].refused)
+				st.Classes[i].RejectedRatio = max(st.Classes[i].RejectedRatio, q.cascade.ranks[2*i].rejected, q.cascade.ranks[2*i+1].rejected)
 			}
 		}
 	}

@@ -49,11 +49,11 @@ func (s *server) request(task *userTask) {
 }
 
 // follow goes on with the userTask of a request that has ended.
-func (s *server) follow(r *request, refused bool) {
+func (s *server) follow(r *request, rejected bool) {
 	task := r.task
 	switch {
 	case task == nil || task.failed:
-	case refused || s.now.Sub(task.came) > time.Second:
+	case rejected || s.now.Sub(task.came) > time.Second:
 		task.failed = true
 		for _, other := range task.open {
 			if !other.ended && s.shedder.Withdraw(&other.waiter) {

@@ -22,7 +22,7 @@ import (
 // replyError is the error that an adapter makes of a reply.
 type replyError fault.Failure
 
-func (replyError) Error() string            { return "backend: refused" }
+func (replyError) Error() string            { return "backend: rejected" }
 func (e replyError) Failure() fault.Failure { return fault.Failure(e) }
 
 // A decision is something that a caller does.

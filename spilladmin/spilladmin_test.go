@@ -45,8 +45,8 @@ func TestPage(t *testing.T) {
 		for i := range 30 {
 			ctx := context.WithValue(t.Context(), callerKey{}, "billing")
 			call := spillway.Call{Key: "GET /cart", Customer: "acme", Criticality: spillway.Sheddable}
-			if passage, r := s.Enter(ctx, call, ratelimit.Caller{}); !r.Rejected() {
-				passage.Done([]spillway.Outcome{spillway.OutcomeServed, spillway.OutcomeFailed}[i%2])
+			if slot, r := s.Enter(ctx, call, ratelimit.Caller{}); !r.Rejected() {
+				slot.Done([]spillway.Outcome{spillway.OutcomeServed, spillway.OutcomeFailed}[i%2])
 			}
 		}
 		st := next(t, p)

@@ -55,7 +55,7 @@ func departed(err error) bool {
 func safety(err error) fault.Safety {
 	own, said := fault.Of(err), hear(err)
 	switch {
-	case own.Safety == fault.RetryUnsafe, own.DontRetry, own.Canceled, own.Unsent && own.Safety != fault.RetrySafe, said.canceled, said.refuses():
+	case own.Safety == fault.RetryUnsafe, own.DontRetry, own.Canceled, own.Unsent && own.Safety != fault.RetrySafe, said.canceled, said.rejects():
 		return fault.RetryUnsafe
 	case said.retryable != aws.UnknownTernary:
 		return safetyOf(said.retryable)
@@ -83,7 +83,7 @@ func describeFailure(err error, standardHint bool) fault.Failure {
 	f, said := fault.Of(err), hear(err)
 	f.Overload = f.Overload || said.throttles()
 	f.Canceled = f.Canceled || said.canceled
-	f.DontRetry = f.DontRetry || said.refuses()
+	f.DontRetry = f.DontRetry || said.rejects()
 	if f.Party == fault.Other {
 		f.Party = said.party()
 	}
@@ -107,5 +107,5 @@ func (w *words) throttles() bool {
 	return byCode || w.status() == http.StatusTooManyRequests
 }
 
-// refuses reports whether the answer says "overloaded; don't retry".
-func (w *words) refuses() bool { return w.response != nil && refuses(w.response.Header) }
+// rejects reports whether the answer says "overloaded; don't retry".
+func (w *words) rejects() bool { return w.response != nil && rejects(w.response.Header) }

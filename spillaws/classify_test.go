@@ -75,7 +75,7 @@ var errorsToClassify = []struct {
 	{name: "hint", err: responded(503, nil, "X-Amz-Retry-After", "1500"), want: fault.Failure{Safety: fault.RetrySafe, Party: fault.Server, RetryAfter: 1500 * time.Millisecond, HasRetryAfter: true}},
 	{name: "standard hint", err: responded(503, nil, "Retry-After", "1"), want: fault.Failure{Safety: fault.RetrySafe, Party: fault.Server}},
 	{name: "don't retry", err: responded(503, nil, "X-Should-Retry", "false"), want: fault.Failure{Safety: fault.RetryUnsafe, Party: fault.Server, DontRetry: true}, ours: true},
-	{name: "refused connection", err: &smithyhttp.RequestSendError{Err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}, want: fault.Failure{Safety: fault.RetrySafe, Unprocessed: true, Unanswered: true}},
+	{name: "rejected connection", err: &smithyhttp.RequestSendError{Err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}, want: fault.Failure{Safety: fault.RetrySafe, Unprocessed: true, Unanswered: true}},
 	{name: "broken connection", err: &smithyhttp.RequestSendError{Err: &url.Error{Op: "Post", Err: io.EOF}}, want: fault.Failure{Safety: fault.RetrySafe, Unanswered: true}},
 	{name: "answer broke off", err: responded(200, &net.OpError{Op: "read", Err: syscall.ECONNRESET}), want: fault.Failure{Safety: fault.RetrySafe, Unanswered: true}},
 	{name: "timeout", err: &smithyhttp.RequestSendError{Err: &url.Error{Err: context.DeadlineExceeded}}, want: fault.Failure{Safety: fault.RetrySafe, Timeout: true, Unanswered: true}},

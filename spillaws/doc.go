@@ -30,7 +30,7 @@
 // only one of the loop's questions that comes with a context; RetryDelay is
 // negative, which the loop takes for "now" whatever it adds. So a retry that was
 // granted and not sent is paid back, for whatever reason it was not: the caller
-// left, the body cannot be rewound, another policy refused. A call that panics is
+// left, the body cannot be rewound, another policy rejected. A call that panics is
 // settled too.
 //
 // A client that has the Retryer without its Wrap fails every call with an error
@@ -39,7 +39,7 @@
 // # What an error means
 //
 //	500, 502, 503, 504, RequestTimeout…    safe to retry
-//	broken, refused or slow connection     safe to retry
+//	broken, rejected or slow connection     safe to retry
 //	Throttling… and its kin, SlowDown, …   overloaded; safe to retry
 //	429                                    the same, whatever the code
 //	clock skew, as the SDK finds it        safe to retry
@@ -49,7 +49,7 @@
 //
 // The tables of codes are the SDK's own. 429 departs from the SDK for Go, and not
 // from those for TypeScript and Java, nor from Smithy's guide. An error of package
-// [fault], such as the refusal of a protected [net/http.RoundTripper] below the
+// [fault], such as the rejection of a protected [net/http.RoundTripper] below the
 // client, is believed first. What a retry costs, the strategy says.
 //
 // X-Amz-Retry-After counts as the strategy reads hints: within 5 s of the

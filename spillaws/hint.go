@@ -18,7 +18,7 @@ func hintOf(h http.Header, standard bool) (d time.Duration, ok bool) {
 	return hints.RetryAfter(h.Get("Retry-After"), hints.SentAt(h, time.Now()))
 }
 
-// refuses reports whether an answer says "overloaded; don't retry".
-func refuses(h http.Header) bool {
+// rejects reports whether an answer says "overloaded; don't retry".
+func rejects(h http.Header) bool {
 	return strings.EqualFold(strings.TrimSpace(h.Get("X-Should-Retry")), "false")
 }

@@ -32,11 +32,11 @@ func sleep(ctx context.Context, d time.Duration) error {
 // hold waits for the LongPollDelay of why, on behalf of a caller that will call again at once,
 // and returns why, or the error of ctx if that has ended meanwhile.
 func hold(ctx context.Context, why error) error {
-	refused, ok := errors.AsType[*retry.NotRetriedError](why)
-	if !ok || refused.LongPollDelay <= 0 {
+	rejected, ok := errors.AsType[*retry.NotRetriedError](why)
+	if !ok || rejected.LongPollDelay <= 0 {
 		return why
 	}
-	if err := wait(ctx, refused.LongPollDelay); err != nil {
+	if err := wait(ctx, rejected.LongPollDelay); err != nil {
 		return err
 	}
 	return why

@@ -72,7 +72,7 @@ func testLessons(t *testing.T, protocol []connect.ClientOption) {
 		add("no port", never, 3, dialing(syscall.EADDRNOTAVAIL), server.URL+"/internal/x", 0)
 		add("certificate", never, 1, &http.Client{Transport: &http.Transport{}}, server.URL+"/internal/x", 0)
 		add("large message", never, 1, server.Client(), server.URL+"/internal/x", 0, connect.WithSendMaxBytes(1))
-		add("refused", gone, 3, closed.Client(), closed.URL+"/internal/x", 0)
+		add("rejected", gone, 3, closed.Client(), closed.URL+"/internal/x", 0)
 		add("timeout", gone, 1, server.Client(), server.URL+"/hang/x", 50*time.Millisecond)
 		add("unavailable", ok, 3, server.Client(), server.URL+"/unavailable/x", 0)
 		add("internal", ok, 3, server.Client(), server.URL+"/internal/x", 0)

@@ -76,7 +76,7 @@ func (s *Server) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		if req.Spec().IsClient || slices.Contains(s.health, req.Spec().Procedure) {
 			return next(ctx, req)
 		}
-		err = s.serve(ctx, req.Spec(), req.Peer(), req.Header(), new(ingress.Passage), func(ctx context.Context) error {
+		err = s.serve(ctx, req.Spec(), req.Peer(), req.Header(), new(ingress.Slot), func(ctx context.Context) error {
 			answer, err = next(ctx, req)
 			return err
 		})
@@ -96,7 +96,7 @@ func (s *Server) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect
 		}
 		stream := &serverStream{StreamingHandlerConn: conn, stream: serving.Stream{Clock: &s.clock}}
 		defer stream.stream.End()
-		return s.serve(ctx, conn.Spec(), conn.Peer(), conn.RequestHeader(), &stream.stream.Passage, func(ctx context.Context) error {
+		return s.serve(ctx, conn.Spec(), conn.Peer(), conn.RequestHeader(), &stream.stream.Slot, func(ctx context.Context) error {
 			return next(ctx, stream)
 		})
 	}
@@ -104,13 +104,13 @@ func (s *Server) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect
 
 // serve runs handle with the context of an admitted call, or returns a rejection.
 func (s *Server) serve(
-	ctx context.Context, spec connect.Spec, peer connect.Peer, h http.Header, passage *ingress.Passage, handle func(context.Context) error,
+	ctx context.Context, spec connect.Spec, peer connect.Peer, h http.Header, slot *ingress.Slot, handle func(context.Context) error,
 ) error {
 	now := s.clock.Now()
 	var a serving.Arrival
 	s.judge(ctx, now, spec, peer, h, &a)
-	if refusal := passage.EnterAt(ctx, s.ingress, now, &a.Call, &a.Caller); refusal.Rejected() {
-		return reject(ctx, refusal, s.ingress.Trust().Discloses())
+	if rejection := slot.EnterAt(ctx, s.ingress, now, &a.Call, &a.Caller); rejection.Rejected() {
+		return reject(ctx, rejection, s.ingress.Trust().Discloses())
 	}
 	if f, changed := a.Restate(); changed {
 		importance.Put(h, &f)
@@ -119,11 +119,11 @@ func (s *Server) serve(
 	outcome := spillway.OutcomeFailed // unless handle returns
 	var meter ingress.Meter
 	if spec.StreamType == connect.StreamTypeUnary {
-		meter = passage.Measure()
+		meter = slot.Measure()
 	}
 	defer func() {
 		meter.End()
-		passage.Done(outcome)
+		slot.Done(outcome)
 		served.Stop()
 	}()
 	err := handle(served)

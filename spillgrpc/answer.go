@@ -53,7 +53,7 @@ func ofCode(ctx context.Context, s *status.Status, trailer metadata.MD) (f fault
 		return fault.Failure{Canceled: !expired, Timeout: expired, Unanswered: expired}, true
 	}
 	// An answer of the server has some metadata at its end, except after its head. What grpc itself makes of a connection
-	// that is broken, or was refused, has none.
+	// that is broken, or was rejected, has none.
 	silent := len(trailer) == 0
 	switch code {
 	case codes.Unavailable: // the server had no time, has gone, or was not there

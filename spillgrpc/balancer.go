@@ -232,8 +232,8 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 
 // discard gives the pick back to the child, as it may count what it has
 // handed out, and returns the error of the drop.
-func (p *picker) discard(r balancer.PickResult, refusal error) error {
-	err := p.drops.of(refusal)
+func (p *picker) discard(r balancer.PickResult, rejection error) error {
+	err := p.drops.of(rejection)
 	if r.Done != nil {
 		r.Done(balancer.DoneInfo{Err: err})
 	}

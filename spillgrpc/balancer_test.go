@@ -414,7 +414,7 @@ type pickerBuilder func(base.PickerBuildInfo) balancer.Picker
 
 func (f pickerBuilder) Build(i base.PickerBuildInfo) balancer.Picker { return f(i) }
 
-// FuzzParseConfig expects every config to be taken or refused with an error.
+// FuzzParseConfig expects every config to be taken or rejected with an error.
 func FuzzParseConfig(f *testing.F) {
 	f.Add(`{"cluster":"orders","maxConcurrentRequests":500,"childPolicy":[{"round_robin":{}}]}`)
 	f.Add(`{"childPolicy":[{"spillway_max_requests":{"childPolicy":[{"pick_first":{}}]}}]}`)

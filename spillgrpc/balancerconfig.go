@@ -140,10 +140,10 @@ type drops struct {
 }
 
 // of returns the error for a rejection by the limit.
-func (d *drops) of(refusal error) error {
+func (d *drops) of(rejection error) error {
 	e := d.last.Load()
-	if e == nil || e.error != refusal { //nolint:errorlint // the very same
-		e = newStatusError(codes.Unavailable, refusal, "cluster "+d.cluster+": "+refusal.Error())
+	if e == nil || e.error != rejection { //nolint:errorlint // the very same
+		e = newStatusError(codes.Unavailable, rejection, "cluster "+d.cluster+": "+rejection.Error())
 		d.last.Store(e)
 	}
 	return e

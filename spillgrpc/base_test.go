@@ -136,7 +136,7 @@ func dial(tb testing.TB, target string, opts ...grpc.DialOption) *grpc.ClientCon
 }
 
 // eager retries whatever may be retried, twice, at once and for free. The throttle
-// is off, as it refuses at random.
+// is off, as it rejects at random.
 var eager = egress.Config{
 	Retry:        must(retry.NewBudgeted(retry.BudgetedConfig{Budget: retry.Unlimited{}})),
 	ThrottleMode: spillway.ModeOff,
@@ -170,14 +170,14 @@ func mustServer(tb testing.TB, gates ingress.Config, c ServerConfig) *Server {
 	return must(NewServer(c))
 }
 
-// none is a quota that refuses everybody.
+// none is a quota that rejects everybody.
 func none() quota.Config {
 	return quota.Config{Allocator: must(quota.NewLocal(quota.LocalConfig{DefaultLimit: quota.Limit{Rate: 1e-9}})), BurstSeconds: 0.01}
 }
 
 var internal = ingress.Config{Trust: ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.CriticalPlus}}
 
-// busy is a load at which SHEDDABLE and SHEDDABLE_PLUS are refused, and swamped one
+// busy is a load at which SHEDDABLE and SHEDDABLE_PLUS are rejected, and swamped one
 // at which all are. The room is for what the process that tests happens to do.
 var (
 	busy    = ingress.Config{Load: utilization(0.94), Shed: patient}

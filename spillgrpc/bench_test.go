@@ -58,7 +58,7 @@ func BenchmarkUnary(b *testing.B) {
 func BenchmarkServer(b *testing.B) {
 	edge := mustServer(b, ingress.Config{}, ServerConfig{})
 	inside := mustServer(b, internal, ServerConfig{})
-	refusing := mustServer(b, ingress.Config{Quota: none()}, ServerConfig{})
+	rejecting := mustServer(b, ingress.Config{Quota: none()}, ServerConfig{})
 	handler := func(context.Context, any) (any, error) { return nil, nil }
 	for _, bench := range []struct {
 		name   string
@@ -72,7 +72,7 @@ func BenchmarkServer(b *testing.B) {
 		{"protected", methodUnary, incoming(b), edge.UnaryInterceptor},
 		{"labelled", methodUnary, incoming(b, keyCriticality, "CRITICAL_PLUS"), inside.UnaryInterceptor},
 		{"exempt", "/grpc.health.v1.Health/Check", incoming(b), edge.UnaryInterceptor},
-		{"over quota", methodUnary, incoming(b), refusing.UnaryInterceptor},
+		{"over quota", methodUnary, incoming(b), rejecting.UnaryInterceptor},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			info := &grpc.UnaryServerInfo{FullMethod: bench.method}
@@ -104,7 +104,7 @@ func BenchmarkPick(b *testing.B) {
 		name      string
 		limit     int
 		ejections *ejections
-	}{{"admitted", 0, nil}, {"admitted, endpoints may be left out", 0, new(ejections)}, {"refused", 1, nil}} {
+	}{{"admitted", 0, nil}, {"admitted, endpoints may be left out", 0, new(ejections)}, {"rejected", 1, nil}} {
 		b.Run(bench.name, func(b *testing.B) {
 			l := must(inflight.New(inflight.Config{MaxRequests: bench.limit}))
 			p := &picker{child: turns, limiter: l, drops: &drops{}, ready: true, ejections: bench.ejections}

@@ -42,8 +42,8 @@ func (s *byMethod) Refresh(now time.Time, t retry.Token, f fault.Failure) (next 
 		next, err = of.Refresh(now, t, f)
 		return err
 	})
-	if refused, ok := errors.AsType[*retry.NotRetriedError](why); ok && s.throttling != nil {
-		switch refused.Reason {
+	if rejected, ok := errors.AsType[*retry.NotRetriedError](why); ok && s.throttling != nil {
+		switch rejected.Reason {
 		case retry.ReasonAttempts, retry.ReasonDisabled, retry.ReasonDontRetry, retry.ReasonDeadline, retry.ReasonRetryAfter:
 			s.throttling.Withdraw(now, "", 1)
 		default:

@@ -12,8 +12,8 @@ import "context"
 // does nothing once the handler has returned, for a call that is exempt, without a quota, and for a
 // cost that is not finite. It allocates nothing and is safe for concurrent use.
 func Charge(ctx context.Context, cost float64) {
-	if s, ok := ctx.Value(chargeKey{}).(*servedCall); ok && s.passage != nil && s.charging.Begin() {
-		s.passage.Charge(s.clock.Now(), cost)
+	if s, ok := ctx.Value(chargeKey{}).(*servedCall); ok && s.slot != nil && s.charging.Begin() {
+		s.slot.Charge(s.clock.Now(), cost)
 	}
 }
 

@@ -243,9 +243,9 @@ func cancels(ctx context.Context) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// TestLocalRefusal expects a refusal by a policy to be one in both worlds, and never
+// TestLocalRejection expects a rejection by a policy to be one in both worlds, and never
 // sent nor retried.
-func TestLocalRefusal(t *testing.T) {
+func TestLocalRejection(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		l := must(inflight.New(inflight.Config{MaxRequests: 1}))
 		l.TryAcquire()
@@ -256,13 +256,13 @@ func TestLocalRefusal(t *testing.T) {
 		var finished []error
 		err := call(t.Context(), cc, grpc.OnFinish(func(err error) { finished = append(finished, err) }))
 		if status.Code(err) != codes.Unavailable || !errors.Is(err, spillway.ErrRejected) || attempts.Load() != 0 {
-			t.Errorf("%v after %d attempts, want a local refusal", err, attempts.Load())
+			t.Errorf("%v after %d attempts, want a local rejection", err, attempts.Load())
 		}
 		if _, err := receive(t.Context(), cc); status.Code(err) != codes.Unavailable || !errors.Is(err, spillway.ErrRejected) {
 			t.Errorf("a stream: %v", err)
 		}
 		if len(finished) != 1 || !errors.Is(finished[0], spillway.ErrRejected) {
-			t.Errorf("finished with %v, want the refusal, once", finished)
+			t.Errorf("finished with %v, want the rejection, once", finished)
 		}
 		if d := l.Stats(time.Now()).RejectedTotal; d != 2 {
 			t.Errorf("%d drops, want 2", d)

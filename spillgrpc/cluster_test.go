@@ -79,7 +79,7 @@ func (k *keepOpen) enter(ctx context.Context) (n int64) {
 }
 
 // TestThreeOfAHundred expects of 100 calls beyond 3 that are in flight exactly 100
-// refused, by one pick each.
+// rejected, by one pick each.
 func TestThreeOfAHundred(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		l, config := cluster(t, 3)
@@ -93,20 +93,20 @@ func TestThreeOfAHundred(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		var refused atomic.Int32
+		var rejected atomic.Int32
 		var all sync.WaitGroup
 		for range 100 {
 			all.Go(func() {
 				err := call(ctx, cc)
 				if status.Code(err) == codes.Unavailable && errors.Is(err, spillway.ErrRejected) {
-					refused.Add(1)
+					rejected.Add(1)
 				}
 			})
 		}
 		all.Wait()
 		s := l.Stats(time.Now())
-		if refused.Load() != 100 || server.all.Load() != 3 || s.InFlight != 3 || s.RejectedTotal != 100 {
-			t.Errorf("%d refused, %d reached the server, %+v; want 100, 3, 3 in flight and 100 drops", refused.Load(), server.all.Load(), s)
+		if rejected.Load() != 100 || server.all.Load() != 3 || s.InFlight != 3 || s.RejectedTotal != 100 {
+			t.Errorf("%d rejected, %d reached the server, %+v; want 100, 3, 3 in flight and 100 drops", rejected.Load(), server.all.Load(), s)
 		}
 		cancel()
 		synctest.Wait()

@@ -196,17 +196,17 @@ func (e *ejections) count(now time.Time, all []*endpoint) (out, thinned int) {
 func (p *picker) elsewhere(info balancer.PickInfo, r balancer.PickResult) balancer.PickResult {
 	now, some := p.ejections.any()
 	if !some {
-		return p.repick(info, r, len(p.endpoints)-1, p.crowded)
+		return p.repick(info, r, len(p.endpoints)-1, p.overloaded)
 	}
 	out, thinned := p.ejections.count(now, p.endpoints)
 	panics := 2*out > len(p.endpoints)
 	return p.repick(info, r, 2*(out+thinned)+1, func(x *endpoint) bool {
-		return x != nil && (!panics && x.Active(now) || !x.turn() || p.crowded(x))
+		return x != nil && (!panics && x.Active(now) || !x.turn() || p.overloaded(x))
 	})
 }
 
-// crowded reports whether an endpoint has many more attempts in flight than the others.
-func (p *picker) crowded(x *endpoint) bool {
+// overloaded reports whether an endpoint has many more attempts in flight than the others.
+func (p *picker) overloaded(x *endpoint) bool {
 	if x == nil || p.ejections == nil {
 		return false
 	}

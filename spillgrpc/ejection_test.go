@@ -104,7 +104,7 @@ func TestEjection(t *testing.T) {
 				picks(t, p, child, 4, says)
 				got := picks(t, p, child, 400, says)
 				if row.ejected != (got[1] == 0) || row.least == 0 && !row.ejected && got[1] != 100 || got[0] < 80 || got[2] < 80 || got[3] < 80 {
-					t.Errorf("after a refusal: %v", got)
+					t.Errorf("after a rejection: %v", got)
 				}
 				if row.least > 0 && (got[1] > 20 || got[1] < 2) {
 					t.Errorf("it gets the least share otherwise: %v", got)

@@ -136,7 +136,7 @@ func TestImportedThrottling(t *testing.T) {
 	tokens(6) // it was the last one
 	token = m.strategy.Begin(spillway.Call{Key: methodUnary})
 	if _, err = m.strategy.Refresh(time.Now(), token, failed); err == nil || !strings.Contains(err.Error(), "retry budget") {
-		t.Errorf("%v, want a refusal by the budget", err)
+		t.Errorf("%v, want a rejection by the budget", err)
 	}
 	tokens(5)
 	token = m.strategy.Begin(spillway.Call{Key: methodUnary})

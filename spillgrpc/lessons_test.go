@@ -67,8 +67,8 @@ func TestLessons(t *testing.T) {
 			}})
 			return s.dial(client().DialOptions()...)
 		}
-		add("refused", gone, 3, to(dialWith(t, client(), nil)))
-		add("refused, WaitForReady", never, 1, limited(dialWith(t, client(), nil), grpc.WaitForReady(true)))
+		add("rejected", gone, 3, to(dialWith(t, client(), nil)))
+		add("rejected, WaitForReady", never, 1, limited(dialWith(t, client(), nil), grpc.WaitForReady(true)))
 		add("no descriptor", never, 3, to(dialWith(t, client(), dialError("socket", syscall.EMFILE))))
 		add("no port", never, 3, to(dialWith(t, client(), dialError("connect", syscall.EADDRNOTAVAIL))))
 		add("no name", never, 3, to(dialWith(t, client(), &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "x", IsNotFound: true}})))

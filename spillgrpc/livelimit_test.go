@@ -74,19 +74,19 @@ func testOneLimit(t *testing.T, mode spillway.Mode) {
 	cc := open(t, server.service()).dial(append(client.DialOptions(), config)...)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	refused := 0
+	rejected := 0
 	for i := range 6 {
 		st, err := pb.NewTestServiceClient(cc).FullDuplexCall(ctx)
 		if err != nil {
-			refused++
+			rejected++
 		}
 		if i%2 == 0 && err == nil {
 			_ = st.CloseSend()
 		}
 		synctest.Wait()
 	}
-	if s := l.Stats(time.Now()); s.InFlight != 4 || refused != 2 || server.all.Load() != 4 {
-		t.Errorf("%+v, %d refused and %d at the server, want 4 in flight, 2 refused, and 4", s, refused, server.all.Load())
+	if s := l.Stats(time.Now()); s.InFlight != 4 || rejected != 2 || server.all.Load() != 4 {
+		t.Errorf("%+v, %d rejected and %d at the server, want 4 in flight, 2 rejected, and 4", s, rejected, server.all.Load())
 	}
 	cancel()
 	synctest.Wait()

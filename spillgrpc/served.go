@@ -26,13 +26,13 @@ type servedCall struct {
 
 	final    final.Mark
 	charging charging.State
-	passage  *ingress.Passage // nil: it cannot be charged
+	slot     *ingress.Slot // nil: it cannot be charged
 	clock    *clock.Clock
 }
 
-// passages is a pool of passages for calls that are not streams. The passage of a call that was
+// slots is a pool of slots for calls that are not streams. The slot of a call that was
 // charged is not reused: a late charge may still find it.
-var passages = sync.Pool{New: func() any { return new(ingress.Passage) }}
+var slots = sync.Pool{New: func() any { return new(ingress.Slot) }}
 
 // Value implements [context.Context].
 func (s *servedCall) Value(key any) any {
@@ -46,20 +46,20 @@ func (s *servedCall) Value(key any) any {
 }
 
 // servedAs returns the context of a call that is served.
-func (s *Server) servedAs(ctx context.Context, a *arrival, p *ingress.Passage) *servedCall {
+func (s *Server) servedAs(ctx context.Context, a *arrival, p *ingress.Slot) *servedCall {
 	x := &servedCall{clock: &s.clock}
 	x.BeginUnder(restate(ctx, a), a, s.ingress.Degradation(a.Call.Criticality))
 	x.final.Repeated = a.Call.Attempt > 0
 	if p.Chargeable() {
-		x.passage = p
+		x.slot = p
 	}
 	return x
 }
 
-// release gives back the passage of a call that has ended, unless the call was charged.
-func (s *servedCall) release(p *ingress.Passage) {
-	if s.passage == nil || s.charging.End() {
-		passages.Put(p)
+// release gives back the slot of a call that has ended, unless the call was charged.
+func (s *servedCall) release(p *ingress.Slot) {
+	if s.slot == nil || s.charging.End() {
+		slots.Put(p)
 	}
 }
 

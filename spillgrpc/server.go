@@ -64,7 +64,7 @@ type Server struct {
 	unseen   func(string) bool // nil: as the boundary has it
 	health   []string
 	looks    atomic.Int64 // how many calls the tap is to look at
-	handed   atomic.Bool  // it has left a refusal for the interceptors before
+	handed   atomic.Bool  // it has left a rejection for the interceptors before
 	timers   timers
 	clock    clock.Clock
 }
@@ -121,23 +121,23 @@ func (s *Server) UnaryInterceptor(ctx context.Context, req any, info *grpc.Unary
 	now := s.clock.Now()
 	var a arrival
 	s.judge(ctx, now, info.FullMethod, &a)
-	passage := passages.Get().(*ingress.Passage)
-	if refusal := new(ingress.Rejection); !s.enter(ctx, now, passage, &a, refusal) {
-		passages.Put(passage)
-		to := s.refuse(ctx, refusal)
+	slot := slots.Get().(*ingress.Slot)
+	if rejection := new(ingress.Rejection); !s.enter(ctx, now, slot, &a, rejection) {
+		slots.Put(slot)
+		to := s.reject(ctx, rejection)
 		_ = grpc.SetTrailer(ctx, to.trailer) // fails only where there is no stream
 		return nil, to.status.Err()
 	}
 	if t := ratio(s.ingress, a.Call.Criticality); t != nil {
 		_ = grpc.SetTrailer(ctx, t) // as above
 	}
-	served := s.servedAs(ctx, &a, passage)
+	served := s.servedAs(ctx, &a, slot)
 	outcome := spillway.OutcomeFailed // unless the handler returns
-	meter := passage.Measure()
+	meter := slot.Measure()
 	defer func() {
 		meter.End()
-		passage.Done(outcome)
-		served.release(passage)
+		slot.Done(outcome)
+		served.release(slot)
 		served.Stop()
 	}()
 	answer, err = handler(served, req)
@@ -146,7 +146,7 @@ func (s *Server) UnaryInterceptor(ctx context.Context, req any, info *grpc.Unary
 		if trailer, err = served.answer(err); trailer != nil {
 			_ = grpc.SetTrailer(ctx, trailer) // fails where nobody reads it
 		}
-	} else if passage.Waited() {
+	} else if slot.Waited() {
 		_ = grpc.SetTrailer(ctx, busyTrailer) // likewise
 	}
 	return answer, err
@@ -167,20 +167,20 @@ func (s *Server) StreamInterceptor(srv any, ss grpc.ServerStream, info *grpc.Str
 	var a arrival
 	s.judge(ctx, now, info.FullMethod, &a)
 	stream := &serverStream{ServerStream: ss, stream: serving.Stream{Clock: &s.clock}}
-	if refusal := new(ingress.Rejection); !s.enter(ctx, now, &stream.stream.Passage, &a, refusal) {
-		to := s.refuse(ctx, refusal)
+	if rejection := new(ingress.Rejection); !s.enter(ctx, now, &stream.stream.Slot, &a, rejection) {
+		to := s.reject(ctx, rejection)
 		ss.SetTrailer(to.trailer)
 		return to.status.Err()
 	}
 	if t := ratio(s.ingress, a.Call.Criticality); t != nil {
 		ss.SetTrailer(t)
 	}
-	served := s.servedAs(ctx, &a, &stream.stream.Passage)
+	served := s.servedAs(ctx, &a, &stream.stream.Slot)
 	stream.ctx = served
 	outcome := spillway.OutcomeFailed // unless the handler returns
 	defer func() {
 		stream.stream.End()
-		stream.stream.Passage.Done(outcome)
+		stream.stream.Slot.Done(outcome)
 		served.Stop()
 	}()
 	err := handler(srv, stream)

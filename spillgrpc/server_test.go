@@ -31,7 +31,7 @@ import (
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
-// angry is a server at which everything was tried before: refusals say "don't retry".
+// angry is a server at which everything was tried before: rejections say "don't retry".
 var angry = ingress.Config{
 	Load: swamped.Load, Shed: patient,
 	Trust:    ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.CriticalPlus},
@@ -41,8 +41,8 @@ var angry = ingress.Config{
 // half is a Rand by which hints are exact.
 func half() float64 { return 0.5 }
 
-// TestRefusals expects each refusal as the wire has it, for calls and for streams.
-func TestRefusals(t *testing.T) {
+// TestRejections expects each rejection as the wire has it, for calls and for streams.
+func TestRejections(t *testing.T) {
 	quiet := swamped
 	quiet.Rand, quiet.RetryAfter = half, 1234*time.Millisecond
 	for _, row := range []struct {
@@ -161,8 +161,8 @@ func TestClientObeys(t *testing.T) {
 	}
 }
 
-// TestExempt expects health checks served that were named, whatever else is refused, and
-// reflection refused.
+// TestExempt expects health checks served that were named, whatever else is rejected, and
+// reflection rejected.
 func TestExempt(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		gates := swamped

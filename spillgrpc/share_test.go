@@ -147,10 +147,10 @@ func TestShareOfALiar(t *testing.T) {
 	}
 }
 
-// TestCrowdedEndpoint: an endpoint that answers nothing gets calls until it has twice as many in
+// TestLoadedEndpoint: an endpoint that answers nothing gets calls until it has twice as many in
 // flight as the others, and eight more; the others share the rest evenly. When it answers, it has
 // its turns again.
-func TestCrowdedEndpoint(t *testing.T) {
+func TestLoadedEndpoint(t *testing.T) {
 	for _, n := range []int{1, 2, 4, 20} {
 		inBubble(t, func(t *testing.T) {
 			child := newTaking(n)

@@ -180,11 +180,11 @@ func TestSignals(t *testing.T) {
 				client := mustClient(t, ClientConfig{External: row.external})
 				cc := s.dial(client.DialOptions()...)
 				for range 3 {
-					_ = call(spillway.WithCriticality(t.Context(), spillway.Sheddable), cc) // is refused
+					_ = call(spillway.WithCriticality(t.Context(), spillway.Sheddable), cc) // is rejected
 				}
 				for _, st := range client.Stats() {
 					if p := st.Throttle[spillway.Sheddable.Index()].Probability; (p > 0) != (row.throttled && !row.external) {
-						t.Errorf("after three refused calls the probability is %v", p)
+						t.Errorf("after three rejected calls the probability is %v", p)
 					}
 				}
 			})

@@ -97,7 +97,7 @@ func TestStreamCommitted(t *testing.T) {
 // TestStreamReplay has a backend reject a stream after some messages, and expects the next one
 // to receive all of them, and the following ones, in order.
 func TestStreamReplay(t *testing.T) {
-	for _, refuseAfter := range []int{0, 1, 3, 5} {
+	for _, rejectAfter := range []int{0, 1, 3, 5} {
 		inBubble(t, func(t *testing.T) {
 			var attempts atomic.Int32
 			var got []int32
@@ -105,7 +105,7 @@ func TestStreamReplay(t *testing.T) {
 				n := attempts.Add(1)
 				got = nil
 				for {
-					if n == 1 && len(got) == refuseAfter {
+					if n == 1 && len(got) == rejectAfter {
 						return says(codes.Unavailable, keyPushback, "1")(ss.Context())
 					}
 					m, err := ss.Recv()
@@ -135,7 +135,7 @@ func TestStreamReplay(t *testing.T) {
 				t.Error(err)
 			}
 			if attempts.Load() != 2 || fmt.Sprint(got) != "[0 1 2 3 4]" {
-				t.Errorf("refused after %d: %d attempts, the last saw %v", refuseAfter, attempts.Load(), got)
+				t.Errorf("rejected after %d: %d attempts, the last saw %v", rejectAfter, attempts.Load(), got)
 			}
 		})
 	}
@@ -236,9 +236,9 @@ func TestStreamMethods(t *testing.T) {
 	})
 }
 
-// TestStreamHeaderOfRefusal expects Header to say nothing if absent, and
+// TestStreamHeaderOfRejection expects Header to say nothing if absent, and
 // RecvMsg to say why.
-func TestStreamHeaderOfRefusal(t *testing.T) {
+func TestStreamHeaderOfRejection(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		cc := open(t, &service{duplex: func(ss duplexServer) error {
 			return says(codes.Unavailable, keyPushback, "-1", "end", "yes")(ss.Context())
@@ -287,7 +287,7 @@ func TestStreamInFlight(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := stub.FullDuplexCall(t.Context()); status.Code(err) != codes.Unavailable || inFlight(client) != 3 {
-			t.Errorf("%v with %d in flight, want a refusal with 3", err, inFlight(client))
+			t.Errorf("%v with %d in flight, want a rejection with 3", err, inFlight(client))
 		}
 		_ = closed.CloseSend()
 		if _, err := closed.Recv(); !errors.Is(err, io.EOF) {

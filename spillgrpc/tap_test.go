@@ -16,17 +16,17 @@ import (
 	"github.com/seed90641741/spillway/ingress"
 )
 
-// TestTap expects a call refused before the interceptors once one was refused by
+// TestTap expects a call rejected before the interceptors once one was rejected by
 // them, and left to them where the answer needs a trailer or the timer would be
 // one too many.
 func TestTap(t *testing.T) {
 	for _, row := range []struct {
-		name    string
-		gates   ingress.Config
-		timeout time.Duration // 0: none
-		early   bool
-		push    bool
-		refused uint64 // of the second call alone
+		name     string
+		gates    ingress.Config
+		timeout  time.Duration // 0: none
+		early    bool
+		push     bool
+		rejected uint64 // of the second call alone
 	}{
 		{"without a deadline", swamped, 0, true, false, 1},
 		{"with one", swamped, time.Minute, true, false, 1},
@@ -49,7 +49,7 @@ func TestTap(t *testing.T) {
 					defer cancel()
 				}
 				_ = call(ctx, cc)
-				before := refusedOf(s)
+				before := rejectedOf(s)
 				var trailer metadata.MD
 				err := call(ctx, cc, grpc.Trailer(&trailer))
 				if status.Code(err) != codes.Unavailable || (seen == 1) != row.early || (len(trailer[keyPushback]) == 1) != row.push {
@@ -62,22 +62,22 @@ func TestTap(t *testing.T) {
 				if got := regexp.MustCompile(`RetryInfo \S+`).ReplaceAllString(describe(status.Convert(err)), "RetryInfo"); got != want {
 					t.Errorf("details %s, want %s", got, want)
 				}
-				if n := refusedOf(s) - before; n != row.refused {
-					t.Errorf("counted as %d refusals, want %d", n, row.refused)
+				if n := rejectedOf(s) - before; n != row.rejected {
+					t.Errorf("counted as %d rejections, want %d", n, row.rejected)
 				}
 			})
 		})
 	}
 }
 
-func refusedOf(s *Server) (n uint64) {
+func rejectedOf(s *Server) (n uint64) {
 	for _, c := range s.ingress.Stats(time.Now()).Shed.Classes {
 		n += c.RejectedTotal
 	}
 	return n
 }
 
-// TestTapLooks expects the tap to look at a thousand calls after the last refusal,
+// TestTapLooks expects the tap to look at a thousand calls after the last rejection,
 // and at none before.
 func TestTapLooks(t *testing.T) {
 	s := mustServer(t, busy, ServerConfig{Classify: func(ctx context.Context, _ string) spillway.Call {
@@ -88,11 +88,11 @@ func TestTapLooks(t *testing.T) {
 		return err
 	}
 	if err := ask(keyCriticality, "SHEDDABLE"); err != nil {
-		t.Errorf("before the first refusal: %v", err)
+		t.Errorf("before the first rejection: %v", err)
 	}
 	s.looks.Store(lookOn)
 	if err := ask(keyCriticality, "SHEDDABLE"); status.Code(err) != codes.Unavailable {
-		t.Errorf("%v, want a refusal", err)
+		t.Errorf("%v, want a rejection", err)
 	}
 	for range lookOn {
 		if err := ask(); err != nil {
@@ -103,7 +103,7 @@ func TestTapLooks(t *testing.T) {
 		t.Errorf("%d looks are left", n)
 	}
 	if err := ask(keyCriticality, "SHEDDABLE"); err != nil {
-		t.Errorf("a thousand calls after the last refusal: %v", err)
+		t.Errorf("a thousand calls after the last rejection: %v", err)
 	}
 }
 

@@ -74,7 +74,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestChainSheds expects the third service of a chain to refuse what the first caller
+// TestChainSheds expects the third service of a chain to reject what the first caller
 // marked as sheddable, and that only.
 func TestChainSheds(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

@@ -32,7 +32,7 @@ const (
 	reasonTask      = "OVERLOADED"
 	reasonDontRetry = "OVERLOADED_DONT_RETRY"
 	reasonCustomer  = "OVER_QUOTA"
-	metadataGate    = "gate" // which policy has refused the call; to internal callers only
+	metadataGate    = "gate" // which policy has rejected the call; to internal callers only
 )
 
 // importanceKeys are the metadata that say how much a call matters.

@@ -17,7 +17,7 @@ import (
 )
 
 // eager retries whatever may be retried, twice, at once and for free. The throttle
-// is off, as it refuses at random.
+// is off, as it rejects at random.
 var eager = egress.Config{
 	Retry:        must(retry.NewBudgeted(retry.BudgetedConfig{Budget: retry.Unlimited{}})),
 	ThrottleMode: spillway.ModeOff,

@@ -45,7 +45,7 @@ func TestAcceptRatioInAnswers(t *testing.T) {
 		m := new(memo)
 		why := h.ingress.RejectAt(t.Context(), now, &spillway.Call{Criticality: spillway.Sheddable}, new(ratelimit.Caller))
 		if why.Rejected() && (why.AcceptRatio == "0") != (row.trust.Boundary == ingress.Internal) {
-			t.Errorf("an early refusal says %q", m.refusal(&why, h.wordingOf(&why), nil))
+			t.Errorf("an early rejection says %q", m.rejection(&why, h.wordingOf(&why), nil))
 		}
 	}
 }

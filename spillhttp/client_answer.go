@@ -51,7 +51,7 @@ func ofStatus(status int) (f fault.Failure, failed bool) {
 		return fault.Failure{Timeout: true, Party: fault.Server}, true
 	case http.StatusRequestTimeout: // the server stopped waiting for the rest of the request
 		return fault.Failure{}, true
-	case http.StatusTooEarly: // RFC 8470: refused because it could be a replay, which the load does not matter for
+	case http.StatusTooEarly: // RFC 8470: rejected because it could be a replay, which the load does not matter for
 		return fault.Failure{Unprocessed: true, Party: fault.Client}, true
 	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported, http.StatusVariantAlsoNegotiates, http.StatusInsufficientStorage,
 		http.StatusLoopDetected, http.StatusNotExtended, http.StatusNetworkAuthenticationRequired: // will not change

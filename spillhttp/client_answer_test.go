@@ -51,7 +51,7 @@ func TestAnswers(t *testing.T) {
 		{503, h{"x-envoy-overloaded": "true"}, f{Party: fault.Server, Overload: true, Unprocessed: true}, always},
 		{503, h{"finagle-http-nack": "true"}, f{Party: fault.Server, Overload: true, Unprocessed: true, Safety: fault.RetrySafe}, always},
 
-		// How far a refusal reaches. What is no scope is none.
+		// How far a rejection reaches. What is no scope is none.
 		{503, h{"x-overload-scope": "task"}, f{Party: fault.Server, Overload: true, Unprocessed: true, Scope: fault.ScopeTask}, always},
 		{503, h{"x-overload-scope": " Task "}, f{Party: fault.Server, Overload: true, Unprocessed: true, Scope: fault.ScopeTask}, always},
 		{503, h{"x-overload-scope": "service"}, f{Party: fault.Server, Overload: true, DontRetry: true, Scope: fault.ScopeService}, never},
@@ -92,7 +92,7 @@ func TestAnswers(t *testing.T) {
 		{429, h{"retry-after-ms": "20", "retry-after": "9"}, f{Party: fault.Client, Overload: true, Scope: fault.ScopeCustomer, Safety: fault.RetrySafe, HasRetryAfter: true, RetryAfter: 20 * time.Millisecond}, always},
 		{500, h{"retry-after": "3"}, f{Party: fault.Server, HasRetryAfter: true, RetryAfter: 3 * time.Second}, idempotent},
 
-		// Refusals of gRPC.
+		// Rejections of gRPC.
 		{200, h{"content-type": "application/grpc", "grpc-status": "14"}, f{Party: fault.Server, Overload: true}, idempotent},
 		{200, h{"content-type": "application/grpc+proto", "grpc-status": "14", "x-envoy-overloaded": "true"}, f{Party: fault.Server, Overload: true, Unprocessed: true}, always},
 		{200, h{"content-type": "application/grpc", "grpc-status": "14", "grpc-retry-pushback-ms": "20"}, f{Party: fault.Server, Overload: true, Safety: fault.RetrySafe, HasRetryAfter: true, RetryAfter: 20 * time.Millisecond}, always},

@@ -25,7 +25,7 @@ const (
 // TestTransportErrors lets a real http.Transport fail in each way that is handled differently.
 func TestTransportErrors(t *testing.T) {
 	type f = fault.Failure
-	const refuse = "127.0.0.1:1"
+	const reject = "127.0.0.1:1"
 	untrusted := httptest.NewUnstartedServer(http.NotFoundHandler())
 	untrusted.Config.ErrorLog = quiet
 	untrusted.StartTLS()
@@ -45,8 +45,8 @@ func TestTransportErrors(t *testing.T) {
 		url  string
 		want f
 	}{
-		{"connection refused", &http.Transport{}, nil, "http://" + refuse, f{Unprocessed: true, Unanswered: true}},
-		{"proxy refuses", &http.Transport{Proxy: http.ProxyURL(must(http.NewRequest("GET", "http://"+refuse, nil)).URL)}, nil,
+		{"connection refused", &http.Transport{}, nil, "http://" + reject, f{Unprocessed: true, Unanswered: true}},
+		{"proxy rejects", &http.Transport{Proxy: http.ProxyURL(must(http.NewRequest("GET", "http://"+reject, nil)).URL)}, nil,
 			"http://backend.example", f{Unsent: true, Safety: fault.RetrySafe}},
 		{"unknown host", &http.Transport{DialContext: (&net.Dialer{Resolver: never}).DialContext}, nil, "http://backend.example", f{Unsent: true, Safety: fault.RetrySafe}},
 		{"dial takes too long", &http.Transport{DialContext: (&net.Dialer{Deadline: time.Unix(1, 0)}).DialContext}, nil, "http://127.0.0.1:1",
@@ -83,7 +83,7 @@ func TestTransportErrors(t *testing.T) {
 	}
 }
 
-// TestRefusedStream: net/http repeats by itself what HTTP/2 refused, and gives up
+// TestRefusedStream: net/http repeats by itself what HTTP/2 rejected, and gives up
 // after a minute.
 func TestRefusedStream(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

@@ -162,7 +162,7 @@ func TestLostAnswer(t *testing.T) {
 			lost(t, err, context.Canceled)
 		})
 	})
-	t.Run("refused here", func(t *testing.T) {
+	t.Run("rejected here", func(t *testing.T) {
 		inBubble(t, func(t *testing.T) {
 			config := eager
 			config.MaxRequests = 1
@@ -185,7 +185,7 @@ func TestLostAnswer(t *testing.T) {
 	})
 }
 
-// TestKeptAnswer: a retry that would be made at once and is refused here leaves
+// TestKeptAnswer: a retry that would be made at once and is rejected here leaves
 // the answer that it was to replace.
 func TestKeptAnswer(t *testing.T) {
 	config := eager

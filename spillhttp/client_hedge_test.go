@@ -229,7 +229,7 @@ func TestHedgeNot(t *testing.T) {
 	}
 }
 
-// 2000 calls at once to a backend that is slow and refuses nothing, after 1000 that were
+// 2000 calls at once to a backend that is slow and rejects nothing, after 1000 that were
 // served in time: ten hedges at most.
 func TestHedgeCrowd(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

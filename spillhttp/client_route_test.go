@@ -34,20 +34,20 @@ func TestDefaultRoute(t *testing.T) {
 }
 
 // failing is a backend that takes 5 ms for each request; requests for which bad returns true
-// are answered by the handler refuse.
-func failing(bad func(*http.Request) bool, refuse func(*http.Request) *http.Response) baseFunc {
+// are answered by the handler reject.
+func failing(bad func(*http.Request) bool, reject func(*http.Request) *http.Response) baseFunc {
 	return func(r *http.Request) (*http.Response, error) {
 		time.Sleep(5 * time.Millisecond)
 		if bad(r) {
-			return refuse(r), nil
+			return reject(r), nil
 		}
 		return answer(r, 200, ""), nil
 	}
 }
 
 // rates sends 900 bad requests and 100 good ones in each second, for ten of them, from the
-// first moment of a process on, and returns how many of each were refused here.
-func rates(t *testing.T, client *Transport, bad, good func(t *testing.T, i int) *http.Request) (refusedBad, refusedGood int) {
+// first moment of a process on, and returns how many of each were rejected here.
+func rates(t *testing.T, client *Transport, bad, good func(t *testing.T, i int) *http.Request) (rejectedBad, rejectedGood int) {
 	t.Helper()
 	outcomes := make(chan [2]bool, 10_000)
 	for i := range 10_000 {
@@ -68,12 +68,12 @@ func rates(t *testing.T, client *Transport, bad, good func(t *testing.T, i int) 
 	for range 10_000 {
 		switch o := <-outcomes; {
 		case o[0] && o[1]:
-			refusedBad++
+			rejectedBad++
 		case o[1]:
-			refusedGood++
+			rejectedGood++
 		}
 	}
-	return refusedBad, refusedGood
+	return rejectedBad, rejectedGood
 }
 
 // TestNobodyElseIsThrottled: 900 rejections in a second for one customer or one path do not
@@ -101,7 +101,7 @@ func TestNobodyElseIsThrottled(t *testing.T) {
 	for _, row := range []struct {
 		name      string
 		bad       string
-		refuse    func(*http.Request) *http.Response
+		reject    func(*http.Request) *http.Response
 		throttled bool
 	}{
 		{"429", "/bad/%d", status(429), false},
@@ -114,10 +114,10 @@ func TestNobodyElseIsThrottled(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				client := mustTransport(t, TransportConfig{Base: failing(func(r *http.Request) bool { return r.URL.Path != "/good" }, row.refuse)})
+				client := mustTransport(t, TransportConfig{Base: failing(func(r *http.Request) bool { return r.URL.Path != "/good" }, row.reject)})
 				bad, good := rates(t, client, at(row.bad), at("/good"))
 				if good > 0 || (bad > 0) != row.throttled {
-					t.Errorf("%d bad and %d good requests were refused here", bad, good)
+					t.Errorf("%d bad and %d good requests were rejected here", bad, good)
 				}
 			})
 		})
@@ -138,8 +138,8 @@ func TestManyPathsThrottle(t *testing.T) {
 				Base: failing(func(*http.Request) bool { return true }, func(r *http.Request) *http.Response { return answer(r, 503, "") }),
 			})
 			bad, good := rates(t, client, names(n), names(n))
-			if refused := bad + good; refused < 9000 {
-				t.Errorf("%d paths: %d of 10000 requests were refused here", n, refused)
+			if rejected := bad + good; rejected < 9000 {
+				t.Errorf("%d paths: %d of 10000 requests were rejected here", n, rejected)
 			}
 			if known := len(client.Stats()); known != 1 {
 				t.Errorf("%d backends", known)
@@ -159,7 +159,7 @@ func TestRouteOfOnesOwn(t *testing.T) {
 			func(t *testing.T, _ int) *http.Request { return newGet(t, "http://backend/bad") },
 			func(t *testing.T, _ int) *http.Request { return newGet(t, "http://backend/good") })
 		if good == 0 {
-			t.Error("no request was refused, as if there were routes")
+			t.Error("no request was rejected, as if there were routes")
 		}
 	})
 }

@@ -46,7 +46,7 @@ func TestAsIs(t *testing.T) {
 	}
 }
 
-func TestRefusedHere(t *testing.T) {
+func TestRejectedHere(t *testing.T) {
 	rt := mustTransport(t, TransportConfig{Base: script(status(200)), Egress: egress.Config{MaxRequests: 1}})
 	first, err := rt.RoundTrip(newRequest(t, t.Context(), "GET", nil))
 	if err != nil {
@@ -55,17 +55,17 @@ func TestRefusedHere(t *testing.T) {
 	body := &tracked{Reader: strings.NewReader("payload")}
 	_, err = rt.RoundTrip(newRequest(t, t.Context(), "POST", body))
 	if !errors.Is(err, spillway.ErrRejected) {
-		t.Errorf("error %v, want a local refusal", err)
+		t.Errorf("error %v, want a local rejection", err)
 	}
 	if !body.closed {
-		t.Error("the body of the refused request was not closed")
+		t.Error("the body of the rejected request was not closed")
 	}
 	_ = first.Body.Close()
 	if n := inFlight(rt); n != 0 {
 		t.Errorf("%d left in flight", n)
 	}
 	if _, err := rt.RoundTrip(newRequest(t, t.Context(), "POST", nil)); errors.Is(err, spillway.ErrRejected) {
-		t.Errorf("refused with nothing in flight: %v", err)
+		t.Errorf("rejected with nothing in flight: %v", err)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestCloseDeadlineOfAnUntrustedClient(t *testing.T) {
 					why := ingress.Rejection{
 						Outcome: spillway.OutcomeOverloaded, RetryAfter: time.Second, Err: &spillway.RejectedError{Reason: row.reason},
 					}
-					refuse(w, r, &why, wordingOf(ingress.ReasonsFull, &why))
+					reject(w, r, &why, wordingOf(ingress.ReasonsFull, &why))
 					return w.Result(), nil
 				}),
 				Egress: egress.Config{Retry: once},
@@ -207,7 +207,7 @@ func TestTransportUpdate(t *testing.T) {
 		t.Errorf("%v, want an error about ThrottleMode", err)
 	}
 	if _, err := rt.RoundTrip(newRequest(t, t.Context(), "GET", nil)); !errors.Is(err, spillway.ErrRejected) {
-		t.Errorf("%v, want a refusal: the limit is 1, and the first answer is not read yet", err)
+		t.Errorf("%v, want a rejection: the limit is 1, and the first answer is not read yet", err)
 	}
 	resp.Body.Close()
 	roundTrip(t, rt, newRequest(t, t.Context(), "GET", nil))

@@ -69,14 +69,14 @@ func arrivalsAt(r *early.Rejecter) (arrive func(request, rest []byte) (rejected 
 
 const plainRequest = "GET /search?q=go HTTP/1.1\r\nHost: example.com\r\n\r\n"
 
-// half is a load at which everything but CRITICAL_PLUS is refused, always with the
+// half is a load at which everything but CRITICAL_PLUS is rejected, always with the
 // same hint.
 func half(t testing.TB, next http.Handler) *Handler {
 	config := swamped
 	config.Load = utilization(1)
 	config.Rand = func() float64 { return 0.5 }
 	// However busy the processors of the test are, who may wait is let in, and not
-	// refused because it waited.
+	// rejected because it waited.
 	config.Shed.MaxWait = 10 * time.Second
 	h := mustHandler(t, next, config, HandlerConfig{HealthPaths: []string{"/healthz"}, Classify: func(r *http.Request) (c spillway.Call) {
 		if strings.HasPrefix(r.URL.Path, "/vip") {

@@ -18,11 +18,11 @@ import (
 	"time"
 )
 
-// BenchmarkRefusal shows the processor time that a server spends on a request that
-// it refuses, over connections that are kept: user and kernel, of the whole
+// BenchmarkRejection shows the processor time that a server spends on a request that
+// it rejects, over connections that are kept: user and kernel, of the whole
 // process, in cpu-ns/op. The clients are another process.
-func BenchmarkRefusal(b *testing.B) {
-	bareRefusal := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+func BenchmarkRejection(b *testing.B) {
+	bareRejection := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header()["Content-Length"] = valueZero
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})
@@ -31,7 +31,7 @@ func BenchmarkRefusal(b *testing.B) {
 		serve func(*testing.B, *http.Server, net.Listener)
 	}{
 		{"bare", func(_ *testing.B, s *http.Server, l net.Listener) {
-			s.Handler = bareRefusal
+			s.Handler = bareRejection
 			_ = s.Serve(l)
 		}},
 		{"handler", func(b *testing.B, s *http.Server, l net.Listener) {
@@ -67,7 +67,7 @@ func BenchmarkRefusal(b *testing.B) {
 	}
 }
 
-// What the clients of BenchmarkRefusal speak.
+// What the clients of BenchmarkRejection speak.
 const protocolHTTP1, protocolHTTP2 = "http1", "http2"
 
 // only returns that one protocol, without TLS.
@@ -112,12 +112,12 @@ func knock(b *testing.B, addr, protocol string, n int) func() {
 
 const knocking = "SPILLHTTP_KNOCK"
 
-// TestKnock are the clients of BenchmarkRefusal.
+// TestKnock are the clients of BenchmarkRejection.
 func TestKnock(t *testing.T) {
 	var addr, protocol string
 	var n int
 	if _, err := fmt.Sscan(os.Getenv(knocking), &addr, &protocol, &n); err != nil {
-		t.Skip("only if BenchmarkRefusal asks for it")
+		t.Skip("only if BenchmarkRejection asks for it")
 	}
 	const conns = 16
 	var all sync.WaitGroup

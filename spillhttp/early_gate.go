@@ -46,7 +46,7 @@ func (g *earlyGate) Decide(now time.Time, c *early.Conn, x *early.Head) (answer 
 		c.SetNote(uint32(a.Call.Level))
 		return nil
 	}
-	return m.refusal(&why, h.wordingOf(&why), x.Method())
+	return m.rejection(&why, h.wordingOf(&why), x.Method())
 }
 
 // judgeHead finds out what a request is. It reports false if it passes unseen or cannot
@@ -146,9 +146,9 @@ func textOf(b []byte, before string) string {
 	return string(b)
 }
 
-// refusal returns the complete answer for why to a request with a method, as bytes of HTTP/1.1, with
+// rejection returns the complete answer for why to a request with a method, as bytes of HTTP/1.1, with
 // the headers of answerTo. Only the Date is missing, which is optional in such an answer.
-func (m *memo) refusal(why *ingress.Rejection, text *wording, method []byte) []byte {
+func (m *memo) rejection(why *ingress.Rejection, text *wording, method []byte) []byte {
 	b := m.answer[:0]
 	switch {
 	case why.Outcome == spillway.OutcomeOverQuota:

@@ -16,7 +16,7 @@ import (
 	"github.com/seed90641741/spillway/spillhttp/internal/early/earlytest"
 )
 
-func TestRefusalBytes(t *testing.T) {
+func TestRejectionBytes(t *testing.T) {
 	x := new(memo)
 	const told = "X-Overload-Reason: overload\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 19\r\n"
 	for want, why := range map[string]ingress.Rejection{
@@ -33,11 +33,11 @@ func TestRefusalBytes(t *testing.T) {
 		},
 	} {
 		text := wordingOf(ingress.ReasonsCoarse, &why)
-		if got := string(x.refusal(&why, text, []byte("GET"))); got != want {
+		if got := string(x.rejection(&why, text, []byte("GET"))); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 		head, _, _ := strings.Cut(want, "rejected:")
-		if got := string(x.refusal(&why, text, []byte("HEAD"))); got != head {
+		if got := string(x.rejection(&why, text, []byte("HEAD"))); got != head {
 			t.Errorf("HEAD: %q, want %q", got, head)
 		}
 	}

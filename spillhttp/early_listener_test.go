@@ -18,9 +18,9 @@ import (
 	"github.com/seed90641741/spillway/spillhttp/internal/early/earlytest"
 )
 
-// TestEarlyRefusal: which requests net/http does not even see, and that the client
+// TestEarlyRejection: which requests net/http does not even see, and that the client
 // cannot tell.
-func TestEarlyRefusal(t *testing.T) {
+func TestEarlyRejection(t *testing.T) {
 	const (
 		get   = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 		vip   = "GET /vip HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -37,7 +37,7 @@ func TestEarlyRefusal(t *testing.T) {
 		pieces []string
 		seen   int
 	}{
-		{"refused", []string{get, get, get}, 0},
+		{"rejected", []string{get, get, get}, 0},
 		{"admitted and exempt", []string{get, vip, get, probe, get}, 2},
 		{"head in pieces", []string{get[:7], get[7:], get, get}, 1},
 		{"whole body", []string{post + "hello", get, post + "hello"}, 0},
@@ -80,8 +80,8 @@ func TestEarlyRefusal(t *testing.T) {
 	}
 }
 
-// TestEarlyRefusalInPieces is the same for requests in any order, in pieces of any length.
-func TestEarlyRefusalInPieces(t *testing.T) {
+// TestEarlyRejectionInPieces is the same for requests in any order, in pieces of any length.
+func TestEarlyRejectionInPieces(t *testing.T) {
 	parts := []string{
 		plainRequest, plainRequest, "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n", "GET /vip HTTP/1.1\r\nHost: x\r\n\r\n",
 		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
@@ -124,8 +124,8 @@ func TestEarlyRefusalInPieces(t *testing.T) {
 	}
 }
 
-// TestEarlyRefusalOfUnreadBodies: a function that needs the body sees it, as long as it is.
-func TestEarlyRefusalOfUnreadBodies(t *testing.T) {
+// TestEarlyRejectionOfUnreadBodies: a function that needs the body sees it, as long as it is.
+func TestEarlyRejectionOfUnreadBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := swamped
 		config.Load = utilization(1) // which rejects all but CRITICAL_PLUS
@@ -148,9 +148,9 @@ func TestEarlyRefusalOfUnreadBodies(t *testing.T) {
 	})
 }
 
-// TestEarlyRefusalAtAGlance is the same for a Handler that looks at nothing but the
+// TestEarlyRejectionAtAGlance is the same for a Handler that looks at nothing but the
 // path and the claims.
-func TestEarlyRefusalAtAGlance(t *testing.T) {
+func TestEarlyRejectionAtAGlance(t *testing.T) {
 	const sheddable = "X-Request-Criticality: SHEDDABLE\r\n"
 	get := func(path, fields string) string { return "GET " + path + " HTTP/1.1\r\nHost: x\r\n" + fields + "\r\n" }
 	for _, row := range []struct {
@@ -186,9 +186,9 @@ func TestEarlyRefusalAtAGlance(t *testing.T) {
 	}
 }
 
-// TestEarlyRefusalOverQuota: a customer over its quota gets the answer of the handler, which
+// TestEarlyRejectionOverQuota: a customer over its quota gets the answer of the handler, which
 // says that no other customer is concerned.
-func TestEarlyRefusalOverQuota(t *testing.T) {
+func TestEarlyRejectionOverQuota(t *testing.T) {
 	const get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 	synctest.Test(t, func(t *testing.T) {
 		config := ingress.Config{Quota: none(), Rand: func() float64 { return 0.5 }}
@@ -201,13 +201,13 @@ func TestEarlyRefusalOverQuota(t *testing.T) {
 			t.Errorf("net/http saw %d requests, want none; answers\n%swant\n%s", seen, unify(t, got), unify(t, want))
 		}
 		if h.looks.Load() != lookOn-2 {
-			t.Errorf("%d requests more are looked at, want %d: no request was refused for overload", h.looks.Load(), lookOn-2)
+			t.Errorf("%d requests more are looked at, want %d: no request was rejected for overload", h.looks.Load(), lookOn-2)
 		}
 		nothingLeft(t, h)
 	})
 }
 
-// TestWithoutConnState: a Listener that is not told where requests end refuses
+// TestWithoutConnState: a Listener that is not told where requests end rejects
 // nothing.
 func TestWithoutConnState(t *testing.T) {
 	h := half(t, echo)
@@ -266,7 +266,7 @@ func TestStreak(t *testing.T) {
 			}
 			if i%10 == 0 {
 				if status := get("/vip"); status != 200 {
-					t.Errorf("%d to a slow request after a refusal", status)
+					t.Errorf("%d to a slow request after a rejection", status)
 				}
 			}
 			time.Sleep(400 * time.Millisecond)
@@ -303,7 +303,7 @@ func TestStreak(t *testing.T) {
 }
 
 // TestSentAhead: a client that sends its next request while the last one is being
-// answered, and whose first byte net/http then reads, is refused early again as
+// answered, and whose first byte net/http then reads, is rejected early again as
 // soon as it has an answer before it asks.
 func TestSentAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -359,7 +359,7 @@ func TestLooks(t *testing.T) {
 		h := half(t, echo)
 		h.looks.Store(0)
 		if _, seen := play(t, newSender(plainRequest, plainRequest, plainRequest), h, true); seen != 1 {
-			t.Errorf("net/http saw %d requests, want the first, whose refusal shows that there is reason to look", seen)
+			t.Errorf("net/http saw %d requests, want the first, whose rejection shows that there is reason to look", seen)
 		}
 		vip := strings.Repeat("GET /vip HTTP/1.1\r\nHost: x\r\n\r\n|", lookOn+1)
 		if _, seen := play(t, newSender(strings.Split(vip, "|")...), h, true); seen != lookOn+1 || h.looks.Load() != 0 {
@@ -368,9 +368,9 @@ func TestLooks(t *testing.T) {
 	})
 }
 
-// TestEarlyRefusalAllocatesNothing, whatever the length of the path, with a part of a body, and for labels that
+// TestEarlyRejectionAllocatesNothing, whatever the length of the path, with a part of a body, and for labels that
 // clients use.
-func TestEarlyRefusalAllocatesNothing(t *testing.T) {
+func TestEarlyRejectionAllocatesNothing(t *testing.T) {
 	if race.Enabled {
 		t.Skip("pools lose what they hold")
 	}
@@ -404,9 +404,9 @@ func TestEarlyRefusalAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestEarlyRefusalHasTheID: an observer may give the answer an id. The next request does not have it, and neither has one
+// TestEarlyRejectionHasTheID: an observer may give the answer an id. The next request does not have it, and neither has one
 // that is not read as a whole.
-func TestEarlyRefusalHasTheID(t *testing.T) {
+func TestEarlyRejectionHasTheID(t *testing.T) {
 	const get = "GET /%s HTTP/1.1\r\nHost: x\r\n\r\n"
 	synctest.Test(t, func(t *testing.T) {
 		config := swamped
@@ -426,7 +426,7 @@ func TestEarlyRefusalHasTheID(t *testing.T) {
 	})
 }
 
-func BenchmarkEarlyRefusal(b *testing.B) {
+func BenchmarkEarlyRejection(b *testing.B) {
 	const text = "GET /search?q=go HTTP/1.1\r\nHost: example.com:8080\r\nUser-Agent: Go-http-client/1.1\r\n" +
 		headerCriticality + ": SHEDDABLE\r\nAccept-Encoding: gzip\r\n\r\n"
 	mux := http.NewServeMux()

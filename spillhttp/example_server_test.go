@@ -35,7 +35,7 @@ func ExampleHandler_Serve() {
 		return
 	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
-	go handler.Serve(server, listener) // or server.Serve(listener), without early refusal
+	go handler.Serve(server, listener) // or server.Serve(listener), without early rejection
 	defer server.Close()
 
 	fmt.Println(get("http://"+listener.Addr().String(), "X-Request-Criticality", "SHEDDABLE"))
@@ -56,7 +56,7 @@ func get(url string, headers ...string) int {
 	return resp.StatusCode
 }
 
-// A handler whose own call was refused says so, and that it was the one to retry.
+// A handler whose own call was rejected says so, and that it was the one to retry.
 func ExampleReject() {
 	backend := func() error { return spillway.ErrRejected } // as a call by a Transport may end
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -47,8 +47,8 @@ func Example() {
 	// Output: criticality "SHEDDABLE_PLUS"
 }
 
-// What is refused here never reaches the network.
-func ExampleTransport_refusal() {
+// What is rejected here never reaches the network.
+func ExampleTransport_rejection() {
 	backend := newBackend()
 	defer backend.Close()
 	transport, _ := spillhttp.NewTransport(spillhttp.TransportConfig{Egress: egress.Config{MaxRequests: 1}})

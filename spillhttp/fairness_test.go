@@ -39,7 +39,7 @@ func TestFairness(t *testing.T) {
 		}})
 		s := open(t, protocol, h, early)
 		defer s.close()
-		var served, refused [2]atomic.Int64
+		var served, rejected [2]atomic.Int64
 		var all sync.WaitGroup
 		for i, name := range []string{"modest", "greedy"} {
 			random := rand.New(rand.NewPCG(uint64(i), 1))
@@ -64,7 +64,7 @@ func TestFairness(t *testing.T) {
 						case http.StatusNoContent:
 							served[i].Add(1)
 						case http.StatusTooManyRequests:
-							refused[i].Add(1)
+							rejected[i].Add(1)
 						default:
 							t.Errorf("%s: %d", name, resp.StatusCode)
 						}
@@ -74,13 +74,13 @@ func TestFairness(t *testing.T) {
 		}
 		all.Wait()
 		fair := rate * seconds
-		n, lost := float64(served[0].Load()), refused[0].Load()
+		n, lost := float64(served[0].Load()), rejected[0].Load()
 		if n < 0.85*fair || lost != 0 {
-			t.Errorf("of the modest one's %v were served and %d refused", n, lost)
+			t.Errorf("of the modest one's %v were served and %d rejected", n, lost)
 		}
-		n, lost = float64(served[1].Load()), refused[1].Load()
+		n, lost = float64(served[1].Load()), rejected[1].Load()
 		if n < 0.95*fair || n > fair+2*rate || float64(lost) < 17*fair {
-			t.Errorf("of the greedy one's %v were served and %d refused, want %v served", n, lost, fair)
+			t.Errorf("of the greedy one's %v were served and %d rejected, want %v served", n, lost, fair)
 		}
 		nothingLeft(t, h)
 	})

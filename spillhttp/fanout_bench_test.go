@@ -47,14 +47,14 @@ func BenchmarkFanOut(b *testing.B) {
 			if out, err := c.CombinedOutput(); err != nil {
 				b.Errorf("%v: %s", err, out)
 			}
-			b.ReportMetric(float64(refusedIn(h.ingress.Stats(time.Now()).Shed)), "refused")
+			b.ReportMetric(float64(rejectedIn(h.ingress.Stats(time.Now()).Shed)), "rejected")
 			server.Close()
 			served.Wait()
 		})
 	}
 }
 
-func refusedIn(s shed.Stats) (n uint64) {
+func rejectedIn(s shed.Stats) (n uint64) {
 	for _, c := range s.Classes {
 		n += c.RejectedTotal
 	}

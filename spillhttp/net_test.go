@@ -73,7 +73,7 @@ func overPipes(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, b
 	}
 }
 
-// TestOverload follows a call through two refusals: what the server sees of each
+// TestOverload follows a call through two rejections: what the server sees of each
 // attempt and when, on how many connections, and what the client gets.
 func TestOverload(t *testing.T) {
 	type seen struct {
@@ -419,7 +419,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce lets clients fail, retry, leave and be refused, against a real
+// TestManyAtOnce lets clients fail, retry, leave and be rejected, against a real
 // server that breaks connections too, and looks for what is left.
 func TestManyAtOnce(t *testing.T) {
 	var n atomic.Int32

@@ -151,9 +151,9 @@ func panicsOfServer(t *testing.T, protocol string, early bool) {
 		return fetch(ctx, r.base, io.NopCloser(strings.NewReader(strings.Repeat("x", 1<<16))))
 	}
 	points.Unseen = map[string]string{
-		"(*Server).dispatch": "waiters are let in by a goroutine of the ingress.Server, which tries again",
-		"(*Server).sample":   "it is called where connections are accepted, and tries again",
-		"(*conn).decide":     "net/http reads a request before it has a handler: the Handler asks again",
+		"(*Server).dispatch":  "waiters are let in by a goroutine of the ingress.Server, which tries again",
+		"(*Server).sample":    "it is called where connections are accepted, and tries again",
+		"(*earlyGate).Decide": "net/http reads a request before it has a handler: the Handler asks again",
 	}
 	spilltest.TestPanics(t, func(t *testing.T, f *spilltest.Fuse) handlerRig {
 		named := func(callback string) func(*http.Request) string {

@@ -189,15 +189,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit returns the passage of an admitted request, or answers a rejected one and returns nil.
-func (h *Handler) admit(now time.Time, w http.ResponseWriter, r *http.Request, a *arrival) *ingress.Passage {
-	place, ctx, ahead := passages.Get().(*ingress.Passage), r.Context(), h.aheadOf(r)
+// admit returns the slot of an admitted request, or answers a rejected one and returns nil.
+func (h *Handler) admit(now time.Time, w http.ResponseWriter, r *http.Request, a *arrival) *ingress.Slot {
+	place, ctx, ahead := slots.Get().(*ingress.Slot), r.Context(), h.aheadOf(r)
 	if ahead != nil {
 		r.Body, ctx = ahead, ahead
 	}
-	if refusal := place.EnterAt(ctx, h.ingress, now, &a.Call, &a.Caller); refusal.Rejected() {
-		passages.Put(place)
-		h.refuse(now, w, r, &refusal)
+	if rejection := place.EnterAt(ctx, h.ingress, now, &a.Call, &a.Caller); rejection.Rejected() {
+		slots.Put(place)
+		h.reject(now, w, r, &rejection)
 		ahead.join()
 		return nil
 	}
@@ -208,9 +208,9 @@ func (h *Handler) admit(now time.Time, w http.ResponseWriter, r *http.Request, a
 }
 
 // serve has an admitted request served by the next handler.
-func (h *Handler) serve(now time.Time, w http.ResponseWriter, r *http.Request, a *arrival, place *ingress.Passage) {
+func (h *Handler) serve(now time.Time, w http.ResponseWriter, r *http.Request, a *arrival, place *ingress.Slot) {
 	x := h.visitOf(w, r, a, place)
-	p := x.response.passage
+	p := x.response.slot
 	returned := false
 	meter := p.Measure()
 	defer func() {
@@ -227,30 +227,30 @@ func (h *Handler) serve(now time.Time, w http.ResponseWriter, r *http.Request, a
 		p.DoneAt(end, outcome)
 		unshared := x.response.late.End()
 		if unshared {
-			x.response.passage = nil
+			x.response.slot = nil
 		}
 		if unshared || p != place {
-			passages.Put(place)
+			slots.Put(place)
 		}
 	}()
 	h.next.ServeHTTP(x.response.writer(r), &x.request)
 	returned = true
 }
 
-// passages is a pool of passages for requests without a body, and for rejected requests. A
-// passage is reused when the handler has returned: then nothing is written to the answer any
+// slots is a pool of slots for requests without a body, and for rejected requests. A
+// slot is reused when the handler has returned: then nothing is written to the answer any
 // more. A body may be read for longer, if the handler sends it elsewhere.
-var passages = sync.Pool{New: func() any { return new(ingress.Passage) }}
+var slots = sync.Pool{New: func() any { return new(ingress.Slot) }}
 
-// refuse answers a request that is rejected.
-func (h *Handler) refuse(now time.Time, w http.ResponseWriter, r *http.Request, why *ingress.Rejection) {
+// reject answers a request that is rejected.
+func (h *Handler) reject(now time.Time, w http.ResponseWriter, r *http.Request, why *ingress.Rejection) {
 	if why.Outcome == spillway.OutcomeOverloaded {
 		h.busy()
 		if h.closer.closes(now, r) && why.Scope() == fault.ScopeTask {
 			w.Header()["Connection"] = valueClose // with HTTP/2, net/http makes it a GOAWAY
 		}
 	}
-	refuse(w, r, why, h.wordingOf(why))
+	reject(w, r, why, h.wordingOf(why))
 	if r.ProtoMajor == 1 && streamed(r) {
 		// net/http reads what is left of a short body before it answers. What does not
 		// come at once costs the connection.
@@ -271,13 +271,13 @@ func (h *Handler) busy() {
 
 // early decides on a request when only its head has come. Ctx is for the event.
 func (h *Handler) early(ctx context.Context, now time.Time, a *arrival) ingress.Rejection {
-	refusal := h.ingress.RejectAt(ctx, now, &a.Call, &a.Caller)
-	if refusal.Outcome == spillway.OutcomeOverloaded {
+	rejection := h.ingress.RejectAt(ctx, now, &a.Call, &a.Caller)
+	if rejection.Outcome == spillway.OutcomeOverloaded {
 		h.busy()
 	} else {
 		h.looks.Add(-1)
 	}
-	return refusal
+	return rejection
 }
 
 // isHealth is unseen for a Handler that is plain.

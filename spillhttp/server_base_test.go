@@ -54,14 +54,14 @@ func mustHandler(tb testing.TB, next http.Handler, gates ingress.Config, c Handl
 	return h
 }
 
-// none is a quota that refuses everybody.
+// none is a quota that rejects everybody.
 func none() quota.Config {
 	return quota.Config{Allocator: must(quota.NewLocal(quota.LocalConfig{DefaultLimit: quota.Limit{Rate: 1e-9}})), BurstSeconds: 0.01}
 }
 
 var internal = ingress.Config{Trust: ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.CriticalPlus}}
 
-// busy is a load at which SHEDDABLE and SHEDDABLE_PLUS are refused, and swamped one
+// busy is a load at which SHEDDABLE and SHEDDABLE_PLUS are rejected, and swamped one
 // at which all are. The room is for what the process that tests happens to do.
 var (
 	busy    = ingress.Config{Load: utilization(0.94), Shed: patient}
@@ -114,7 +114,7 @@ type site struct {
 }
 
 // open starts a site, with HTTP/1.1 or HTTP/2 without TLS. If it is early, it
-// refuses by a Listener where it can.
+// rejects by a Listener where it can.
 func open(t *testing.T, protocol string, h http.Handler, early bool) *site {
 	t.Helper()
 	return openWith(t, protocol, h, early, func(*http.Server) {})

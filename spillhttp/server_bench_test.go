@@ -11,7 +11,7 @@ import (
 func BenchmarkHandler(b *testing.B) {
 	edge := mustHandler(b, bare, ingress.Config{}, HandlerConfig{})
 	inside := mustHandler(b, bare, internal, HandlerConfig{})
-	refusing := mustHandler(b, bare, ingress.Config{Quota: none()}, HandlerConfig{})
+	rejecting := mustHandler(b, bare, ingress.Config{Quota: none()}, HandlerConfig{})
 	for _, bench := range []struct {
 		name    string
 		handler http.Handler
@@ -22,7 +22,7 @@ func BenchmarkHandler(b *testing.B) {
 		{"labelled", inside, incoming(b, headerCriticality, "CRITICAL_PLUS")},
 		{"deadline", inside, incoming(b, headerCriticality, "CRITICAL_PLUS", headerDeadline, "5000")},
 		{"exempt", edge, httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/healthz", nil)},
-		{"over quota", refusing, incoming(b)},
+		{"over quota", rejecting, incoming(b)},
 		{"overloaded", mustHandler(b, bare, swamped, HandlerConfig{}), incoming(b, headerCriticality, "SHEDDABLE")},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
@@ -51,7 +51,7 @@ func BenchmarkHandlerParallel(b *testing.B) {
 // Handler needs of its stack costs time, too.
 func BenchmarkHandlerGoroutine(b *testing.B) {
 	inside := mustHandler(b, bare, internal, HandlerConfig{})
-	refusing := mustHandler(b, bare, swamped, HandlerConfig{})
+	rejecting := mustHandler(b, bare, swamped, HandlerConfig{})
 	for _, bench := range []struct {
 		name    string
 		handler http.Handler
@@ -59,7 +59,7 @@ func BenchmarkHandlerGoroutine(b *testing.B) {
 	}{
 		{"bare", bare, incoming(b)},
 		{"deadline", inside, incoming(b, headerCriticality, "CRITICAL_PLUS", headerDeadline, "5000")},
-		{"overloaded", refusing, incoming(b, headerCriticality, "SHEDDABLE")},
+		{"overloaded", rejecting, incoming(b, headerCriticality, "SHEDDABLE")},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			bench.request.ProtoMajor = 2

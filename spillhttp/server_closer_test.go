@@ -25,13 +25,13 @@ func mustCloser(t *testing.T, level *atomic.Int64, wait <-chan struct{}) *Handle
 	return h
 }
 
-// TestClosedConnections: which refusals close their connection.
+// TestClosedConnections: which rejections close their connection.
 func TestClosedConnections(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		major int
 		retry bool
-		gap   time.Duration // between refusals
+		gap   time.Duration // between rejections
 		want  int           // of 2,000 that close: no more than one in a hundred, but for retries
 	}{
 		{"HTTP/1.1, at once", 1, false, 0, 1},
@@ -124,7 +124,7 @@ func TestClosedAfterAWait(t *testing.T) {
 	}
 }
 
-// TestClosedConnectionsEndWell: a client opens another connection after a refusal, and what
+// TestClosedConnectionsEndWell: a client opens another connection after a rejection, and what
 // is in flight on the old one is served (by HTTP/2: GOAWAY).
 func TestClosedConnectionsEndWell(t *testing.T) {
 	var level atomic.Int64
@@ -159,7 +159,7 @@ func TestClosedConnectionsEndWell(t *testing.T) {
 				t.Fatalf("answered %d", code)
 			}
 			synctest.Wait()
-			refused := network.opens.Load()
+			rejected := network.opens.Load()
 			level.Store(0)
 			time.Sleep(time.Second)
 			close(wait)
@@ -167,11 +167,11 @@ func TestClosedConnectionsEndWell(t *testing.T) {
 			if code := get(); code != http.StatusOK {
 				t.Errorf("afterwards: answered %d", code)
 			}
-			if first := base.Protocols.UnencryptedHTTP2(); first && refused != before {
-				t.Errorf("%d connections before the refusal, %d at it", before, refused)
+			if first := base.Protocols.UnencryptedHTTP2(); first && rejected != before {
+				t.Errorf("%d connections before the rejection, %d at it", before, rejected)
 			}
-			if now := network.opens.Load(); base.Protocols.UnencryptedHTTP2() && now != refused+1 {
-				t.Errorf("%d connections at the refusal, %d afterwards", refused, now)
+			if now := network.opens.Load(); base.Protocols.UnencryptedHTTP2() && now != rejected+1 {
+				t.Errorf("%d connections at the rejection, %d afterwards", rejected, now)
 			}
 		})
 }

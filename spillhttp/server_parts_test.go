@@ -55,18 +55,18 @@ func TestWordingOfEachReason(t *testing.T) {
 	}
 }
 
-// The passage of a request that was charged serves no other request: a late charge may still find
+// The slot of a request that was charged serves no other request: a late charge may still find
 // it.
-func TestChargedPassageIsNotReused(t *testing.T) {
-	var passage *ingress.Passage
+func TestChargedSlotIsNotReused(t *testing.T) {
+	var slot *ingress.Slot
 	h := mustHandler(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		passage = r.Context().Value(chargeKey{}).(*heir).response.passage
+		slot = r.Context().Value(chargeKey{}).(*heir).response.slot
 		Charge(r.Context(), 1)
 	}), ingress.Config{}, HandlerConfig{})
 	h.ServeHTTP(httptest.NewRecorder(), incoming(t))
 	for range 100 {
-		if passages.Get() == any(passage) {
-			t.Fatal("the passage of a charged request is used again")
+		if slots.Get() == any(slot) {
+			t.Fatal("the slot of a charged request is used again")
 		}
 	}
 }

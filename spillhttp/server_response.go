@@ -23,7 +23,7 @@ type response struct {
 	pausing
 
 	events *idle.Stream   // nil: nothing was flushed
-	late   charging.State // of what other goroutines of the handler do to the passage
+	late   charging.State // of what other goroutines of the handler do to the slot
 	final  final.Mark     // set when a call for the request must not be repeated above
 	code   int16          // 0 as long as none was set
 	unsent int16          // bytes that were written since all was sent, at most one more than unblocked
@@ -103,20 +103,20 @@ func (r *response) FlushError() error {
 
 // answer reports that the answer begins before the handler has returned.
 func (r *response) answer() {
-	if r.passage != nil && r.events == nil { // else it has begun
-		r.passage.Answer(r.clock.Now())
+	if r.slot != nil && r.events == nil { // else it has begun
+		r.slot.Answer(r.clock.Now())
 	}
 }
 
 // rest reports that the answer so far was sent. A handler that writes nothing for a while then waits for an event.
 func (r *response) rest() {
-	if r.passage == nil {
+	if r.slot == nil {
 		return
 	}
 	if r.events == nil {
 		r.events = new(idle.Stream)
 	}
-	r.events.Rest(r.passage)
+	r.events.Rest(r.slot)
 }
 
 // wake reports that the handler writes.
@@ -153,8 +153,8 @@ func (r *response) CloseNotify() <-chan bool {
 		return n.CloseNotify()
 	}
 	gone := make(chan bool, 1)
-	if r.passage != nil {
-		context.AfterFunc(r.passage.Context(), func() { gone <- true })
+	if r.slot != nil {
+		context.AfterFunc(r.slot.Context(), func() { gone <- true })
 	}
 	return gone
 }

@@ -11,19 +11,19 @@ import (
 // A pausing reports when a request in service waits for its client. It can be nil, for
 // requests that bypass the Handler.
 type pausing struct {
-	passage *ingress.Passage
-	clock   *clock.Clock
+	slot  *ingress.Slot
+	clock *clock.Clock
 }
 
 func (p *pausing) suspend() {
-	if p.passage != nil {
-		p.passage.Suspend(p.clock.Now())
+	if p.slot != nil {
+		p.slot.Suspend(p.clock.Now())
 	}
 }
 
 func (p *pausing) resume() {
-	if p.passage != nil {
-		p.passage.Resume(p.clock.Now())
+	if p.slot != nil {
+		p.slot.Resume(p.clock.Now())
 	}
 }
 

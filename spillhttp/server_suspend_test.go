@@ -122,9 +122,9 @@ func TestWorkCounts(t *testing.T) {
 	})
 }
 
-// TestRefusedBodiesAreNotWaitedFor: a client that announces a body and does not send it
-// is hung up on when it is refused, and one that has sent it keeps its connection.
-func TestRefusedBodiesAreNotWaitedFor(t *testing.T) {
+// TestRejectedBodiesAreNotWaitedFor: a client that announces a body and does not send it
+// is hung up on when it is rejected, and one that has sent it keeps its connection.
+func TestRejectedBodiesAreNotWaitedFor(t *testing.T) {
 	for body, want := range map[string]bool{"hello": true, "hel": false} {
 		synctest.Test(t, func(t *testing.T) {
 			h := mustHandler(t, bare, swamped, HandlerConfig{})
@@ -198,7 +198,7 @@ func TestPanicsWhileSuspendedLeaveNothing(t *testing.T) {
 }
 
 // Another goroutine of the handler may call Suspend and Resume while the handler returns, and later: that has no effect on any
-// other request, which may have the passage then.
+// other request, which may have the slot then.
 func TestSuspendWhileTheHandlerReturns(t *testing.T) {
 	var late sync.WaitGroup
 	h := mustHandler(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -40,9 +40,9 @@ func TestHandlerConfig(t *testing.T) {
 	}
 }
 
-// TestClassesAreRefusedInOrder: what a request is worth is what the server knows
+// TestClassesAreRejectedInOrder: what a request is worth is what the server knows
 // and as much of what it says as is believed.
-func TestClassesAreRefusedInOrder(t *testing.T) {
+func TestClassesAreRejectedInOrder(t *testing.T) {
 	batch := func(r *http.Request) (c spillway.Call) {
 		if r.URL.Path == "/batch" {
 			c.Criticality = spillway.SheddablePlus
@@ -93,9 +93,9 @@ func TestEndToEnd(t *testing.T) {
 		var seen journal
 		inside := internal
 		inside.Observer, inside.Shed = &seen, patient
-		refusals := 1
+		rejections := 1
 		back := open(t, protocol, mustHandler(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if refusals--; refusals >= 0 {
+			if rejections--; rejections >= 0 {
 				w.Header().Set("Retry-After", "1") // without a scope, it is for the whole backend
 				w.WriteHeader(http.StatusServiceUnavailable)
 				return
@@ -229,7 +229,7 @@ func TestObserveChangesNothing(t *testing.T) {
 		return spillway.Call{Key: r.Header.Get(header)}
 	}}
 	everyWay(t, func(t *testing.T, protocol string, early bool) {
-		var refused [2]map[string]bool // by number
+		var rejected [2]map[string]bool // by number
 		for i, mode := range []spillway.Mode{spillway.ModeEnforce, spillway.ModeObserve} {
 			var seen journal
 			config := busy
@@ -251,15 +251,15 @@ func TestObserveChangesNothing(t *testing.T) {
 				}
 			}
 			synctest.Wait()
-			refused[i] = map[string]bool{}
+			rejected[i] = map[string]bool{}
 			for _, e := range seen.take() {
-				refused[i][e.Call.Key] = e.Rejected
+				rejected[i][e.Call.Key] = e.Rejected
 			}
 			protected.close()
 			without.close()
 		}
-		if len(refused[0]) != 40 || !maps.Equal(refused[0], refused[1]) {
-			t.Errorf("observed %v, want as enforced %v", refused[1], refused[0])
+		if len(rejected[0]) != 40 || !maps.Equal(rejected[0], rejected[1]) {
+			t.Errorf("observed %v, want as enforced %v", rejected[1], rejected[0])
 		}
 	})
 }
@@ -367,7 +367,7 @@ func TestHandlerAllocations(t *testing.T) {
 		return testing.AllocsPerRun(200, func() { h.ServeHTTP(w, r) })
 	}
 	inside := mustHandler(t, bare, internal, HandlerConfig{})
-	refusing := mustHandler(t, bare, swamped, HandlerConfig{})
+	rejecting := mustHandler(t, bare, swamped, HandlerConfig{})
 	posting := incoming(t, headerCriticality, "CRITICAL_PLUS", headerDeadline, "5000")
 	posting.Method, posting.Body = http.MethodPost, io.NopCloser(strings.NewReader("hello"))
 	for _, row := range []struct {
@@ -383,7 +383,7 @@ func TestHandlerAllocations(t *testing.T) {
 		{"task", inside, incoming(t, headerLevel, "101", headerProgress, "77"), 1},
 		{"trace", inside, incoming(t, headerTrace, trace), 1},
 		{"body", inside, posting, 1},
-		{"refused", refusing, incoming(t, headerCriticality, "SHEDDABLE"), 1},
+		{"rejected", rejecting, incoming(t, headerCriticality, "SHEDDABLE"), 1},
 	} {
 		if n := count(row.handler, row.request); n > row.most {
 			t.Errorf("%s: %v allocations, want at most %v", row.name, n, row.most)

@@ -46,29 +46,29 @@ type chargeKey struct{}
 // is not finite. It allocates nothing and is safe for concurrent use.
 func Charge(ctx context.Context, cost float64) {
 	if h, ok := ctx.Value(chargeKey{}).(*heir); ok && h.response.late.Begin() {
-		h.response.passage.Charge(h.response.clock.Now(), cost)
+		h.response.slot.Charge(h.response.clock.Now(), cost)
 	}
 }
 
-// A sending is what a request with a body is served as. Its passage is its own, as the
+// A sending is what a request with a body is served as. Its slot is its own, as the
 // body may still be read when the handler has returned.
 type sending struct {
 	heir
-	body    requestBody
-	passage ingress.Passage
+	body requestBody
+	slot ingress.Slot
 }
 
 // visitOf returns what a request is served with: its context carries the deadline of the call, its
 // class if labelled, its task, its level of degradation, and the mark that outgoing calls set. It takes over
-// the passage if it has another one.
-func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p *ingress.Passage) *heir {
+// the slot if it has another one.
+func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p *ingress.Slot) *heir {
 	var x *heir
 	body := r.Body
 	if streamed(r) {
-		s := &sending{passage: *p} // nobody else knows of it yet
-		*p = ingress.Passage{}
-		s.body = requestBody{r.Body, pausing{passage: &s.passage, clock: &h.clock}}
-		p, x, body = &s.passage, &s.heir, &s.body
+		s := &sending{slot: *p} // nobody else knows of it yet
+		*p = ingress.Slot{}
+		s.body = requestBody{r.Body, pausing{slot: &s.slot, clock: &h.clock}}
+		p, x, body = &s.slot, &s.heir, &s.body
 	} else {
 		x = new(heir)
 	}
@@ -78,7 +78,7 @@ func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p 
 		x.request.Header = header
 	}
 	x.Begin(r.Context(), a, h.ingress.Degradation(a.Call.Criticality))
-	x.response.ResponseWriter, x.response.pausing = w, pausing{passage: p, clock: &h.clock}
+	x.response.ResponseWriter, x.response.pausing = w, pausing{slot: p, clock: &h.clock}
 	x.response.final.Repeated = a.Call.Attempt > 0
 	return x
 }

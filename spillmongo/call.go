@@ -94,7 +94,7 @@ func (k *call) refresh(now time.Time, f fault.Failure) bool {
 	}
 	next, why := k.strategy.Refresh(now, k.token, f)
 	if why != nil {
-		k.retrier.count.refuse(why)
+		k.retrier.count.reject(why)
 		*k = call{}
 		return false
 	}

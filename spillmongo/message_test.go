@@ -79,7 +79,7 @@ func TestParseCommand(t *testing.T) {
 	}
 }
 
-func TestParseMessageRefusesWhatIsMalformed(t *testing.T) {
+func TestParseMessageRejectsWhatIsMalformed(t *testing.T) {
 	good := opMessage(0, bson.D{{Key: "ping", Value: 1}})
 	change := func(at int, b ...byte) []byte {
 		wm := bytes.Clone(good)

@@ -25,7 +25,7 @@ package spillmongo
 //   - With a server selection timeout of zero, SelectServer and Connection receive the
 //     context of the operation, with its deadline.
 //   - Each operation runs in a method execute of a type that has the name of its
-//     command, with "Op" after it. [New] tests that, and refuses another driver.
+//     command, with "Op" after it. [New] tests that, and rejects another driver.
 
 import (
 	"context"

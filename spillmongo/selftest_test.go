@@ -27,7 +27,7 @@ func TestSelfTest(t *testing.T) {
 	}
 }
 
-// A driver whose operations look different is refused, and says which operation that is.
+// A driver whose operations look different is rejected, and says which operation that is.
 func TestUnknownDriver(t *testing.T) {
 	p := new(probe)
 	client, err := mongo.Connect(&options.ClientOptions{Deployment: p}) //nolint:staticcheck // as in selfTest

@@ -28,8 +28,8 @@ type Stats struct {
 type counters struct {
 	overloads, retries, overloaded, retargeted, recovered atomic.Uint64
 
-	backoff  atomic.Int64
-	refusals [retry.Reasons]atomic.Uint64
+	backoff    atomic.Int64
+	rejections [retry.Reasons]atomic.Uint64
 }
 
 func (c *counters) retry(overload bool) {
@@ -39,12 +39,12 @@ func (c *counters) retry(overload bool) {
 	}
 }
 
-func (c *counters) refuse(why error) {
+func (c *counters) reject(why error) {
 	reason := retry.ReasonOther
-	if refused, ok := errors.AsType[*retry.NotRetriedError](why); ok {
-		reason = refused.Reason
+	if rejected, ok := errors.AsType[*retry.NotRetriedError](why); ok {
+		reason = rejected.Reason
 	}
-	c.refusals[reason].Add(1)
+	c.rejections[reason].Add(1)
 }
 
 // Stats returns what r has done so far.
@@ -55,7 +55,7 @@ func (r *Retrier) Stats() Stats {
 		Backoff: time.Duration(r.count.backoff.Load()),
 	}
 	for i := range s.NotRetriedTotal {
-		s.NotRetriedTotal[i] = r.count.refusals[i].Load()
+		s.NotRetriedTotal[i] = r.count.rejections[i].Load()
 	}
 	if r.bucket != nil {
 		s.Budget = r.bucket.Stats(time.Now())

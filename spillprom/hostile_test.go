@@ -75,8 +75,8 @@ func TestSeries(t *testing.T) {
 		call := spillway.Call{ // as one should not: paths are not routes
 			Key: fmt.Sprint("/carts/", i), Customer: fmt.Sprint("customer", i), Criticality: spillway.Sheddable + spillway.Criticality(i%4),
 		}
-		if passage, refusal := server.Enter(ctx, call, ratelimit.Caller{}); !refusal.Rejected() {
-			passage.Done(spillway.OutcomeServed)
+		if slot, rejection := server.Enter(ctx, call, ratelimit.Caller{}); !rejection.Rejected() {
+			slot.Done(spillway.OutcomeServed)
 		}
 		if i%10 == 0 {
 			_ = pool.For(fmt.Sprint("backend", i)).Do(ctx, call, func(context.Context, *egress.Attempt) error { return errBackend })

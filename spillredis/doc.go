@@ -32,7 +32,7 @@
 //	any other error                             the command is wrong: no retry
 //	nil, a transaction whose key has changed    a success
 //
-// A refused connection is not an overload: the server is not there, and the throttle does not
+// A rejected connection is not an overload: the server is not there, and the throttle does not
 // count it. The dial is repeated every 10 ms for up to a second, by one caller on behalf of
 // all waiting ones, so commands are served again 10 ms after the server is back. After
 // PoolSize dials that failed for a second, go-redis fails commands at once, and tries for 5 s

@@ -16,7 +16,7 @@ import (
 	"github.com/seed90641741/spillway/spilltest"
 )
 
-// TestLessons: what each end of a command teaches. A refused connection does: the server was asked. Redis has no answer
+// TestLessons: what each end of a command teaches. A rejected connection does: the server was asked. Redis has no answer
 // to one customer.
 func TestLessons(t *testing.T) {
 	never, gone, ok := spilltest.NeverSent, spilltest.Unanswered, spilltest.Answered

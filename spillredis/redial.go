@@ -12,7 +12,7 @@ import (
 
 const (
 	// redialEvery is the pause between two dials to a server that refuses connections: 100
-	// refused connections per second cost a starting server less than 1 % of a processor.
+	// rejected connections per second cost a starting server less than 1 % of a processor.
 	redialEvery = 10 * time.Millisecond
 	// redialFor is how long a dial goes on. A server that restarts is mostly back by then, and
 	// go-redis, which dials for 400 ms and makes four attempts, has its callers wait longer.
@@ -20,7 +20,7 @@ const (
 )
 
 // A redialer dials one server. A server that refuses connections is away: it is not
-// overloaded, and it may be back at any moment. So a refused dial is repeated until the server
+// overloaded, and it may be back at any moment. So a rejected dial is repeated until the server
 // is back, or redialFor has passed. One dial at a time does that for all others, so the
 // load on the server does not depend on how many callers wait.
 //
@@ -32,7 +32,7 @@ type redialer struct {
 	turn     chan struct{} // holds a value while a dial is being repeated
 
 	mu     sync.Mutex
-	last   error // the last refusal; nil while the server accepts connections
+	last   error // the last rejection; nil while the server accepts connections
 	failed int   // dials, as go-redis counts them
 }
 
@@ -42,8 +42,8 @@ func newRedialer(poolSize int) *redialer {
 
 // dial dials until the server accepts the connection.
 func (r *redialer) dial(next func() (net.Conn, error), left <-chan struct{}) (net.Conn, error) {
-	if r.refusal() == nil {
-		if conn, err := r.try(next); !refused(err) {
+	if r.rejection() == nil {
+		if conn, err := r.try(next); !rejected(err) {
 			return r.count(conn, err)
 		}
 	}
@@ -57,18 +57,18 @@ func (r *redialer) repeat(next func() (net.Conn, error), left <-chan struct{}) (
 	select {
 	case r.turn <- struct{}{}:
 	case <-over:
-		return nil, r.refusalOr(os.ErrDeadlineExceeded)
+		return nil, r.rejectionOr(os.ErrDeadlineExceeded)
 	case <-left:
-		return nil, r.refusalOr(context.DeadlineExceeded)
+		return nil, r.rejectionOr(context.DeadlineExceeded)
 	}
-	if r.refusal() == nil { // it is back: all dial at once
+	if r.rejection() == nil { // it is back: all dial at once
 		<-r.turn
 		return r.try(next)
 	}
 	defer func() { <-r.turn }()
 	for {
 		conn, err := r.try(next)
-		if !refused(err) {
+		if !rejected(err) {
 			return conn, err
 		}
 		select {
@@ -81,7 +81,7 @@ func (r *redialer) repeat(next func() (net.Conn, error), left <-chan struct{}) (
 	}
 }
 
-// limit returns what ends a dial that is refused again and again.
+// limit returns what ends a dial that is rejected again and again.
 func (r *redialer) limit() (over <-chan time.Time, stop func() bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,16 +92,16 @@ func (r *redialer) limit() (over <-chan time.Time, stop func() bool) {
 	return timer.C, timer.Stop
 }
 
-// refusal returns the last error of a server that refuses connections, or nil.
-func (r *redialer) refusal() error {
+// rejection returns the last error of a server that refuses connections, or nil.
+func (r *redialer) rejection() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.last
 }
 
-// refusalOr returns the last refusal, or err if the server is back.
-func (r *redialer) refusalOr(err error) error {
-	if last := r.refusal(); last != nil {
+// rejectionOr returns the last rejection, or err if the server is back.
+func (r *redialer) rejectionOr(err error) error {
+	if last := r.rejection(); last != nil {
 		return last
 	}
 	return err
@@ -110,7 +110,7 @@ func (r *redialer) refusalOr(err error) error {
 // try dials once, and keeps what that says of the server.
 func (r *redialer) try(next func() (net.Conn, error)) (net.Conn, error) {
 	conn, err := next()
-	if err == nil || refused(err) { // any other error says nothing
+	if err == nil || rejected(err) { // any other error says nothing
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.last = err
@@ -131,7 +131,7 @@ func (r *redialer) count(conn net.Conn, err error) (net.Conn, error) {
 	return conn, err
 }
 
-// refused reports whether err says that no server accepts connections there.
-func refused(err error) bool {
+// rejected reports whether err says that no server accepts connections there.
+func rejected(err error) bool {
 	return err != nil && fault.Of(err).Unprocessed && !timedOut(err)
 }

@@ -19,7 +19,7 @@ type absent struct {
 	most  atomic.Int64 // of those, while it is away
 }
 
-var errRefused error = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+var errRejected error = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 
 func (a *absent) dial() (net.Conn, error) {
 	if a.back.Load() {
@@ -30,7 +30,7 @@ func (a *absent) dial() (net.Conn, error) {
 	a.most.Store(max(a.most.Load(), a.now.Add(1)))
 	<-time.After(time.Millisecond)
 	a.now.Add(-1)
-	return nil, errRefused
+	return nil, errRejected
 }
 
 // dialAll has n callers dial, and returns how many got an error, and when the last one ended.
@@ -56,7 +56,7 @@ func dialAll(r *redialer, a *absent, n int, left <-chan struct{}) (failed int64,
 func TestRedialReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, r := new(absent), newRedialer(10)
-		r.last = errRefused // known to be away: none of the callers dials without its turn
+		r.last = errRejected // known to be away: none of the callers dials without its turn
 		time.AfterFunc(500*time.Millisecond, func() { a.back.Store(true) })
 		failed, took := dialAll(r, a, 1000, nil)
 		if failed != 0 || took > 512*time.Millisecond || a.most.Load() > 1 || a.dials.Load() > 50 {

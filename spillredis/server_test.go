@@ -15,7 +15,7 @@ import (
 	"github.com/seed90641741/spillway/egress"
 )
 
-// A server answers commands as a func says, in RESP2. It refuses HELLO, as old servers do.
+// A server answers commands as a func says, in RESP2. It rejects HELLO, as old servers do.
 type server struct {
 	answer func(args []string) string // empty closes the connection
 

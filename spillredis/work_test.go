@@ -108,8 +108,8 @@ func TestPipeline(t *testing.T) {
 	}{
 		{"served", []string{"$1\r\nv\r\n", "$-1\r\n", "$1\r\nv\r\n"}, true, 1, false},
 		{"one wrong", []string{"$1\r\nv\r\n", "-WRONGTYPE x\r\n", "$1\r\nv\r\n"}, true, 1, false},
-		{"all refused", []string{busy, busy, busy}, true, 3, true},
-		{"some refused", []string{"$1\r\nv\r\n", busy, busy}, true, 1, true},
+		{"all rejected", []string{busy, busy, busy}, true, 3, true},
+		{"some rejected", []string{"$1\r\nv\r\n", busy, busy}, true, 1, true},
 		{"the master changes", []string{"$1\r\nv\r\n", "-READONLY x\r\n", "-READONLY x\r\n"}, true, 1, false},
 		{"loading", []string{"-LOADING x\r\n", "-LOADING x\r\n", "-LOADING x\r\n"}, true, 3, false},
 		{"closed, writes", []string{"", "", ""}, true, 1, false},
@@ -151,7 +151,7 @@ func TestPipeline(t *testing.T) {
 	}
 }
 
-// A server that refuses is throttled: commands fail at once, as such, and are not sent.
+// A server that rejects is throttled: commands fail at once, as such, and are not sent.
 func TestThrottle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, client, _ := start(t, egress.Config{}, always("-OOM command not allowed\r\n"))

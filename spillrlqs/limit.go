@@ -37,7 +37,7 @@ func (l limitService) ShouldRateLimit(_ context.Context, r *ratelimit.RateLimitR
 		return nil, err
 	}
 	if n := len(r.GetDescriptors()); n < 1 || n > maxDescriptors {
-		return nil, l.s.refuse("%d descriptors, must be 1 to %d", n, maxDescriptors)
+		return nil, l.s.reject("%d descriptors, must be 1 to %d", n, maxDescriptors)
 	}
 	hits, of, err := l.s.hits(r)
 	if err != nil {
@@ -132,9 +132,9 @@ func costOf(s *Server, r *ratelimit.RateLimitRequest, d *descriptor.RateLimitDes
 	}
 	switch {
 	case d.GetIsNegativeHits():
-		return 0, s.refuse("is_negative_hits is not supported")
+		return 0, s.reject("is_negative_hits is not supported")
 	case hits > maxHits:
-		return 0, s.refuse("hits_addend is %d, must be at most %d", hits, maxHits)
+		return 0, s.reject("hits_addend is %d, must be at most %d", hits, maxHits)
 	}
 	return float64(hits), nil
 }

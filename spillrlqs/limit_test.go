@@ -147,7 +147,7 @@ func TestBadRequests(t *testing.T) {
 		}
 	}
 	if st := s.Stats(); st.RejectedTotal != 7 {
-		t.Errorf("%d refused, want 7", st.RejectedTotal)
+		t.Errorf("%d rejected, want 7", st.RejectedTotal)
 	}
 }
 

@@ -43,7 +43,7 @@ type Stats struct {
 	ReportsTotal     uint64 // usage reports of single buckets
 	OverflowTotal    uint64 // of these, reports of buckets beyond the limits
 	AssignmentsTotal uint64 // sent
-	RejectedTotal    uint64 // streams and requests that were refused
+	RejectedTotal    uint64 // streams and requests that were rejected
 	OverLimitTotal   uint64 // answers OVER_LIMIT of the older protocol
 	OKTotal          uint64 // its other answers
 	// Calls are the calls by class, as Envoys report them and as the older protocol asks for them. Index it
@@ -205,11 +205,11 @@ func (s *Server) domain(name string) error {
 	if served == "" || name == served {
 		return nil
 	}
-	return s.refuse("domain %.64q is not served here, only %q", name, served)
+	return s.reject("domain %.64q is not served here, only %q", name, served)
 }
 
-// refuse counts an invalid message of a client, and returns an error for it.
-func (s *Server) refuse(format string, args ...any) error {
+// reject counts an invalid message of a client, and returns an error for it.
+func (s *Server) reject(format string, args ...any) error {
 	s.count(func(st *Stats) { st.RejectedTotal++ })
 	return status.Errorf(codes.InvalidArgument, format, args...)
 }

@@ -107,13 +107,13 @@ func (t *stream) receive(now time.Time, m *rlqs.RateLimitQuotaUsageReports) erro
 		id := u.GetBucketId()
 		size := proto.Size(id)
 		if len(id.GetBucket()) == 0 || size > maxID {
-			return t.refuse("bucket_id has %d keys in %d bytes, must be 1 or more in at most %d", len(id.GetBucket()), size, maxID)
+			return t.reject("bucket_id has %d keys in %d bytes, must be 1 or more in at most %d", len(id.GetBucket()), size, maxID)
 		}
 		b := t.bucket(id)
 		if b.id == nil {
 			overflow++
 			if t.pending += size; t.pending > 64*maxID {
-				return t.refuse("more than %d bytes of ids wait for an assignment", 64*maxID)
+				return t.reject("more than %d bytes of ids wait for an assignment", 64*maxID)
 			}
 			b.pending = append(b.pending, id)
 		}

@@ -28,7 +28,7 @@
 //	any other error                             the command is wrong: no retry
 //	nil                                         a success
 //
-// A refused connection is not an overload: the server is not there, and the throttle does not
+// A rejected connection is not an overload: the server is not there, and the throttle does not
 // count it. After a broken connection it is unknown whether the command was executed. An expired
 // deadline is a timeout. A command that fails because another caller left, who was to open the
 // connection or to fetch the value for both, was not sent and is repeated.

@@ -16,7 +16,7 @@ import (
 	"github.com/seed90641741/spillway/spilltest"
 )
 
-// TestLessons: what each end of a command teaches. A refused connection does: the server was asked. Redis has no answer
+// TestLessons: what each end of a command teaches. A rejected connection does: the server was asked. Redis has no answer
 // to one customer.
 func TestLessons(t *testing.T) {
 	never, gone, ok := spilltest.NeverSent, spilltest.Unanswered, spilltest.Answered
@@ -68,7 +68,7 @@ func TestLessons(t *testing.T) {
 			return nil, &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", IsNotFound: true}}
 		}, 0)
 		against("closed", never, 1, answers("+OK\r\n"), 0, (*Client).Close)
-		against("refused", gone, 3, fails("connect", syscall.ECONNREFUSED), 0)
+		against("rejected", gone, 3, fails("connect", syscall.ECONNREFUSED), 0)
 		against("reset", gone, 3, answers(""), 0)
 		against("no answer to HELLO", gone, 3, mute, 0)
 		against("deadline", gone, 1, hangs.dial, 20*time.Millisecond)

@@ -58,8 +58,8 @@ func TestBoard(t *testing.T) {
 			log.Flush()
 			return out.String()
 		}
-		refused := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 6379}, Err: errors.New("connection refused")}
-		secret := errors.New("dial redis://admin:hunter2@10.0.0.1: refused")
+		rejected := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 6379}, Err: errors.New("connection refused")}
+		secret := errors.New("dial redis://admin:hunter2@10.0.0.1: rejected")
 		for i, row := range []struct {
 			d    time.Duration
 			err  error
@@ -72,7 +72,7 @@ func TestBoard(t *testing.T) {
 			{time.Second, nil, "b", []string{`level=INFO msg="a leader of the quota was elected" quota=mail this_task=false`}},
 			{10 * time.Second, context.DeadlineExceeded, "b", []string{`error="no answer in time" timeout=true`}},
 			{time.Second, nil, "b", []string{"answers again"}},
-			{9 * time.Second, fmt.Errorf("board: %w", refused), "b", []string{`error="dial tcp 10.0.0.1:6379: connection refused" timeout=false`}},
+			{9 * time.Second, fmt.Errorf("board: %w", rejected), "b", []string{`error="dial tcp 10.0.0.1:6379: connection refused" timeout=false`}},
 			{time.Second, nil, "b", []string{"answers again"}},
 			{9 * time.Second, &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}, "b", []string{`error="read tcp: i/o timeout" timeout=true`}},
 			{time.Second, nil, "b", []string{"answers again"}},

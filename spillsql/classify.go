@@ -17,8 +17,8 @@ type verdict struct {
 	answered bool
 	// fatal says that the database has ended the connection with this answer.
 	fatal bool
-	// refused says that the database has refused the connection.
-	refused bool
+	// rejected says that the database has rejected the connection.
+	rejected bool
 }
 
 // The kinds of answers. Where the database says that it has rolled back a statement, a
@@ -33,7 +33,7 @@ var (
 	timeout   = verdict{answered: true, Failure: fault.Failure{Timeout: true, Safety: fault.RetryUnsafe}}
 	busy      = verdict{answered: true, Failure: fault.Failure{Overload: true, Unprocessed: true}}
 	wrong     = verdict{answered: true, Failure: fault.Failure{Safety: fault.RetryUnsafe, Party: fault.Client}}
-	forbidden = verdict{answered: true, refused: true, Failure: fault.Failure{Safety: fault.RetryUnsafe, Party: fault.Client}}
+	forbidden = verdict{answered: true, rejected: true, Failure: fault.Failure{Safety: fault.RetryUnsafe, Party: fault.Client}}
 )
 
 // sqlStates has the codes of PostgreSQL, and of databases that use them, in the words of

@@ -22,7 +22,7 @@ func (s state) Error() string    { return "SQLSTATE " + string(s) }
 func (s state) SQLState() string { return string(s) }
 
 func TestRetries(t *testing.T) {
-	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	rejected := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	reset := &net.OpError{Op: "read", Err: syscall.ECONNRESET}
 	for _, c := range []struct {
 		name       string
@@ -51,7 +51,7 @@ func TestRetries(t *testing.T) {
 		{"clients", state("53300"), true, false, false, 3, spillway.OutcomeOverloaded},
 		{"starting", state("57P03"), true, false, false, 3, spillway.OutcomeFailed},
 		{"password", state("28P01"), true, true, false, 1, spillway.OutcomeFailed},
-		{"refused", refused, true, false, false, 3, spillway.OutcomeFailed},
+		{"rejected", rejected, true, false, false, 3, spillway.OutcomeFailed},
 		{"no answer", &net.OpError{Op: "dial", Err: syscall.ETIMEDOUT}, true, false, false, 3, spillway.OutcomeOverloaded},
 		{"backlog", &net.OpError{Op: "dial", Err: syscall.EAGAIN}, true, false, false, 3, spillway.OutcomeOverloaded},
 		{"bad", driver.ErrBadConn, false, false, false, 3, 0}, // by database/sql
@@ -142,7 +142,7 @@ func TestTransaction(t *testing.T) {
 	})
 }
 
-// A backend that refuses is throttled. The rejections end no connection and are not
+// A backend that rejects is throttled. The rejections end no connection and are not
 // repeated by database/sql, and a transaction that was admitted goes on.
 func TestThrottle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -30,7 +30,7 @@ func dialError(op string, errno error) error {
 	return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError(op, errno)}
 }
 
-// TestLessons: what each end of a statement teaches, and of opening a connection. A refused connection teaches: the server was asked.
+// TestLessons: what each end of a statement teaches, and of opening a connection. A rejected connection teaches: the server was asked.
 // A database has no answer to one customer.
 func TestLessons(t *testing.T) {
 	never, gone, ok := spilltest.NeverSent, spilltest.Unanswered, spilltest.Answered
@@ -55,7 +55,7 @@ func TestLessons(t *testing.T) {
 		connects("no port", never, 3, dialError("connect", syscall.EADDRNOTAVAIL))
 		connects("no name", never, 3, &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", IsNotFound: true}})
 		connects("malformed address", never, 1, &net.OpError{Op: "dial", Err: &net.AddrError{Err: "missing port", Addr: "x"}})
-		connects("refused", gone, 3, dialError("connect", syscall.ECONNREFUSED))
+		connects("rejected", gone, 3, dialError("connect", syscall.ECONNREFUSED))
 		connects("no answer to the dial", gone, 3, dialError("connect", syscall.ETIMEDOUT))
 		connects("too many connections", ok, 3, state("53300"))
 		connects("wrong password", ok, 1, state("28P01"))

@@ -12,13 +12,13 @@ import (
 // An opening bounds how many connections are being opened at once.
 //
 // A server that refuses connections is down, starts, or has too many clients. Callers that
-// all try again keep it busy with refusals, and a rate at which they may try delays the
+// all try again keep it busy with rejections, and a rate at which they may try delays the
 // moment when the first one sees that the server is back. So connections are opened one at a
 // time, without a pause: the server has one client under any load, and its return is seen
 // one answer later. Each connection that is
 // opened doubles how many may be opened at once, as in the slow start of TCP (RFC 5681).
 //
-// A connection without an answer is no refusal: it changes nothing here.
+// A connection without an answer is no rejection: it changes nothing here.
 //
 // It is not safe for concurrent use.
 type opening struct {
@@ -30,9 +30,9 @@ type opening struct {
 type opened int
 
 const (
-	notOpened  opened = iota // for a reason that says nothing of the server
-	isOpen                   // the connection is open
-	wasRefused               // the server does not accept it
+	notOpened   opened = iota // for a reason that says nothing of the server
+	isOpen                    // the connection is open
+	wasRejected               // the server does not accept it
 )
 
 // maxOpenings at once are no limit.
@@ -51,7 +51,7 @@ func (o *opening) begin() bool {
 func (o *opening) end(r opened) {
 	o.now--
 	switch r {
-	case wasRefused:
+	case wasRejected:
 		o.narrow = 1
 	case isOpen:
 		if o.narrow *= 2; o.narrow >= maxOpenings {
@@ -67,7 +67,7 @@ func openedWith(ctx context.Context, err error) opened {
 	case err == nil:
 		return isOpen
 	case ctx.Err() == nil && breaks(err) && !timedOut(err) && !fault.Of(err).Unsent:
-		return wasRefused
+		return wasRejected
 	default:
 		return notOpened
 	}

@@ -108,7 +108,7 @@ func demand(t *testing.T, db *sql.DB, every time.Duration, stop <-chan struct{},
 // the first callers are served when it takes one.
 func TestServerAway(t *testing.T) {
 	for name, down := range map[string]error{
-		"refused":  &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED},
+		"rejected": &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED},
 		"starting": state("57P03"),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestServerAway(t *testing.T) {
 func TestSlowStart(t *testing.T) {
 	var o opening
 	o.begin()
-	o.end(wasRefused)
+	o.end(wasRejected)
 	for _, want := range []int{1, 2, 4, 8, 16} {
 		n := 0
 		for o.begin() {
@@ -166,7 +166,7 @@ func TestSlowStart(t *testing.T) {
 	}
 }
 
-// Connections without an answer are no refusal: the next ones do not wait for them, and the
+// Connections without an answer are no rejection: the next ones do not wait for them, and the
 // throttle does not count the deadlines of callers.
 func TestNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestNoAnswer(t *testing.T) {
 	})
 }
 
-// A server that refuses more connections serves all callers over the ones that it has.
+// A server that rejects more connections serves all callers over the ones that it has.
 func TestTooManyConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &door{worker: worker{takes: time.Millisecond}, answers: time.Millisecond}

@@ -102,8 +102,8 @@ func (b *bench) outcomes(o spillway.Outcome) map[string]int {
 	return b.count(func(e *spillway.Event) bool { return e.Outcome == o })
 }
 
-// refusals returns the decisions against calls.
-func (b *bench) refusals() (all []decision) {
+// rejections returns the decisions against calls.
+func (b *bench) rejections() (all []decision) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, e := range b.events {
@@ -135,7 +135,7 @@ func (b *bench) served() {
 // rejected makes a call that must be rejected.
 func (b *bench) rejected() decision {
 	b.t.Helper()
-	ran, before := b.runs.Load(), len(b.refusals())
+	ran, before := b.runs.Load(), len(b.rejections())
 	err := b.call(context.Background(), works)
 	if isRejected := b.Rejected; err == nil || isRejected == nil && !errors.Is(err, spillway.ErrRejected) || isRejected != nil && !isRejected(err) {
 		b.t.Errorf("a call over the limit: %v, must be a rejection", err)
@@ -143,14 +143,14 @@ func (b *bench) rejected() decision {
 	if b.runs.Load() != ran {
 		b.t.Error("a call that was rejected has run")
 	}
-	return b.refusal(before)
+	return b.rejection(before)
 }
 
-// refusal returns the one decision after so many others, when it is reported.
-func (b *bench) refusal(before int) decision {
+// rejection returns the one decision after so many others, when it is reported.
+func (b *bench) rejection(before int) decision {
 	b.t.Helper()
-	b.await("the event of a rejection", func() bool { return len(b.refusals()) > before })
-	all := b.refusals()
+	b.await("the event of a rejection", func() bool { return len(b.rejections()) > before })
+	all := b.rejections()
 	if len(all) != before+1 || all[before].reason == spillway.ReasonNone {
 		b.t.Errorf("the rejection of one call is reported as %v, must be one event with a reason", all[before:])
 	}
@@ -167,9 +167,9 @@ func (b *bench) overload() (all []decision) {
 			all = append(all, b.rejected())
 			continue
 		}
-		before := len(b.refusals())
+		before := len(b.rejections())
 		b.served()
-		all = append(all, b.refusal(before))
+		all = append(all, b.rejection(before))
 	}
 	return all
 }

@@ -45,7 +45,7 @@ type shared struct {
 
 	loads  atomic.Pointer[map[Locality]*Load] // replaced as a whole
 	adding sync.Mutex
-	passed counter // refusals by gates that only observe
+	passed counter // rejections by gates that only observe
 
 	// With the table locked:
 	holders int

@@ -89,13 +89,13 @@
 //	application_utilization  the greatest of the server's utilization and its
 //	                         executor load average, and more than 1 while it sheds
 //	cpu_utilization          share of the processors' time
-//	rps_fractional           requests per second, refused ones included
-//	eps                      refused ones per second
+//	rps_fractional           requests per second, rejected ones included
+//	eps                      rejected ones per second
 //
 // # Bootstrap
 //
 // The bootstrap is gRPC's own: GRPC_XDS_BOOTSTRAP names a file, or
-// GRPC_XDS_BOOTSTRAP_CONFIG holds it. Not supported, and refused by name, are more than
+// GRPC_XDS_BOOTSTRAP_CONFIG holds it. Not supported, and rejected by name, are more than
 // one entry of xds_servers (fallback, gRFC A71) and names of the form xdstp: (gRFC A47);
 // so the authorities of a bootstrap have no effect. Channel
 // credentials are gRPC's own (insecure, tls with certificates that are read

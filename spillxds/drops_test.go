@@ -44,15 +44,15 @@ func TestDroppedIsWhatCallersSaw(t *testing.T) {
 		Base:   users.RoundTripper(nil),
 	}))
 	hc := &http.Client{Transport: transport}
-	var refused, served atomic.Uint64
+	var rejected, served atomic.Uint64
 	var callers sync.WaitGroup
 	for range 16 {
 		callers.Go(func() {
-			for refused.Load() < wanted || p.loads.streams() < 3 {
+			for rejected.Load() < wanted || p.loads.streams() < 3 {
 				resp, err := hc.Get(backend.URL)
 				switch {
 				case errors.Is(err, spillway.ErrRejected):
-					refused.Add(1)
+					rejected.Add(1)
 					<-time.After(time.Millisecond)
 				case err != nil:
 					t.Error(err)
@@ -68,8 +68,8 @@ func TestDroppedIsWhatCallersSaw(t *testing.T) {
 	if err := client.Close(); err != nil {
 		t.Error(err)
 	}
-	got, want := p.loads.users(), total{served.Load(), served.Load(), 0, refused.Load()}
-	t.Logf("%d refused, %d served; %d streams of reports, %d reports", refused.Load(), served.Load(), p.loads.streams(), p.loads.reports)
+	got, want := p.loads.users(), total{served.Load(), served.Load(), 0, rejected.Load()}
+	t.Logf("%d rejected, %d served; %d streams of reports, %d reports", rejected.Load(), served.Load(), p.loads.streams(), p.loads.reports)
 	if got != want {
 		t.Errorf("reported %+v, callers saw %+v", got, want)
 	}
@@ -85,7 +85,7 @@ func TestDroppedExactly(t *testing.T) {
 	played(t, config, func(t *testing.T, s *script, c *spillxds.Client) {
 		users := must(c.Cluster(key("users")))
 		users.Limiter().SetMaxRequests(4)
-		var refused, served, reported atomic.Uint64
+		var rejected, served, reported atomic.Uint64
 		streams, stop := 0, make(chan struct{})
 		serve := func(st *reports) {
 			streams++
@@ -127,7 +127,7 @@ func TestDroppedExactly(t *testing.T) {
 						return nil
 					})
 					if errors.Is(err, spillway.ErrRejected) {
-						refused.Add(1)
+						rejected.Add(1)
 						time.Sleep(20 * time.Millisecond)
 					}
 				}
@@ -137,16 +137,16 @@ func TestDroppedExactly(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		close(stop)
 		plane.Wait()
-		t.Logf("%d refused, %d served, %d streams", refused.Load(), served.Load(), streams)
-		if reported.Load() != refused.Load() || refused.Load() < 10_000 || streams < 3 {
-			t.Errorf("%d reported, callers saw %d", reported.Load(), refused.Load())
+		t.Logf("%d rejected, %d served, %d streams", rejected.Load(), served.Load(), streams)
+		if reported.Load() != rejected.Load() || rejected.Load() < 10_000 || streams < 3 {
+			t.Errorf("%d reported, callers saw %d", reported.Load(), rejected.Load())
 		}
 	})
 }
 
-// TestObservedRefusalsAreNoDrops has a gate that only observes: the requests went
+// TestObservedRejectionsAreNoDrops has a gate that only observes: the requests went
 // through.
-func TestObservedRefusalsAreNoDrops(t *testing.T) {
+func TestObservedRejectionsAreNoDrops(t *testing.T) {
 	played(t, spillxds.Config{Reports: spillxds.Always}, func(t *testing.T, s *script, c *spillxds.Client) {
 		users := must(c.Cluster(key("users")))
 		users.Limiter().SetMaxRequests(0)

@@ -118,6 +118,6 @@ func (t *table) stats() func(func(inflight.Key, ClusterStats) bool) {
 func (s *shared) stats(isKnown bool) ClusterStats {
 	return ClusterStats{
 		Known: isKnown, Limits: *s.retries.limits.Load(), Inflight: s.limiter.Stats(time.Now()),
-		Retries: int(s.retries.active.Load()), RetriesRejectedTotal: s.retries.refused.Load(),
+		Retries: int(s.retries.active.Load()), RetriesRejectedTotal: s.retries.rejected.Load(),
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // A client of net/http whose limits a control plane sets, and which reports to it
-// what it has refused. The bootstrap is the one that gRPC would use.
+// what it has rejected. The bootstrap is the one that gRPC would use.
 func Example() {
 	client, err := spillxds.New(spillxds.Config{})
 	if err != nil {
@@ -85,7 +85,7 @@ func ExampleOrca() {
 		return
 	}
 	server := grpc.NewServer(
-		grpc.ChainUnaryInterceptor(orca.UnaryInterceptor), // and then those that refuse
+		grpc.ChainUnaryInterceptor(orca.UnaryInterceptor), // and then those that reject
 		grpc.ChainStreamInterceptor(orca.StreamInterceptor),
 	)
 	orca.Register(server)

@@ -170,7 +170,7 @@ func TestCallsThatAreNotSentAreNotIssued(t *testing.T) {
 	limitOf(t, users, 100)
 	conn := must(grpc.NewClient("passthrough:///nobody", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithStatsHandler(users.StatsHandler()), grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
-			return nil, errors.New("refused")
+			return nil, errors.New("rejected")
 		})))
 	defer conn.Close()
 	for range 10 {

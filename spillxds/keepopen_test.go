@@ -107,7 +107,7 @@ func TestSilentControlPlane(t *testing.T) {
 	}
 }
 
-// What is not supported is refused by name.
+// What is not supported is rejected by name.
 func TestUnsupportedNames(t *testing.T) {
 	played(t, spillxds.Config{}, func(t *testing.T, _ *script, c *spillxds.Client) {
 		for want, key := range map[string]inflight.Key{

@@ -146,10 +146,10 @@ func (o *Orca) at(now time.Time) *orcaReport {
 
 func (o *Orca) make(now time.Time) *orcaReport {
 	stats := o.config.Server.Stats(now)
-	all, refused := o.rates.next(now, o.totals(stats))
+	all, rejected := o.rates.next(now, o.totals(stats))
 	m := &orcapb.OrcaLoadReport{
-		ApplicationUtilization: shedding(o.config.Utilization(stats.Load), all, refused),
-		RpsFractional:          all, Eps: refused,
+		ApplicationUtilization: shedding(o.config.Utilization(stats.Load), all, rejected),
+		RpsFractional:          all, Eps: rejected,
 	}
 	m.CpuUtilization = valueOf(stats.Load, load.CPU)
 	m.MemUtilization = min(valueOf(stats.Load, load.Memory), 1)
@@ -179,11 +179,11 @@ func (o *Orca) totals(s ingress.Stats) [2]uint64 {
 func busiest(s load.Stats) float64 { return max(s.Utilization, valueOf(s, load.Average)) }
 
 // shedding returns u or, while requests are rejected, 1 plus their share, if that is more.
-func shedding(u, all, refused float64) float64 {
+func shedding(u, all, rejected float64) float64 {
 	if !(u >= 0) { // also if it is no number, which would go around through all weights
 		u = 0
 	}
-	if share := refused / all; share >= busyShare { // false if there are no requests
+	if share := rejected / all; share >= busyShare { // false if there are no requests
 		u = max(u, 1+share)
 	}
 	return u
@@ -209,7 +209,7 @@ type rates struct {
 }
 
 // next takes in totals at the time now, and returns how fast they grow per second.
-func (r *rates) next(now time.Time, totals [2]uint64) (all, refused float64) {
+func (r *rates) next(now time.Time, totals [2]uint64) (all, rejected float64) {
 	if d := now.Sub(r.at); !r.at.IsZero() && d > 0 {
 		k := elapsed.Weight(d, r.tau)
 		r.seen += (1 - r.seen) * k
@@ -224,7 +224,7 @@ func (r *rates) next(now time.Time, totals [2]uint64) (all, refused float64) {
 }
 
 // now corrects for the zeroes that the averages began with.
-func (r *rates) now() (all, refused float64) {
+func (r *rates) now() (all, rejected float64) {
 	if r.seen == 0 {
 		return 0, 0
 	}

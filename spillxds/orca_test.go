@@ -67,11 +67,11 @@ func newTask(t *testing.T, rate float64) *task {
 	}))
 	b := &backend{unary: func(ctx context.Context) error {
 		k.calls.Add(1)
-		passage, refusal := gates.Enter(ctx, spillway.Call{}, ratelimit.Caller{})
-		if refusal.Rejected() {
-			return status.Error(codes.Unavailable, "refused")
+		slot, rejection := gates.Enter(ctx, spillway.Call{}, ratelimit.Caller{})
+		if rejection.Rejected() {
+			return status.Error(codes.Unavailable, "rejected")
 		}
-		defer passage.Done(spillway.OutcomeServed)
+		defer slot.Done(spillway.OutcomeServed)
 		k.served.Add(1)
 		return nil
 	}}
@@ -129,7 +129,7 @@ func shares(client testgrpc.TestServiceClient, tasks []*task, d time.Duration) [
 }
 
 // TestWeightedRoundRobin makes one of three tasks busy, by other work or by having
-// it refuse most of what it gets, and looks at where the standard policy of grpc-go
+// it reject most of what it gets, and looks at where the standard policy of grpc-go
 // sends requests.
 func TestWeightedRoundRobin(t *testing.T) {
 	if testing.Short() {
@@ -141,9 +141,9 @@ func TestWeightedRoundRobin(t *testing.T) {
 		rate   float64 // limit of the first task
 		other  float64 // utilization of it by other work
 	}{
-		"busy, in trailers":  {trailers, 0, 0.2},
-		"busy, out of band":  {`{"blackoutPeriod":"0s","weightUpdatePeriod":"0.1s","enableOobLoadReport":true,"oobReportingPeriod":"0.05s"}`, 0, 0.2},
-		"refusing, trailers": {trailers, 40, 0},
+		"busy, in trailers":   {trailers, 0, 0.2},
+		"busy, out of band":   {`{"blackoutPeriod":"0s","weightUpdatePeriod":"0.1s","enableOobLoadReport":true,"oobReportingPeriod":"0.05s"}`, 0, 0.2},
+		"rejecting, trailers": {trailers, 40, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -170,7 +170,7 @@ func TestWeightedRoundRobin(t *testing.T) {
 	}
 }
 
-// newOrca returns an Orca of gates that refuse all but one request a day.
+// newOrca returns an Orca of gates that reject all but one request a day.
 func newOrca(t *testing.T, c spillxds.OrcaConfig) (*spillxds.Orca, *ingress.Server) {
 	t.Helper()
 	c.Server = must(ingress.New(ingress.Config{RateLimit: ratelimit.Config{Rate: 1. / 86400}, ShedMode: spillway.ModeOff}))
@@ -179,7 +179,7 @@ func newOrca(t *testing.T, c spillxds.OrcaConfig) (*spillxds.Orca, *ingress.Serv
 	return orca, c.Server
 }
 
-func TestReportTellsRefusals(t *testing.T) {
+func TestReportTellsRejections(t *testing.T) {
 	orca, gates := newOrca(t, spillxds.OrcaConfig{Smoothing: time.Second})
 	now := time.Now()
 	if r := orca.Report(now); r.GetEps() != 0 || r.GetRpsFractional() != 0 {
@@ -194,7 +194,7 @@ func TestReportTellsRefusals(t *testing.T) {
 	}
 	r := orca.Report(now.Add(time.Second))
 	if r.GetEps() < 60 || r.GetEps() > 160 || r.GetApplicationUtilization() < 1.9 {
-		t.Errorf("after a second of refusals: %v", r)
+		t.Errorf("after a second of rejections: %v", r)
 	}
 	r = orca.Report(now.Add(time.Minute))
 	if r.GetEps() > 2 {
@@ -202,13 +202,13 @@ func TestReportTellsRefusals(t *testing.T) {
 	}
 }
 
-// TestReportTellsWhatWasRefused has gates that refuse, and gates that only say that
+// TestReportTellsWhatWasRejected has gates that reject, and gates that only say that
 // they would: what was served all the same moves no load away.
-func TestReportTellsWhatWasRefused(t *testing.T) {
+func TestReportTellsWhatWasRejected(t *testing.T) {
 	limits := ratelimit.Config{Rate: 1. / 86400}
 	for name, row := range map[string]struct {
-		config  ingress.Config
-		refused bool
+		config   ingress.Config
+		rejected bool
 	}{
 		"rate, observed":      {ingress.Config{RateLimit: limits, RateLimitMode: spillway.ModeObserve, ShedMode: spillway.ModeOff}, false},
 		"in flight":           {ingress.Config{MaxInFlight: 1, ShedMode: spillway.ModeOff}, true},
@@ -222,17 +222,17 @@ func TestReportTellsWhatWasRefused(t *testing.T) {
 			now := time.Now()
 			held, _ := gates.Enter(t.Context(), spillway.Call{}, ratelimit.Caller{})
 			for range 100 {
-				p, refusal := gates.Enter(t.Context(), spillway.Call{}, ratelimit.Caller{})
-				if refusal.Rejected() != row.refused {
-					t.Fatalf("%s: %+v", name, refusal)
+				p, rejection := gates.Enter(t.Context(), spillway.Call{}, ratelimit.Caller{})
+				if rejection.Rejected() != row.rejected {
+					t.Fatalf("%s: %+v", name, rejection)
 				}
 				p.Done(spillway.OutcomeServed)
 			}
 			r := orca.Report(now.Add(time.Second))
-			if got := r.GetEps() > 50; got != row.refused {
+			if got := r.GetEps() > 50; got != row.rejected {
 				t.Errorf("%s: %v errors per second", name, r.GetEps())
 			}
-			if got := r.GetApplicationUtilization() > 1; got != row.refused {
+			if got := r.GetApplicationUtilization() > 1; got != row.rejected {
 				t.Errorf("%s: a utilization of %v", name, r.GetApplicationUtilization())
 			}
 			held.Done(spillway.OutcomeServed)
@@ -252,12 +252,12 @@ func TestUtilizationThatIsNone(t *testing.T) {
 	}
 }
 
-func TestTrailerOfAnswersAndRefusals(t *testing.T) {
+func TestTrailerOfAnswersAndRejections(t *testing.T) {
 	orca, _ := newOrca(t, spillxds.OrcaConfig{})
 	fail := false
 	b := &backend{unary: func(context.Context) error {
 		if fail {
-			return status.Error(codes.Unavailable, "refused")
+			return status.Error(codes.Unavailable, "rejected")
 		}
 		return nil
 	}}

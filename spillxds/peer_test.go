@@ -64,12 +64,12 @@ func (p *plane) mesh(service, clusterName, addr string) {
 	}}
 }
 
-// hold opens requests until one is refused, and returns how many were open at once.
+// hold opens requests until one is rejected, and returns how many were open at once.
 // All are closed again.
-func hold(open func() (end func(), refused bool)) int {
+func hold(open func() (end func(), rejected bool)) int {
 	for n := 0; ; n++ {
-		end, refused := open()
-		if refused {
+		end, rejected := open()
+		if rejected {
 			return n
 		}
 		defer end()

@@ -103,7 +103,7 @@ func TestOutageKeepsLimitsAndReportsItsDrops(t *testing.T) {
 		l.TryAcquire()
 		l.TryAcquire()
 		before := uint64(0)
-		refuse := func(n int) {
+		reject := func(n int) {
 			for range n {
 				if l.TryAcquire() {
 					t.Fatal("admitted above the limit")
@@ -111,11 +111,11 @@ func TestOutageKeepsLimitsAndReportsItsDrops(t *testing.T) {
 				before++
 			}
 		}
-		refuse(100)
+		reject(100)
 		eventually(t, "the first drops are reported", func() bool { return p.loads.users().dropped == before })
 		p.kill()
 		eventually(t, "the outage is noticed", func() bool { s := client.Stats(); return !s.Connected && s.Interval == 0 })
-		refuse(1234)
+		reject(1234)
 		if got := l.Stats(time.Now()).MaxRequests; got != 2 {
 			t.Errorf("limit %d during the outage", got)
 		}
@@ -302,7 +302,7 @@ func TestCountIsKeptWhenTheLimitFalls(t *testing.T) {
 		l.Release()
 	}
 	if !l.TryAcquire() {
-		t.Error("refused with 99 in flight of 100")
+		t.Error("rejected with 99 in flight of 100")
 	}
 }
 

@@ -56,7 +56,7 @@ func TestParse(t *testing.T) {
 		"nothing":             {`{}`, Limits{1024, none, 0}, ""},
 		"no thresholds":       {`{"circuitBreakers":{}}`, Limits{1024, none, 0}, ""},
 		"max_requests":        {`{"circuitBreakers":{"thresholds":[{"maxRequests":7}]}}`, Limits{7, none, 0}, ""},
-		"zero refuses all":    {`{"circuitBreakers":{"thresholds":[{"maxRequests":0}]}}`, Limits{0, none, 0}, ""},
+		"zero rejects all":    {`{"circuitBreakers":{"thresholds":[{"maxRequests":0}]}}`, Limits{0, none, 0}, ""},
 		"the greatest":        {`{"circuitBreakers":{"thresholds":[{"maxRequests":4294967295}]}}`, Limits{none, none, 0}, ""},
 		"HIGH is skipped":     {`{"circuitBreakers":{"thresholds":[{"priority":"HIGH","maxRequests":1},{"maxRequests":7}]}}`, Limits{7, none, 0}, ""},
 		"only HIGH":           {`{"circuitBreakers":{"thresholds":[{"priority":"HIGH","maxRequests":1}]}}`, Limits{1024, none, 0}, ""},

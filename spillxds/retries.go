@@ -17,7 +17,7 @@ type retries struct {
 	inflight *inflight.Limiter
 	limits   atomic.Pointer[Limits]
 	active   atomic.Int64
-	refused  atomic.Uint64
+	rejected atomic.Uint64
 }
 
 // allowed is the number of retries that may be in flight now.
@@ -36,7 +36,7 @@ func (r *retries) begin() error {
 	for {
 		n := r.active.Load()
 		if n >= allowed {
-			r.refused.Add(1)
+			r.rejected.Add(1)
 			return &retry.NotRetriedError{Reason: retry.ReasonBudget, Capacity: float64(allowed), Cost: 1}
 		}
 		if r.active.CompareAndSwap(n, n+1) {
@@ -62,7 +62,7 @@ func (s *strategy) Refresh(now time.Time, t retry.Token, f fault.Failure) (retry
 		return next, err
 	}
 	if err := s.begin(); err != nil {
-		_ = s.Strategy.Release(next, fault.Failure{Unsent: true}) // the refusal is what counts
+		_ = s.Strategy.Release(next, fault.Failure{Unsent: true}) // the rejection is what counts
 		return retry.Token{}, err
 	}
 	return next, nil

@@ -85,8 +85,8 @@ func TestRetriesAreCountedFromDecisionToEnd(t *testing.T) {
 	b = refresh(b)
 	is(2)
 	_, err := s.Refresh(start, c, failure)
-	refused, ok := errors.AsType[*retry.NotRetriedError](err)
-	if !ok || refused.Reason != retry.ReasonBudget || refused.Capacity != 2 || s.refused.Load() != 1 {
+	rejected, ok := errors.AsType[*retry.NotRetriedError](err)
+	if !ok || rejected.Reason != retry.ReasonBudget || rejected.Capacity != 2 || s.rejected.Load() != 1 {
 		t.Fatalf("a third retry: %v", err)
 	}
 	a = refresh(a) // a retry that fails gives its place to the next
@@ -112,11 +112,11 @@ func TestRetriesAreCountedFromDecisionToEnd(t *testing.T) {
 	is(0)
 }
 
-// TestRefusedRetryIsPaidBack: the user's own budget does not pay for what the
-// cluster's limit refuses.
-func TestRefusedRetryIsPaidBack(t *testing.T) {
+// TestRejectedRetryIsPaidBack: the user's own budget does not pay for what the
+// cluster's limit rejects.
+func TestRejectedRetryIsPaidBack(t *testing.T) {
 	s := newStrategy(t, Limits{})
-	own := &purse{left: 5}
+	own := &bucket{left: 5}
 	inner, err := retry.NewBudgeted(retry.BudgetedConfig{Budget: own})
 	if err != nil {
 		t.Fatal(err)
@@ -132,9 +132,9 @@ func TestRefusedRetryIsPaidBack(t *testing.T) {
 	}
 }
 
-type purse struct{ left float64 }
+type bucket struct{ left float64 }
 
-func (p *purse) Withdraw(_ time.Time, _ string, n float64) (left, capacity float64, ok bool) {
+func (p *bucket) Withdraw(_ time.Time, _ string, n float64) (left, capacity float64, ok bool) {
 	if p.left < n {
 		return p.left, 5, false
 	}
@@ -142,7 +142,7 @@ func (p *purse) Withdraw(_ time.Time, _ string, n float64) (left, capacity float
 	return p.left, 5, true
 }
 
-func (p *purse) Deposit(_ string, n float64) { p.left += n }
+func (p *bucket) Deposit(_ string, n float64) { p.left += n }
 
 // TestNoRetryIsLeft ends calls in every way and looks for what is left.
 func TestNoRetryIsLeft(t *testing.T) {
@@ -161,8 +161,8 @@ func TestNoRetryIsLeft(t *testing.T) {
 	if n := s.active.Load(); n != 0 {
 		t.Errorf("%d retries are left", n)
 	}
-	if most.Load() > 2 || most.Load() == 0 || s.refused.Load() == 0 {
-		t.Errorf("%d retries at once, of 2; %d refused", most.Load(), s.refused.Load())
+	if most.Load() > 2 || most.Load() == 0 || s.rejected.Load() == 0 {
+		t.Errorf("%d retries at once, of 2; %d rejected", most.Load(), s.rejected.Load())
 	}
 }
 

@@ -46,9 +46,9 @@ func BenchmarkHalfOverloaded(b *testing.B) {
 	}
 }
 
-func BenchmarkRefused(b *testing.B) {
+func BenchmarkRejected(b *testing.B) {
 	th := must(b, throttle.Config{Rand: func() float64 { return 0 }})
-	now := refusing(th)
+	now := rejecting(th)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := th.Admit(now, spillway.Call{}); err == nil {
@@ -57,9 +57,9 @@ func BenchmarkRefused(b *testing.B) {
 	}
 }
 
-// BenchmarkRefusedMost is BenchmarkRefused for a backend that accepts one call of a hundred: each
+// BenchmarkRejectedMost is BenchmarkRejected for a backend that accepts one call of a hundred: each
 // decision needs a random number.
-func BenchmarkRefusedMost(b *testing.B) {
+func BenchmarkRejectedMost(b *testing.B) {
 	th := must(b, throttle.Config{})
 	now := time.Now() // with a monotonic reading, as in production
 	served := 0
@@ -84,9 +84,9 @@ func BenchmarkRefusedMost(b *testing.B) {
 	}
 }
 
-func BenchmarkRefusedParallel(b *testing.B) {
+func BenchmarkRejectedParallel(b *testing.B) {
 	th := must(b, throttle.Config{Rand: func() float64 { return 0 }})
-	now := refusing(th)
+	now := rejecting(th)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
@@ -95,8 +95,8 @@ func BenchmarkRefusedParallel(b *testing.B) {
 	})
 }
 
-// refusing makes th reject, and returns the time at which it does.
-func refusing(th *throttle.Throttle) time.Time {
+// rejecting makes th reject, and returns the time at which it does.
+func rejecting(th *throttle.Throttle) time.Time {
 	now := time.Now() // with a monotonic reading, as in production
 	for range 1000 {
 		ticket, _ := th.Admit(now, spillway.Call{})

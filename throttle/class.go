@@ -38,8 +38,8 @@ type class struct {
 	calm  atomic.Int64  // until when accepts are only counted, without the lock
 	// quick counts rejections that were made without the lock and not yet counted.
 	quick atomic.Uint64
-	// refusal is the error for a rejection with the probability share.
-	refusal atomic.Pointer[spillway.RejectedError]
+	// rejection is the error for a rejection with the probability share.
+	rejection atomic.Pointer[spillway.RejectedError]
 
 	served      atomic.Uint64 // accepts that were counted without the lock
 	mu          sync.Mutex
@@ -86,7 +86,7 @@ func (c *class) ask(at time.Duration, random *atomic.Pointer[func() float64]) er
 		u = (*random.Load())()
 	}
 	if c.reject(at, p, u) {
-		return c.refusal.Load()
+		return c.rejection.Load()
 	}
 	if p == 1 { // admit may find a lower one
 		u = (*random.Load())()
@@ -236,7 +236,7 @@ func (c *class) decide() {
 		p = 1 - float64(l.limit/c.rate*min(1, 2*max(0, c.credit)/c.depth()))
 	}
 	if p > 0 {
-		c.refusal.Store(rejections[c.criticality.Index()].At(100 * p)) // before a rejection needs it
+		c.rejection.Store(rejections[c.criticality.Index()].At(100 * p)) // before a rejection needs it
 	}
 	c.share.Store(math.Float64bits(p))
 	c.change.state = stateOf(p, l)

@@ -9,7 +9,7 @@ import (
 	"github.com/seed90641741/spillway/throttle"
 )
 
-// A backend refuses everything. After ten calls the throttle has seen enough.
+// A backend rejects everything. After ten calls the throttle has seen enough.
 func Example() {
 	th, err := throttle.New(throttle.Config{Rand: func() float64 { return 0.5 }})
 	if err != nil {
@@ -17,16 +17,16 @@ func Example() {
 		return
 	}
 	now := time.Now()
-	refused := 0
+	rejected := 0
 	for range 100 {
 		ticket, err := th.Admit(now, spillway.Call{Key: "users"})
 		if errors.Is(err, spillway.ErrRejected) {
-			refused++
+			rejected++
 			continue
 		}
 		// Send the call, and settle its outcome.
 		ticket.Settle(now, spillway.OutcomeOverloaded)
 	}
-	fmt.Println("sent", 100-refused)
+	fmt.Println("sent", 100-rejected)
 	// Output: sent 10
 }

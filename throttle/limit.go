@@ -37,7 +37,7 @@ const (
 	open   phase = iota // there is none
 	steady              // it follows the accepts
 	silent              // nothing is accepted, or the first calls after that
-	rising              // nothing is refused
+	rising              // nothing is rejected
 )
 
 // A limiter is the rule of the package: how many calls per second may be sent. All
@@ -56,7 +56,7 @@ type limiter struct {
 	settled    time.Duration // when either was
 
 	debt    run    // since what was sent last came to K times what was accepted, or less
-	streak  streak // since the last refusal
+	streak  streak // since the last rejection
 	pending pending
 	proven  bool // a call has ended as accepted since the limit fell
 }
@@ -218,7 +218,7 @@ func (l *limiter) extend(cfg *Config, at, sent time.Duration) (release bool) {
 
 // ramp leads the limit back to what it was before the trouble.
 func (l *limiter) ramp(cfg *Config, at time.Duration) (release bool) {
-	if l.debt.accepts == 0 { // probes that were refused say nothing of what is accepted now
+	if l.debt.accepts == 0 { // probes that were rejected say nothing of what is accepted now
 		l.debt, l.changed = run{}, l.streak.sent-1
 	}
 	l.limit = max(l.limit, math.Pow(rampFactor, min(l.streak.accepts, 16))/cfg.ProbeInterval.Seconds())

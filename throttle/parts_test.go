@@ -31,7 +31,7 @@ func TestLimiterIdle(t *testing.T) {
 }
 
 // A rejection of a call that was sent with the first of a streak ends the streak.
-func TestLimiterRefuse(t *testing.T) {
+func TestLimiterReject(t *testing.T) {
 	for sent, ends := range map[time.Duration]bool{5*time.Second - 1: false, 5 * time.Second: true} {
 		l := limiter{phase: steady, limit: 10, streak: streak{accepts: 3, since: 5 * time.Second, sent: 5 * time.Second}}
 		if l.notAccepted(config(t), 6*time.Second, sent, 0); (l.streak == streak{}) != ends {

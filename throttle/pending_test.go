@@ -108,11 +108,11 @@ func TestCallsThatLast(t *testing.T) {
 		backend lasting
 		want    int // calls in 14 s, from six seconds after the outage
 	}{
-		"served in the end":  {polls, 1300},
-		"never settled":      {always(never, spillway.OutcomeServed), 1300},
-		"canceled":           {always(4*s, spillway.OutcomeAbandoned), 1300},
-		"failed":             {always(6*s, spillway.OutcomeFailed), 1300},
-		"one in ten refused": {every(10, always(time.Millisecond, spillway.OutcomeOverloaded), polls), 70},
+		"served in the end":   {polls, 1300},
+		"never settled":       {always(never, spillway.OutcomeServed), 1300},
+		"canceled":            {always(4*s, spillway.OutcomeAbandoned), 1300},
+		"failed":              {always(6*s, spillway.OutcomeFailed), 1300},
+		"one in ten rejected": {every(10, always(time.Millisecond, spillway.OutcomeOverloaded), polls), 70},
 	} {
 		if sent := load(t, 30, outage(c.backend)); total(sent[16:]) < c.want {
 			t.Errorf("%s: %d calls are sent per second, want %d from second 16 on", name, sent, c.want)

@@ -212,7 +212,7 @@ func TestFlappingBackend(t *testing.T) {
 	}
 }
 
-// A backend that takes ten seconds over each call, and refuses at once or as late.
+// A backend that takes ten seconds over each call, and rejects at once or as late.
 func TestLongLatency(t *testing.T) {
 	const latency, begin, end = 10 * time.Second, 60, 120
 	for _, k := range ks {
@@ -264,9 +264,9 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// A backend that accepts what is cheap and refuses what is costly gets at most K calls
+// A backend that accepts what is cheap and rejects what is costly gets at most K calls
 // for each that it accepts: cheap calls that go well are no recovery.
-func TestCheapAcceptedCostlyRefused(t *testing.T) {
+func TestCheapAcceptedCostlyRejected(t *testing.T) {
 	race.SkipOneGoroutine(t)
 	for _, k := range ks {
 		r := rand.New(rand.NewPCG(5, 5))
@@ -292,7 +292,7 @@ func TestCheapAcceptedCostlyRefused(t *testing.T) {
 		}
 		// Of 0.15 no K up to 4 lets more than a trickle through: probes and their like.
 		if perSecond := sent / 110; perSecond > 60 {
-			t.Errorf("K = %v: %.0f of 500 calls per second are sent to a backend that refuses most", k, perSecond)
+			t.Errorf("K = %v: %.0f of 500 calls per second are sent to a backend that rejects most", k, perSecond)
 		}
 	}
 }
@@ -314,14 +314,14 @@ func TestFromSparseToHot(t *testing.T) {
 			return sent, calls
 		}
 		run(0, spillway.OutcomeServed)
-		refused, calls := run(length, spillway.OutcomeOverloaded)
+		rejected, calls := run(length, spillway.OutcomeOverloaded)
 		run(2*length, spillway.OutcomeServed)
 		served, again := run(3*length, spillway.OutcomeServed)
 		if served != again {
 			t.Errorf("every %v: %d of %d calls sent after the outage", every, served, again)
 		}
-		if bound := 15 + int(length/time.Second) + calls*40/100; refused > bound {
-			t.Errorf("every %v: %d of %d calls sent in an outage of %v, want at most %d", every, refused, calls, length, bound)
+		if bound := 15 + int(length/time.Second) + calls*40/100; rejected > bound {
+			t.Errorf("every %v: %d of %d calls sent in an outage of %v, want at most %d", every, rejected, calls, length, bound)
 		}
 	}
 }

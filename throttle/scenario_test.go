@@ -17,7 +17,7 @@ const (
 )
 
 // A scenario is a number of clients, each with its own throttle, calling one
-// backend that accepts up to its capacity and refuses the rest. Arrivals are
+// backend that accepts up to its capacity and rejects the rest. Arrivals are
 // Poisson; answers take latency.
 type scenario struct {
 	seed    uint64
@@ -27,7 +27,7 @@ type scenario struct {
 	latency time.Duration
 	length  time.Duration
 	load    func(at time.Duration) float64 // offered, in capacities
-	down    func(at time.Duration) bool    // the backend refuses everything
+	down    func(at time.Duration) bool    // the backend rejects everything
 }
 
 // A second is what happened in one second of a scenario.
@@ -145,7 +145,7 @@ func TestBackendReceivesKTimesItsCapacity(t *testing.T) {
 		{1.1, 2, 1.1, 0.05},
 		{1.1, 10, 1.1, 0.05},
 		{1.1, 30, 1.1, 0.05},
-		{2, 1.2, 1.2, 0.05}, // below K nothing is refused
+		{2, 1.2, 1.2, 0.05}, // below K nothing is rejected
 	} {
 		if testing.Short() && row.load > 2 || !thorough.Enabled() && row.load > 10 {
 			continue // as the time that a row takes goes by its load
@@ -240,7 +240,7 @@ func TestHealthySlowBackendIsNeverThrottled(t *testing.T) {
 			length: 60 * time.Second, load: constant(0.9),
 		}.run(t)
 		if all := sum(seconds); all.sent != all.offered {
-			t.Errorf("K = %v: %v of %v calls to a healthy backend with 1 s latency were refused", k, all.offered-all.sent, all.offered)
+			t.Errorf("K = %v: %v of %v calls to a healthy backend with 1 s latency were rejected", k, all.offered-all.sent, all.offered)
 		}
 	}
 }
@@ -250,12 +250,12 @@ func TestHealthySlowBackendIsNeverThrottled(t *testing.T) {
 func TestHardlyAnyAccepts(t *testing.T) {
 	for seed := range uint64(20) {
 		th := must(t, throttle.Config{Rand: rand.New(rand.NewPCG(seed, 3)).Float64})
-		refused := 0
+		rejected := 0
 		call := func(at time.Duration, o spillway.Outcome) {
 			now := t0.Add(at)
 			ticket, err := th.Admit(now, spillway.Call{})
 			if err != nil {
-				refused++
+				rejected++
 				return
 			}
 			ticket.Settle(now.Add(3*time.Millisecond), o)
@@ -269,10 +269,10 @@ func TestHardlyAnyAccepts(t *testing.T) {
 		offer(0, 4*s, s/80, spillway.OutcomeServed)
 		offer(4*s, 12*s, s/1600, spillway.OutcomeOverloaded)
 		offer(12*s, 14*s, s/20, spillway.OutcomeServed)
-		refused = 0
+		rejected = 0
 		offer(14*s, 15*s, s/20, spillway.OutcomeServed)
-		if refused > 0 {
-			t.Errorf("seed %d: %d of 20 calls refused two seconds after the backend was back", seed, refused)
+		if rejected > 0 {
+			t.Errorf("seed %d: %d of 20 calls rejected two seconds after the backend was back", seed, rejected)
 		}
 	}
 }
@@ -292,7 +292,7 @@ func TestHangingBackendIsProbedOncePerInterval(t *testing.T) {
 		ticket spillway.Ticket
 	}
 	var pending []call
-	probes, refused := 0, 0 // in the last 30 s of the hang, in the last 10 s of all
+	probes, rejected := 0, 0 // in the last 30 s of the hang, in the last 10 s of all
 	for at := time.Duration(0); at < length+back; at += tick {
 		now := t0.Add(at)
 		for len(pending) > 0 && now.Sub(pending[0].began) >= timeout {
@@ -302,7 +302,7 @@ func TestHangingBackendIsProbedOncePerInterval(t *testing.T) {
 		ticket, err := th.Admit(now, spillway.Call{})
 		switch {
 		case err != nil && at >= length+back/2:
-			refused++
+			rejected++
 		case err != nil:
 		case at >= length:
 			ticket.Settle(now, spillway.OutcomeServed)
@@ -316,7 +316,7 @@ func TestHangingBackendIsProbedOncePerInterval(t *testing.T) {
 	if probes > 35 {
 		t.Errorf("a backend that hangs was sent %d calls in 30 s, want about one a second", probes)
 	}
-	if refused > 0 {
-		t.Errorf("%d calls were refused more than 10 s after the backend was back", refused)
+	if rejected > 0 {
+		t.Errorf("%d calls were rejected more than 10 s after the backend was back", rejected)
 	}
 }

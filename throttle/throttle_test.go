@@ -28,7 +28,7 @@ func must(t testing.TB, c throttle.Config) *throttle.Throttle {
 }
 
 // A step is one call: admitted at a time with a random number, and settled at
-// once with an outcome, or refused where the outcome is zero.
+// once with an outcome, or rejected where the outcome is zero.
 type step struct {
 	at      time.Duration
 	u       float64
@@ -52,7 +52,7 @@ func replay(t *testing.T, th *throttle.Throttle, steps []step, u *float64) {
 		*u = s.u
 		ticket, err := th.Admit(now, spillway.Call{})
 		if got, want := err != nil, s.outcome == 0; got != want {
-			t.Fatalf("step %d at %v: refused = %v, want %v (%+v)", i, s.at, got, want, th.Stats(now)[spillway.Critical.Index()])
+			t.Fatalf("step %d at %v: rejected = %v, want %v (%+v)", i, s.at, got, want, th.Stats(now)[spillway.Critical.Index()])
 		}
 		ticket.Settle(now, s.outcome)
 	}
@@ -71,11 +71,11 @@ func TestRows(t *testing.T) {
 		"a healthy backend is never throttled":              times(1000, ms, step{0, 0, spillway.OutcomeServed}),
 		"a failing backend that accepts is never throttled": times(1000, ms, step{0, 0, spillway.OutcomeFailed}),
 		"too few calls say nothing":                         times(9, ms, step{0, 0, spillway.OutcomeOverloaded}),
-		"a backend that has refused ten calls and accepted none gets a probe per interval": concat(
+		"a backend that has rejected ten calls and accepted none gets a probe per interval": concat(
 			times(10, ms, step{0, 0.99, spillway.OutcomeOverloaded}),
 			[]step{{1008 * ms, 0.99, 0}, {1009 * ms, 0.99, spillway.OutcomeOverloaded}, {2008 * ms, 0.99, 0}, {2009 * ms, 0.99, spillway.OutcomeTimedOut}},
 		),
-		"refusals of less than a quarter of an interval are no overload": concat(
+		"rejections of less than a quarter of an interval are no overload": concat(
 			times(1000, ms, step{0, 0, spillway.OutcomeServed}),
 			times(200, ms, step{1000 * ms, 0, spillway.OutcomeOverloaded}),
 			times(1000, ms, step{1200 * ms, 0, spillway.OutcomeServed}),
@@ -85,7 +85,7 @@ func TestRows(t *testing.T) {
 			times(100, ms, step{10 * ms, 0, spillway.OutcomeAbandoned}),
 			[]step{{200 * ms, 0, spillway.OutcomeOverloaded}, {201 * ms, 0.99, 0}},
 		),
-		"an accepted probe releases a call at once, a refused one does not": concat(
+		"an accepted probe releases a call at once, a rejected one does not": concat(
 			times(10, 0, step{0, 0, spillway.OutcomeOverloaded}),
 			[]step{{1000 * ms, 0, spillway.OutcomeOverloaded}, {1001 * ms, 0.99, 0}, {2000 * ms, 0, spillway.OutcomeServed}, {2001 * ms, 0, spillway.OutcomeOverloaded}, {2002 * ms, 0, 0}},
 		),
@@ -110,7 +110,7 @@ func TestRows(t *testing.T) {
 func TestRecoveryForgetsTheOutage(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	th := must(t, throttle.Config{K: 1.1, Rand: r.Float64})
-	for i := range 3000 { // five minutes of nothing but refusals
+	for i := range 3000 { // five minutes of nothing but rejections
 		now := t0.Add(time.Duration(i) * 100 * time.Millisecond)
 		ticket, _ := th.Admit(now, spillway.Call{})
 		ticket.Settle(now, spillway.OutcomeOverloaded)
@@ -132,7 +132,7 @@ func TestRecoveryForgetsTheOutage(t *testing.T) {
 	}
 }
 
-// A call that was sent before a refusal was heard of says nothing about what the
+// A call that was sent before a rejection was heard of says nothing about what the
 // backend does after it.
 func TestLateAcceptsAreNoEvidence(t *testing.T) {
 	th := must(t, throttle.Config{Rand: func() float64 { return 0 }})
@@ -153,9 +153,9 @@ func TestLateAcceptsAreNoEvidence(t *testing.T) {
 	}
 }
 
-// The refusal of a call that was sent before the limit fell does not lower it again,
+// The rejection of a call that was sent before the limit fell does not lower it again,
 // and that of one that was sent before an accepted one does not end a recovery.
-func TestLateRefusalsAreNoEvidence(t *testing.T) {
+func TestLateRejectionsAreNoEvidence(t *testing.T) {
 	th := must(t, throttle.Config{Rand: func() float64 { return 0.5 }})
 	call := func(at time.Duration) spillway.Ticket {
 		ticket, _ := th.Admit(t0.Add(at), spillway.Call{})
@@ -185,7 +185,7 @@ func TestLateRefusalsAreNoEvidence(t *testing.T) {
 		late[i].Settle(t0.Add(at), spillway.OutcomeOverloaded)
 	}
 	if after := limit(); after < before*0.9 {
-		t.Errorf("late refusals lowered the limit from %v to %v", before, after)
+		t.Errorf("late rejections lowered the limit from %v to %v", before, after)
 	}
 }
 
@@ -220,7 +220,7 @@ func TestClassesDoNotThrottleOneAnother(t *testing.T) {
 	}
 }
 
-func TestRefusalExplainsItself(t *testing.T) {
+func TestRejectionExplainsItself(t *testing.T) {
 	th := must(t, throttle.Config{Rand: func() float64 { return 0 }})
 	for range 100 {
 		ticket, _ := th.Admit(t0, spillway.Call{Criticality: spillway.Sheddable})
@@ -232,7 +232,7 @@ func TestRefusalExplainsItself(t *testing.T) {
 	}
 	r, ok := errors.AsType[*spillway.RejectedError](err)
 	if !ok || r.Policy != "throttle" || r.Reason != spillway.ReasonThrottle || r.Criticality != spillway.Sheddable || r.Level < 90 {
-		t.Errorf("refusal = %+v", r)
+		t.Errorf("rejection = %+v", r)
 	}
 	for _, word := range []string{"rejected locally", "throttle", "SHEDDABLE", "send less"} {
 		if !strings.Contains(err.Error(), word) {
@@ -347,7 +347,7 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 		cycle(spillway.OutcomeOverloaded)()
 	}
 	if n := testing.AllocsPerRun(200, cycle(spillway.OutcomeOverloaded)); n != 0 {
-		t.Errorf("a refusal allocates %v times", n)
+		t.Errorf("a rejection allocates %v times", n)
 	}
 }
 

@@ -21,7 +21,7 @@ type stage struct {
 	accepts   int     // calls per second that the backend accepts
 	broken    bool    // the first route accepts nothing
 	hangs     bool    // what the backend does not accept times out, after a second or ten
-	advice    float64 // told after each call that is refused, unless 0
+	advice    float64 // told after each call that is rejected, unless 0
 	limited   bool    // the limit in flight is reached all the time
 	back      time.Duration
 	update    *throttle.Config

@@ -156,7 +156,7 @@ func (t *Tuner) fallBack(missing int) (Move, bool) {
 	t.lost, t.seen, t.trend, t.row, t.ceiling = true, t.at, trend{}, 0, 0
 	to := t.limit
 	if t.rested() {
-		to = t.toward(t.config.Limit)
+		to = t.stepTo(t.config.Limit)
 	}
 	if to == t.limit && !first {
 		return Move{}, false
@@ -168,8 +168,8 @@ func (t *Tuner) fallBack(missing int) (Move, bool) {
 	return t.keep(m), true
 }
 
-// toward returns the limit a step nearer to goal.
-func (t *Tuner) toward(goal float64) float64 {
+// stepTo returns the limit a step nearer to goal.
+func (t *Tuner) stepTo(goal float64) float64 {
 	if to := t.bounded(goal); to != t.limit {
 		return to
 	}

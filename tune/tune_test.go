@@ -136,7 +136,7 @@ func TestFallback(t *testing.T) {
 // Without Persist one reading is enough to resume, but one that knows all signals.
 func TestResumeNeedsAllSignals(t *testing.T) {
 	c := latency(tune.Config{Persist: -1, Stale: time.Second})
-	c.Signals = append(c.Signals, tune.Signal{Name: "refusals", Unit: "%", Target: 5})
+	c.Signals = append(c.Signals, tune.Signal{Name: "rejections", Unit: "%", Target: 5})
 	tuner := must(tune.New(c))
 	tuner.Read(t0, 100, 50, 5)
 	if m, _ := tuner.Read(t0.Add(time.Second), 100, 50, nan); m.Rule != tune.Fallback {
@@ -144,10 +144,10 @@ func TestResumeNeedsAllSignals(t *testing.T) {
 	}
 	tuner.Read(t0.Add(1500*ms), 100, nan, nan)
 	for i, row := range []struct {
-		latency, refusals float64
-		want              bool
+		latency, rejections float64
+		want                bool
 	}{{50, nan, false}, {nan, 5, false}, {50, 5, true}} {
-		m, ok := tuner.Read(t0.Add(time.Duration(1600+i)*ms), 100, row.latency, row.refusals)
+		m, ok := tuner.Read(t0.Add(time.Duration(1600+i)*ms), 100, row.latency, row.rejections)
 		if ok != row.want || ok && m.Rule != tune.Resume {
 			t.Errorf("reading %d: %v", i, m)
 		}
@@ -158,10 +158,10 @@ func TestResumeNeedsAllSignals(t *testing.T) {
 // limit down and then takes it back.
 func TestTwoSignals(t *testing.T) {
 	c := latency(tune.Config{Persist: -1, Stale: 3 * time.Second})
-	c.Signals = append(c.Signals, tune.Signal{Name: "refusals", Unit: "%", Target: 5})
+	c.Signals = append(c.Signals, tune.Signal{Name: "rejections", Unit: "%", Target: 5})
 	tuner := must(tune.New(c))
 	m, _ := tuner.Read(t0, 100, 100, 20)
-	if m.Signal.Name != "refusals" || m.Value != 20 || m.To != 95 {
+	if m.Signal.Name != "rejections" || m.Value != 20 || m.To != 95 {
 		t.Errorf("two signals press: %v", m)
 	}
 	if m, ok := tuner.Read(t0.Add(time.Second), 95, 10); ok {
@@ -170,7 +170,7 @@ func TestTwoSignals(t *testing.T) {
 	if m, _ = tuner.Read(t0.Add(2*time.Second), 95, 100, nan); m.To != 90.25 {
 		t.Errorf("one is missing, the other presses: %v", m)
 	}
-	if m, _ = tuner.Read(t0.Add(3*time.Second), 95, 10, nan); m.Rule != tune.Fallback || m.Signal.Name != "refusals" || m.To != 100 {
+	if m, _ = tuner.Read(t0.Add(3*time.Second), 95, 10, nan); m.Rule != tune.Fallback || m.Signal.Name != "rejections" || m.To != 100 {
 		t.Errorf("one has been missing for too long: %v", m)
 	}
 }

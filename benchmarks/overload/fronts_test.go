@@ -34,14 +34,14 @@ func ask(h http.Handler, path string) int {
 	return w.Code
 }
 
-// Each front lets calls through while there are few, refuses one when there are
+// Each front lets calls through while there are few, rejects one when there are
 // many, and forgets calls that have ended. Two wait until the CPU is busy, and see
 // that it is.
-func TestFrontsRefuse(t *testing.T) {
+func TestFrontsReject(t *testing.T) {
 	logx.Disable()
 	for _, row := range []struct {
 		name   string
-		inside int // how many calls are inside when it refuses
+		inside int // how many calls are inside when it rejects
 		status int
 		front  func(http.Handler) http.Handler
 	}{

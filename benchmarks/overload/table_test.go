@@ -10,10 +10,10 @@ import (
 
 // sample is a Result with everything that a table can show.
 func sample() *Result {
-	step := func(load, ratio float64, offered, answered, refused int, p50, p99 *float64) Step {
+	step := func(load, ratio float64, offered, answered, rejected int, p50, p99 *float64) Step {
 		return Step{
 			Load: load, GoodputRatio: ratio, P50MS: p50, P99MS: p99,
-			Offered: offered, Good: answered, Rejected: refused, Lost: offered - answered - refused,
+			Offered: offered, Good: answered, Rejected: rejected, Lost: offered - answered - rejected,
 		}
 	}
 	return &Result{Rows: []Row{

@@ -144,7 +144,7 @@ func TestReaction(t *testing.T) {
 	}
 }
 
-// More calls than can be kept are refused before anything starts.
+// More calls than can be kept are rejected before anything starts.
 func TestTooManyCalls(t *testing.T) {
 	x := trial{capacity: 1e6, load: []stretch{{load: 10, length: time.Minute}}}
 	if _, err := x.run(t.Context(), nil); err == nil {

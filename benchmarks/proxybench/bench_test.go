@@ -18,7 +18,7 @@ func TestProtocols(t *testing.T) {
 			t.Fatal(err)
 		}
 		quick, err := flood(t.Context(), p, s.Addr().String(), 50*time.Millisecond)
-		if err != nil || quick.served == 0 || quick.refused != 0 {
+		if err != nil || quick.served == 0 || quick.rejected != 0 {
 			t.Errorf("%s: %+v, %v", name, quick, err)
 		}
 		slow, err := pace(t.Context(), p, s.Addr().String(), 200*time.Millisecond, 500)
@@ -34,7 +34,7 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
-// Answers that are refusals count as such, and others are errors.
+// Answers that are rejections count as such, and others are errors.
 func TestAnswers(t *testing.T) {
 	for _, row := range []struct {
 		answer string

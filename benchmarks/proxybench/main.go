@@ -157,7 +157,7 @@ func (c *cli) slice(ctx context.Context, p protocol, t *target, row *Row, forget
 	if forget {
 		return nil
 	}
-	row.Refused += quick.refused + slow.refused
+	row.Rejected += quick.rejected + slow.rejected
 	row.perSecond = append(row.perSecond, float64(quick.served)/quick.took.Seconds())
 	row.cpu = append(row.cpu, float64(cost.Microseconds())/float64(max(1, quick.served)))
 	row.busy = append(row.busy, cost.Seconds()/quick.took.Seconds())

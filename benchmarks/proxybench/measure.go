@@ -42,9 +42,9 @@ type client interface {
 
 // A sample is what was measured in a slice.
 type sample struct {
-	served, refused int64
-	took            time.Duration
-	latencies       []time.Duration // of those served, in order
+	served, rejected int64
+	took             time.Duration
+	latencies        []time.Duration // of those served, in order
 }
 
 // quantile returns a latency in microseconds, 0 if absent.
@@ -57,7 +57,7 @@ func (s *sample) quantile(q float64) float64 {
 
 // flood sends as many requests as are answered.
 func flood(ctx context.Context, p protocol, address string, d time.Duration) (sample, error) {
-	var served, refused atomic.Int64
+	var served, rejected atomic.Int64
 	start := time.Now()
 	err := each(ctx, p, address, p.connections, p.streams, func(_ int, c client) error {
 		for ctx.Err() == nil && time.Since(start) < d {
@@ -68,12 +68,12 @@ func flood(ctx context.Context, p protocol, address string, d time.Duration) (sa
 			if ok {
 				served.Add(1)
 			} else {
-				refused.Add(1)
+				rejected.Add(1)
 			}
 		}
 		return ctx.Err()
 	})
-	return sample{served: served.Load(), refused: refused.Load(), took: time.Since(start)}, err
+	return sample{served: served.Load(), rejected: rejected.Load(), took: time.Since(start)}, err
 }
 
 // paced is how many connections share a rate.
@@ -87,7 +87,7 @@ func pace(ctx context.Context, p protocol, address string, d time.Duration, rate
 	step := time.Duration(paced / rate * float64(time.Second))
 	err := each(ctx, p, address, paced, 1, func(i int, c client) error {
 		var own []time.Duration
-		refused := int64(0)
+		rejected := int64(0)
 		for at := time.Duration(i) * step / paced; at < d && ctx.Err() == nil; at += step {
 			select {
 			case <-time.After(time.Until(start.Add(at))):
@@ -101,12 +101,12 @@ func pace(ctx context.Context, p protocol, address string, d time.Duration, rate
 			if ok {
 				own = append(own, time.Since(begun))
 			} else {
-				refused++
+				rejected++
 			}
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		all.latencies, all.refused = append(all.latencies, own...), all.refused+refused
+		all.latencies, all.rejected = append(all.latencies, own...), all.rejected+rejected
 		return ctx.Err()
 	})
 	slices.Sort(all.latencies)

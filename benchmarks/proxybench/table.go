@@ -32,7 +32,7 @@ type Row struct {
 	P99Micros     float64 `json:"p99_us"`         // at Rate
 	AddedP50      float64 `json:"added_p50_us"`   // to those of no proxy
 	AddedP99      float64 `json:"added_p99_us"`   // to those of no proxy
-	Refused       int64   `json:"refused"`        // in all rounds
+	Rejected      int64   `json:"refused"`        // in all rounds
 	LeastPerSec   float64 `json:"per_second_min"` // of the rounds
 	MostPerSecond float64 `json:"per_second_max"`
 
@@ -79,11 +79,11 @@ func (r *Result) write(w io.Writer) error {
 	for _, t := range r.Tables {
 		fmt.Fprintf(w, "%s; one processor each; %s; latency at %.0f/s\n\n", t.Title, r.Go, r.Rate)
 		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprintln(tw, "proxy\trequests/s\tleast\tmost\tof caddy\tCPU µs/request\tCPU used\tp50 µs\tp99 µs\tadded p50\tadded p99\trefused\t")
+		fmt.Fprintln(tw, "proxy\trequests/s\tleast\tmost\tof caddy\tCPU µs/request\tCPU used\tp50 µs\tp99 µs\tadded p50\tadded p99\trejected\t")
 		for i := range t.Rows {
 			x := &t.Rows[i]
 			fmt.Fprintf(tw, "%s\t%.0f\t%.0f\t%.0f\t%.2f\t%.1f\t%.0f %%\t%.0f\t%.0f\t%.0f\t%.0f\t%d\t\n", x.Name, x.PerSecond, x.LeastPerSec, x.MostPerSecond,
-				x.OfCaddy, x.CPUMicros, 100*x.Busy, x.P50Micros, x.P99Micros, x.AddedP50, x.AddedP99, x.Refused)
+				x.OfCaddy, x.CPUMicros, 100*x.Busy, x.P50Micros, x.P99Micros, x.AddedP50, x.AddedP99, x.Rejected)
 		}
 		if err := tw.Flush(); err != nil {
 			return err

@@ -216,7 +216,7 @@ func TestImportedInlineServes(t *testing.T) {
 				if status, err := getVerified("https", address, pool, pair); err == nil && status == http.StatusOK {
 					secure++
 					_, err := getVerified("https", address, pool)
-					if refused := err != nil; refused != example.mustHaveClient {
+					if rejected := err != nil; rejected != example.mustHaveClient {
 						t.Errorf("a client without a certificate: %v", err)
 					}
 				}

@@ -29,10 +29,10 @@ import (
 
 var incidents = []incident{
 	{"endpoint-down", "One endpoint is down", "1 of 2 endpoints of shop is down.", "SpillwaySomeEndpointsDown", began("endpoints_down"), func(t *testing.T) *stage {
-		return newStage(t, shopOf("retry: {mode: enforce}", serve(t, fine), refusing)).up().load(40)
+		return newStage(t, shopOf("retry: {mode: enforce}", serve(t, fine), rejecting)).up().load(40)
 	}},
 	{"all-down", "All endpoints are down", "No endpoint of shop is up: connection refused.", "SpillwayEndpointsDown", began("upstream_unreachable"), func(t *testing.T) *stage {
-		return newStage(t, shopOf("", refusing, "127.0.0.1:2")).up().load(40)
+		return newStage(t, shopOf("", rejecting, "127.0.0.1:2")).up().load(40)
 	}},
 	{"slow", "The upstream is slow", "Answers come too late.", "SpillwayAnswersLate", began("answers_late"), func(t *testing.T) *stage {
 		return newStage(t, shopOf("", serve(t, after(5*time.Second)))+"routes: [{cluster: shop, timeout: 200ms}]\n").up().load(40)
@@ -68,7 +68,7 @@ var incidents = []incident{
 	}},
 	{"reload-broken", "A reload finds a broken file", "The last reload failed; the previous configuration is in use.", "SpillwayReloadFailed", "reload failed; keeping the previous configuration", func(t *testing.T) *stage {
 		s := newStage(t, shopOf("", serve(t, fine))).up().load(40)
-		s.write(shopOf("rate_limit: {rate: fast}", refusing))
+		s.write(shopOf("rate_limit: {rate: fast}", rejecting))
 		return s
 	}},
 	{"clients-give-up", "Clients give up", "Clients give up before they are answered.", "SpillwayClientsGone", began("clients_gone"), func(t *testing.T) *stage {
@@ -110,7 +110,7 @@ var incidents = []incident{
 		return newStage(t, shopOf("batch: {connections: 2, queue: 3}", serve(t, after(200*time.Millisecond)))).up().load(40)
 	}},
 	{"mongodb-failover", "MongoDB fails over", "No MongoDB server behind db can be used.", "SpillwayMongoDBUnreachable", began("mongodb_unreachable"), func(t *testing.T) *stage {
-		s := newStage(t, "listeners: []\nmongo: [{name: db, address: '127.0.0.1:0', endpoints: ['"+hangsUp(t)+"', '"+refusing+"']}]\n").up()
+		s := newStage(t, "listeners: []\nmongo: [{name: db, address: '127.0.0.1:0', endpoints: ['"+hangsUp(t)+"', '"+rejecting+"']}]\n").up()
 		return s.every(20, func(int) { s.ping(s.address) })
 	}},
 	{"log-full", "The disk of the log is full", "The log cannot be written.", "SpillwayLogNotWritten", "", func(t *testing.T) *stage {
@@ -156,8 +156,8 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 	return server.Listener.Addr().String()
 }
 
-// refusing is an address that refuses connections.
-const refusing = "127.0.0.1:1"
+// rejecting is an address that refuses connections.
+const rejecting = "127.0.0.1:1"
 
 func fine(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }
 

@@ -233,12 +233,12 @@ func TestTopOfTheLibrary(t *testing.T) {
 	const n = 100
 	rejected := 0
 	for range n {
-		passage, r := gates.Enter(t.Context(), spillway.Call{Key: "GET /cart", Customer: "acme"}, ratelimit.Caller{})
+		slot, r := gates.Enter(t.Context(), spillway.Call{Key: "GET /cart", Customer: "acme"}, ratelimit.Caller{})
 		if r.Rejected() {
 			rejected++
 			continue
 		}
-		passage.Done(spillway.OutcomeServed)
+		slot.Done(spillway.OutcomeServed)
 	}
 	p := await(6)
 	if status := stop(); status != exitOK || rejected == 0 {

@@ -138,17 +138,17 @@ func TestBreaker(t *testing.T) {
 		}
 		url, requests := backend(t, 1<<30)
 		const calls = 300
-		refused := 0
+		rejected := 0
 		for range calls {
 			resp, err := get(url)
 			if err != nil {
-				refused++
+				rejected++
 				continue
 			}
 			resp.Body.Close()
 		}
-		if n := requests.Load(); n > calls/2 || refused == 0 {
-			t.Errorf("%s: %d calls sent %d requests to a backend that fails, and %d failed here", name, calls, n, refused)
+		if n := requests.Load(); n > calls/2 || rejected == 0 {
+			t.Errorf("%s: %d calls sent %d requests to a backend that fails, and %d failed here", name, calls, n, rejected)
 		}
 		if len(log) == 0 || !strings.Contains(log[0], "closed to ") {
 			t.Errorf("%s: changes of state %q", name, log)

@@ -37,5 +37,5 @@ func TestCall(t *testing.T) {
 			return
 		}
 	}
-	t.Error("a backend that refuses everything was called for ten seconds")
+	t.Error("a backend that rejects everything was called for ten seconds")
 }

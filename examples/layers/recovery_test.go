@@ -19,7 +19,7 @@ import (
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
-// rated is a backend that serves so many calls per second, and refuses the others at once.
+// rated is a backend that serves so many calls per second, and rejects the others at once.
 type rated struct {
 	perSecond float64
 

@@ -248,9 +248,9 @@ func (recipe recipe) checkLimit(t *testing.T) {
 // idle fails unless nothing is in flight, or what is ends while another request waits for it.
 func (v *visit) idle(t *testing.T) {
 	t.Helper()
-	passage, why := v.ingress.Enter(t.Context(), spillway.Call{}, ratelimit.Caller{})
+	slot, why := v.ingress.Enter(t.Context(), spillway.Call{}, ratelimit.Caller{})
 	if why.Rejected() {
 		t.Errorf("after all requests have ended: %v", why.Err)
 	}
-	passage.Done(spillway.OutcomeServed)
+	slot.Done(spillway.OutcomeServed)
 }

@@ -181,7 +181,7 @@ func testDrops(t *testing.T, config spillgrpc.ClientConfig, bootstrap []byte, fi
 	for range n {
 		_, err := calls.UnaryCall(ctx, new(testgrpc.SimpleRequest))
 		if status.Code(err) != codes.Unavailable || !errors.Is(err, spillway.ErrRejected) {
-			t.Fatalf("%v, want UNAVAILABLE that is a local refusal", err)
+			t.Fatalf("%v, want UNAVAILABLE that is a local rejection", err)
 		}
 	}
 	if picks != n {

@@ -167,8 +167,8 @@ func (s *sampler) tell(st *State) {
 	}
 }
 
-// errCrowded is returned at the maximum number of streams.
-var errCrowded = errors.New("there are as many streams as there may be: close a page")
+// errStreams is returned at the maximum number of streams.
+var errStreams = errors.New("there are as many streams as there may be: close a page")
 
 // follow returns the first message of a new stream, and the channel of its ticks. The caller
 // must end it with leave.
@@ -182,7 +182,7 @@ func (s *sampler) follow(address string) (first []byte, ticks chan []byte, err e
 		}
 	}
 	if len(s.streams) >= maxStreams || own >= mostStreams {
-		return nil, nil, errCrowded
+		return nil, nil, errStreams
 	}
 	ticks = make(chan []byte, backlog)
 	s.streams[ticks] = address

@@ -6,7 +6,7 @@ import (
 )
 
 // unprotected reports whether gates that observe would help against a condition if they enforced. The rejections of a limit
-// that does not depend on load are no such help.
+// that does not depend on load are no such help in a proxy; a program has set the limit itself.
 func (s *State) unprotected(kind string) bool {
 	f := &s.Mean
 	switch kind {
@@ -15,7 +15,7 @@ func (s *State) unprotected(kind string) bool {
 	case runbook.ClientsGone, runbook.AnswersLate:
 		return s.Mode == spillway.ModeObserve && f.Stalled < starvedShare && f.Would.sum() > 0
 	case "":
-		return f.Stalled < starvedShare && f.matters(f.Would.sum(), rejectedShare) && s.limitOf(spillway.ModeObserve) == ""
+		return f.Stalled < starvedShare && f.matters(f.Would.sum(), rejectedShare) && (s.Program == library || s.limitOf(spillway.ModeObserve) == "")
 	}
 	return false
 }

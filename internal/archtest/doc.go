@@ -10,6 +10,7 @@
 //     and nothing below the edges logs;
 //   - tests sleep in synctest bubbles only;
 //   - all modules are in go.work and name the same version of Go;
+//   - code, comments and file names keep to the glossary of CONTRIBUTING.md;
 //   - files are formatted, and no line is longer than the linters allow;
 //   - links in documents lead to files.
 //

@@ -117,6 +117,7 @@ func (c *checker) checkFile(f unit) {
 	for _, spec := range f.Imports {
 		c.checkImport(f, importPath(spec))
 	}
+	c.checkWords(f)
 	test, _ := f.test()
 	if !test {
 		c.checkWidth(f)

@@ -1,4 +1,4 @@
-// Package charging decides whether the passage of a request may serve another one.
+// Package charging decides whether the slot of a request may serve another one.
 package charging
 
 import "sync/atomic"
@@ -9,11 +9,11 @@ type State struct{ v atomic.Int32 }
 
 const (
 	uncharged = iota
-	charged   // a late charge may still find the passage
+	charged   // a late charge may still find the slot
 	ended
 )
 
-// Begin reports whether the request can be charged. From then on its passage must serve no
+// Begin reports whether the request can be charged. From then on its slot must serve no
 // other request.
 func (s *State) Begin() bool {
 	return s.v.Load() == charged || s.v.CompareAndSwap(uncharged, charged) || s.v.Load() == charged

@@ -22,7 +22,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// Whatever the order of charges and end, a passage that may serve another request is never
+// Whatever the order of charges and end, a slot that may serve another request is never
 // charged.
 func TestStateRaces(t *testing.T) {
 	for range 1000 {
@@ -39,7 +39,7 @@ func TestStateRaces(t *testing.T) {
 		unused := s.End()
 		all.Wait()
 		if unused && begun.Load() > 0 {
-			t.Fatal("the request was charged, and its passage is free")
+			t.Fatal("the request was charged, and its slot is free")
 		}
 	}
 }

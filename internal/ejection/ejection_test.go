@@ -47,7 +47,7 @@ func TestEjection(t *testing.T) {
 	}
 }
 
-// TestEjectionGrows: an endpoint that refuses when it has come back is left out for
+// TestEjectionGrows: an endpoint that rejects when it has come back is left out for
 // longer each time, up to 16 times what it asks, and for no longer than that once it has
 // served for the time that it was left out.
 func TestEjectionGrows(t *testing.T) {
@@ -57,7 +57,7 @@ func TestEjectionGrows(t *testing.T) {
 	for i, want := range []time.Duration{1, 2, 4, 8, 16, 16, 16} {
 		until, ejected := e.Failed(now, task)
 		if !ejected || until.Sub(now) != want*time.Second {
-			t.Fatalf("refusal %d: %v, %v, want %v s", i, until.Sub(now), ejected, want)
+			t.Fatalf("rejection %d: %v, %v, want %v s", i, until.Sub(now), ejected, want)
 		}
 		if _, again := e.Failed(now.Add(time.Millisecond), task); again {
 			t.Fatal("an attempt that was under way counts")

@@ -13,8 +13,8 @@ import (
 // a stream holds its place.
 const After = 2 * time.Second
 
-// A Passage is the right of a request to be served.
-type Passage interface {
+// A Slot is the right of a request to be served.
+type Slot interface {
 	Suspend(now time.Time)
 	Resume(now time.Time)
 }
@@ -23,15 +23,15 @@ type Passage interface {
 // handler that has sent nothing.
 type Stream struct {
 	mu    sync.Mutex
-	of    Passage
+	of    Slot
 	timer *time.Timer
 	rests bool // the handler has sent what there was
 	idle  bool // the request is suspended
 	ended bool
 }
 
-// Rest reports that the handler has sent something. The Passage is always the same.
-func (s *Stream) Rest(of Passage) {
+// Rest reports that the handler has sent something. The Slot is always the same.
+func (s *Stream) Rest(of Slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch s.rests = true; {
@@ -50,7 +50,7 @@ func (s *Stream) Wake() {
 	s.wake()
 }
 
-// End reports that the handler returns. From then on the Passage may serve another request.
+// End reports that the handler returns. From then on the Slot may serve another request.
 func (s *Stream) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// passage counts how often it is suspended now.
-type passage struct{ suspended, changes atomic.Int32 }
+// slot counts how often it is suspended now.
+type slot struct{ suspended, changes atomic.Int32 }
 
-func (p *passage) Suspend(time.Time) { p.suspended.Add(1); p.changes.Add(1) }
-func (p *passage) Resume(time.Time)  { p.suspended.Add(-1); p.changes.Add(1) }
+func (p *slot) Suspend(time.Time) { p.suspended.Add(1); p.changes.Add(1) }
+func (p *slot) Resume(time.Time)  { p.suspended.Add(-1); p.changes.Add(1) }
 
 // A request is suspended while its handler is quiet after it has sent something, and never after its end.
 func TestStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var p passage
+		var p slot
 		expect := func(after time.Duration, suspended int32) {
 			t.Helper()
 			time.Sleep(after)

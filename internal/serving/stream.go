@@ -8,12 +8,12 @@ import (
 	"github.com/seed90641741/spillway/internal/idle"
 )
 
-// A Stream is the passage of a call whose handler exchanges messages with its client. While the handler waits for the client, for
+// A Stream is the slot of a call whose handler exchanges messages with its client. While the handler waits for the client, for
 // a message or for the window to send one, or for an event after it has sent something, it does no work. The zero Stream with a Clock is
 // ready for use.
 type Stream struct {
-	Clock   *clock.Clock
-	Passage ingress.Passage
+	Clock *clock.Clock
+	Slot  ingress.Slot
 
 	answers atomic.Bool // something was sent
 	events  idle.Stream
@@ -21,10 +21,10 @@ type Stream struct {
 
 // Receive has next receive a message.
 func (s *Stream) Receive(m any, next func(any) error) error {
-	s.Passage.Suspend(s.Clock.Now())
+	s.Slot.Suspend(s.Clock.Now())
 	defer func() {
 		s.events.Wake()
-		s.Passage.Resume(s.Clock.Now())
+		s.Slot.Resume(s.Clock.Now())
 	}()
 	return next(m)
 }
@@ -32,9 +32,9 @@ func (s *Stream) Receive(m any, next func(any) error) error {
 // Send has next send a message.
 func (s *Stream) Send(m any, next func(any) error) error {
 	s.Begin()
-	s.Passage.Suspend(s.Clock.Now())
+	s.Slot.Suspend(s.Clock.Now())
 	defer func() {
-		s.Passage.Resume(s.Clock.Now())
+		s.Slot.Resume(s.Clock.Now())
 		s.Rest()
 	}()
 	return next(m)
@@ -44,12 +44,12 @@ func (s *Stream) Send(m any, next func(any) error) error {
 func (s *Stream) Begin() {
 	s.events.Wake()
 	if !s.answers.Swap(true) {
-		s.Passage.Answer(s.Clock.Now())
+		s.Slot.Answer(s.Clock.Now())
 	}
 }
 
 // Rest reports that something was sent. If the handler sends nothing for a while, it waits for an event.
-func (s *Stream) Rest() { s.events.Rest(&s.Passage) }
+func (s *Stream) Rest() { s.events.Rest(&s.Slot) }
 
 // End reports that the handler has returned.
 func (s *Stream) End() { s.events.End() }

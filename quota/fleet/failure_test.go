@@ -256,7 +256,7 @@ func TestJoin(t *testing.T) {
 }
 
 // The leader hangs before it publishes, time and again. What it publishes when another
-// leads is refused, and no task takes it.
+// leads is rejected, and no task takes it.
 func TestLateWordOfALeader(t *testing.T) {
 	s := newService(t, 20, mail(1000), skewed(3000))
 	hung, late := -1, 0

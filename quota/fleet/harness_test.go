@@ -31,14 +31,14 @@ type stream struct {
 
 // cell counts calls by class.
 type cell struct {
-	admitted, refused [spillway.Criticalities]float64
+	admitted, rejected [spillway.Criticalities]float64
 }
 
 func (c *cell) add(class int, admitted bool) {
 	if admitted {
 		c.admitted[class]++
 	} else {
-		c.refused[class]++
+		c.rejected[class]++
 	}
 }
 
@@ -211,7 +211,7 @@ func (s *service) sum(a, b time.Duration, which func(i int) bool) (c cell) {
 		for w := int(a / window); w < int(b/window) && w < len(n.cells); w++ {
 			for class := range c.admitted {
 				c.admitted[class] += n.cells[w].admitted[class] / (b - a).Seconds()
-				c.refused[class] += n.cells[w].refused[class] / (b - a).Seconds()
+				c.rejected[class] += n.cells[w].rejected[class] / (b - a).Seconds()
 			}
 		}
 	}

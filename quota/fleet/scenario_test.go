@@ -11,7 +11,7 @@ import (
 )
 
 func TestSkewedDemand(t *testing.T) {
-	for _, row := range []struct{ demand, least, most, refused float64 }{
+	for _, row := range []struct{ demand, least, most, rejected float64 }{
 		{0.8, 0.75, 0.85, 0},
 		{1.5, 0.97, 1.005, 1},
 		{3, 0.97, 1.005, 1},
@@ -20,11 +20,11 @@ func TestSkewedDemand(t *testing.T) {
 		s.run(12 * time.Second)
 		c := s.sum(2*time.Second, 12*time.Second, nil)
 		within(t, "admitted", total(c.admitted)/1000, row.least, row.most)
-		within(t, "refused", total(c.refused)/1000/row.demand, 0, row.refused)
+		within(t, "rejected", total(c.rejected)/1000/row.demand, 0, row.rejected)
 		// From the start on, burst included, no more than one bucket for all would admit. The window
 		// above begins while that burst is still being admitted, hence up to 1.005 in it.
 		within(t, "from the start, of what one bucket admits",
-			12*s.admitted(0, 12*time.Second)/min(12000*row.demand, 12000+1000), 0.95, 1.02-0.02*row.refused)
+			12*s.admitted(0, 12*time.Second)/min(12000*row.demand, 12000+1000), 0.95, 1.02-0.02*row.rejected)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestQuietCustomer(t *testing.T) {
 	if n := reported(); leveled || n < 1 || n > 5 {
 		t.Errorf("%d of 20 tasks report a customer below half of its limit, want 1 to 5; has a level: %v", n, leveled)
 	}
-	within(t, "rejected", total(s.sum(2*time.Second, 8*time.Second, nil).refused), 0, 0)
+	within(t, "rejected", total(s.sum(2*time.Second, 8*time.Second, nil).rejected), 0, 0)
 	s.run(16 * time.Second)
 	if n := reported(); n != 20 {
 		t.Errorf("%d of 20 tasks report a customer above its limit, want all", n)
@@ -60,7 +60,7 @@ func TestQuietCustomer(t *testing.T) {
 	if _, leveled := s.nodes[0].fleet.Level("mail"); leveled || reported() > 5 {
 		t.Errorf("%d tasks report the customer 8 s later; has a level: %v", reported(), leveled)
 	}
-	within(t, "rejected after that", total(s.sum(18*time.Second, 24*time.Second, nil).refused), 0, 0)
+	within(t, "rejected after that", total(s.sum(18*time.Second, 24*time.Second, nil).rejected), 0, 0)
 }
 
 // The skew moves to other tasks every 5 seconds.
@@ -107,7 +107,7 @@ func TestClassesOverTasks(t *testing.T) {
 	c := s.sum(3*time.Second, 13*time.Second, nil)
 	for class, band := range [][2]float64{{0, 0.005}, {0.2, 0.4}, {0.995, 1}, {0.995, 1}} {
 		within(t, (spillway.Sheddable + spillway.Criticality(class)).String(),
-			c.admitted[class]/(c.admitted[class]+c.refused[class]), band[0], band[1])
+			c.admitted[class]/(c.admitted[class]+c.rejected[class]), band[0], band[1])
 	}
 	within(t, "admitted", total(c.admitted)/1000, 0.95, 1.005)
 }
@@ -122,8 +122,8 @@ func TestNothingIsLeftForLowerClasses(t *testing.T) {
 	})
 	s.run(13 * time.Second)
 	c := s.sum(3*time.Second, 13*time.Second, nil)
-	within(t, "CRITICAL", c.admitted[2]/(c.admitted[2]+c.refused[2]), 0.975, 1)
-	within(t, "SHEDDABLE", c.admitted[0]/(c.admitted[0]+c.refused[0]), 0, 0.005)
+	within(t, "CRITICAL", c.admitted[2]/(c.admitted[2]+c.rejected[2]), 0.975, 1)
+	within(t, "SHEDDABLE", c.admitted[0]/(c.admitted[0]+c.rejected[0]), 0, 0.005)
 }
 
 // 100 customers of weights 1 to 4 share a capacity.

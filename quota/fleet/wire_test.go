@@ -44,7 +44,7 @@ func TestReportsAndLevelsReadAsWritten(t *testing.T) {
 	}
 }
 
-// Values that arithmetic could stumble over are refused with an error.
+// Values that arithmetic could stumble over are rejected with an error.
 func TestMessagesOutOfRange(t *testing.T) {
 	good := Level{Rate: 1, Marginal: -1, Share: 1}
 	for name, b := range map[string][]byte{

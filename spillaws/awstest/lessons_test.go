@@ -59,7 +59,7 @@ func TestLessons(t *testing.T) {
 			})
 		}},
 		{name: "no address", want: never, attempts: 1, change: func(o *dynamodb.Options) { o.BaseEndpoint, o.Region = nil, "" }},
-		{name: "refused", want: gone, attempts: 3, dial: dial("connect", syscall.ECONNREFUSED)},
+		{name: "rejected", want: gone, attempts: 3, dial: dial("connect", syscall.ECONNREFUSED)},
 		{name: "reset", want: gone, attempts: 3, path: func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }},
 		{name: "timeout of the client", want: gone, attempts: 3, path: hang, change: func(o *dynamodb.Options) {
 			o.HTTPClient = o.HTTPClient.(*awshttp.BuildableClient).WithTimeout(30 * time.Millisecond)

@@ -39,11 +39,11 @@ func TestRateLimiter(t *testing.T) {
 	})
 }
 
-func TestRateLimiterRefuses(t *testing.T) {
+func TestRateLimiterRejects(t *testing.T) {
 	inBubbles(t, func(t *testing.T) {
 		err := get(t.Context(), limited(must(spillaws.NewRateLimiter(bucket(500, 3), "")), play(busy)))
-		refused, ok := errors.AsType[*retry.NotRetriedError](err)
-		if !ok || refused.Reason != retry.ReasonBudget || refused.Tokens != 3 || refused.Capacity != 500 {
+		rejected, ok := errors.AsType[*retry.NotRetriedError](err)
+		if !ok || rejected.Reason != retry.ReasonBudget || rejected.Tokens != 3 || rejected.Capacity != 500 {
 			t.Errorf("%v does not give the level", err)
 		}
 		if _, ok := errors.AsType[*types.InternalServerError](err); !ok {

@@ -177,13 +177,13 @@ func TestNobodyWaitsForTooLate(t *testing.T) {
 	})
 }
 
-func TestQuotaRefusalSaysSo(t *testing.T) {
+func TestQuotaRejectionSaysSo(t *testing.T) {
 	inBubbles(t, func(t *testing.T) {
 		err := get(t.Context(), database(must(spillaws.New(spillaws.Config{Budget: bucket(500, 3)})), play(busy)))
 		checkEnd(t, err, retry.ReasonBudget, 1)
-		refused, ok := errors.AsType[*retry.NotRetriedError](err)
-		if !ok || refused.Tokens != 3 || refused.Capacity != 500 || refused.Cost != 14 {
-			t.Errorf("%+v does not give the level", refused)
+		rejected, ok := errors.AsType[*retry.NotRetriedError](err)
+		if !ok || rejected.Tokens != 3 || rejected.Capacity != 500 || rejected.Cost != 14 {
+			t.Errorf("%+v does not give the level", rejected)
 		}
 		const want = "not retried: retry budget exhausted: 3 of 500 tokens left, a retry costs 14"
 		if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "StatusCode: 500") {
@@ -285,13 +285,13 @@ func TestFinalFailure(t *testing.T) {
 	})
 }
 
-// TestLocalRefusal is of another policy of this process: neither retried nor paid.
-func TestLocalRefusal(t *testing.T) {
+// TestLocalRejection is of another policy of this process: neither retried nor paid.
+func TestLocalRejection(t *testing.T) {
 	inBubbles(t, func(t *testing.T) {
 		b := bucket(500, 400)
 		s := spying(b)
-		refusal := &spillway.RejectedError{Policy: "throttle"}
-		client := database(must(spillaws.New(spillaws.Config{Strategy: s})), play(failing(refusal), busy, failing(refusal)))
+		rejection := &spillway.RejectedError{Policy: "throttle"}
+		client := database(must(spillaws.New(spillaws.Config{Strategy: s})), play(failing(rejection), busy, failing(rejection)))
 		if err := get(t.Context(), client); !errors.Is(err, spillway.ErrRejected) {
 			t.Error(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/seed90641741/spillway/spillmongo/mongotest"
 )
 
-// TestUsers lets the driver authenticate in the ways that it knows, and be refused.
+// TestUsers lets the driver authenticate in the ways that it knows, and be rejected.
 func TestUsers(t *testing.T) {
 	d := mongotest.Start(t, mongotest.Config{Users: map[string]string{"ann": "secret"}})
 	for _, test := range []struct {

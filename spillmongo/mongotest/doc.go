@@ -100,7 +100,7 @@
 // ends nothing.
 //
 // The language of queries, updates and aggregations is a part of MongoDB's; what is
-// missing is refused, with an error that says so, and never ignored. Change streams
+// missing is rejected, with an error that says so, and never ignored. Change streams
 // report whole documents. $where can do one thing, which is to sleep.
 //
 // # Bounds

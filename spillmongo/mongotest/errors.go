@@ -66,7 +66,7 @@ func asCommandError(err error) *commandError {
 // finish makes the reply of what a command returned.
 func (r *request) finish(doc bson.D, err error) bson.D {
 	if err != nil {
-		doc = r.refusal(asCommandError(err))
+		doc = r.rejection(asCommandError(err))
 	} else {
 		doc = append(doc, bson.E{Key: "ok", Value: 1.0})
 	}
@@ -83,7 +83,7 @@ func (r *request) finish(doc bson.D, err error) bson.D {
 		bson.E{Key: "operationTime", Value: now})
 }
 
-func (r *request) refusal(e *commandError) bson.D {
+func (r *request) rejection(e *commandError) bson.D {
 	doc := bson.D{
 		{Key: "ok", Value: 0.0},
 		{Key: "errmsg", Value: e.message},

@@ -72,10 +72,10 @@ func ExampleConfig_parameters() {
 	for range 3 {
 		fmt.Println(client.Ping(context.Background(), nil) == nil)
 	}
-	fmt.Println("refused:", d.Node(0).Stats().Refused)
+	fmt.Println("rejected:", d.Node(0).Stats().Rejected)
 	// Output:
 	// true
 	// true
 	// false
-	// refused: 1
+	// rejected: 1
 }

@@ -89,7 +89,7 @@ func TestFailCommandLabels(t *testing.T) {
 		{"read", find, 91, nil, nil},
 		{"none in their place", insert, 91, bson.A{}, nil},
 		{"others in their place", insert, 91, bson.A{"RetryableError"}, []string{"RetryableError"}},
-		{"request refused", find, 462, nil, both},
+		{"request rejected", find, 462, nil, both},
 		{"interrupted", find, 473, nil, []string{"SystemOverloadedError"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestFailPointOverTheWire(t *testing.T) {
 	}
 }
 
-func TestFailPointRefuses(t *testing.T) {
+func TestFailPointRejects(t *testing.T) {
 	n := mongotest.Start(t, mongotest.Config{}).Node(0)
 	for _, test := range []struct {
 		db      string

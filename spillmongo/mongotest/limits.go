@@ -177,7 +177,7 @@ func (r *request) admit() error {
 	}
 	res, err := l.reqs.Reserve(time.Now())
 	if err != nil {
-		r.node.count(func(s *Stats) { s.Refused++ })
+		r.node.count(func(s *Stats) { s.Rejected++ })
 		return failf(codeIngressRequestRateLimit,
 			"Request rejected: rate limit exceeded, possibly due to system overload. Throttling workload is recommended.")
 	}

@@ -38,8 +38,8 @@ func TestRequestLimiter(t *testing.T) {
 			t.Errorf("got %v, want code 462 with both labels", err)
 		}
 	}
-	if s := d.Node(0).Stats(); s.Refused != 2 || s.Commands["ping"] != 4 {
-		t.Errorf("%d of %d pings refused, want 2 of 4", s.Refused, s.Commands["ping"])
+	if s := d.Node(0).Stats(); s.Rejected != 2 || s.Commands["ping"] != 4 {
+		t.Errorf("%d of %d pings rejected, want 2 of 4", s.Rejected, s.Commands["ping"])
 	}
 	status := run(t, d.Node(0), bson.D{{Key: "serverStatus", Value: 1}})
 	for field, want := range map[string]int64{
@@ -123,8 +123,8 @@ func TestRequestQueue(t *testing.T) {
 		if len(waits) != 2 || waits[0] != 0 || waits[1] != 10*time.Second {
 			t.Errorf("admitted after %v, want after 0 and 10 s", waits)
 		}
-		if s := d.Node(0).Stats(); s.Refused != 1 {
-			t.Errorf("%d refused, want 1", s.Refused)
+		if s := d.Node(0).Stats(); s.Rejected != 1 {
+			t.Errorf("%d rejected, want 1", s.Rejected)
 		}
 	})
 }
@@ -169,11 +169,11 @@ func TestConnectionLimiter(t *testing.T) {
 			t.Errorf("connection %d: open is %v, want %v", i, got, open)
 		}
 	}
-	for n.Stats().Connections > 2 && t.Context().Err() == nil { // those that were refused go a moment later
+	for n.Stats().Connections > 2 && t.Context().Err() == nil { // those that were rejected go a moment later
 		runtime.Gosched()
 	}
 	if s := n.Stats(); s.ConnectionsRefused != 2 || s.Accepted != 4 || s.Connections != 2 {
-		t.Errorf("%d refused and %d open of %d, want 2 and 2 of 4", s.ConnectionsRefused, s.Connections, s.Accepted)
+		t.Errorf("%d rejected and %d open of %d, want 2 and 2 of 4", s.ConnectionsRefused, s.Connections, s.Accepted)
 	}
 	status := run(t, n, bson.D{{Key: "serverStatus", Value: 1}}).Lookup("connections").Document()
 	if got := status.Lookup("establishmentRateLimit", "rejected").AsInt64(); got != 2 {
@@ -209,7 +209,7 @@ func TestConnectionQueueIsLeft(t *testing.T) {
 		}
 		time.Sleep(200 * time.Second)
 		if s := d.Node(0).Stats(); s.Connections != 2 || s.ConnectionsRefused != 0 {
-			t.Errorf("%d open, %d refused, want 2 and none", s.Connections, s.ConnectionsRefused)
+			t.Errorf("%d open, %d rejected, want 2 and none", s.Connections, s.ConnectionsRefused)
 		}
 	})
 }

@@ -42,9 +42,9 @@ type Node struct {
 // Stats says what a [Node] has seen.
 type Stats struct {
 	Connections        int    // open
-	Accepted           uint64 // connections, those that were refused included
+	Accepted           uint64 // connections, those that were rejected included
 	ConnectionsRefused uint64 // closed by the limiter of connections
-	Refused            uint64 // commands answered by the limiter of requests
+	Rejected           uint64 // commands answered by the limiter of requests
 	Failed             uint64 // commands that the fail point failCommand failed
 	Replayed           uint64 // retryable writes that had been done before
 

@@ -76,9 +76,9 @@ func TestTransaction(t *testing.T) {
 	}
 }
 
-// TestTransactionAfterRefusal refuses the first command, which starts the transaction
+// TestTransactionAfterRejection rejects the first command, which starts the transaction
 // when it is sent again.
-func TestTransactionAfterRefusal(t *testing.T) {
+func TestTransactionAfterRejection(t *testing.T) {
 	d := mongotest.Start(t, mongotest.Config{})
 	client := connect(t, d, options.Client().SetMaxAdaptiveRetries(1))
 	coll := client.Database("db").Collection("c")

@@ -14,7 +14,7 @@
 //
 // # The server
 //
-// It takes MongoDB 8.2, or a release to which the limiter was brought back; [New] refuses
+// It takes MongoDB 8.2, or a release to which the limiter was brought back; [New] rejects
 // others with [ErrUnsupported]. The parameters belong to one process, so the client
 // must be connected to one: with directConnection=true to a mongod, or with one address
 // to a mongos. Parameters that are set so last until the process ends; after that Read
@@ -22,7 +22,7 @@
 //
 // The client of the tuner is limited like others. It should have an application name of
 // its own, and that name should be in ingressRequestRateLimiterApplicationExemptions;
-// else the tuner is refused when it is needed most. Its user needs the privileges
+// else the tuner is rejected when it is needed most. Its user needs the privileges
 // serverStatus, getParameter and setParameter on the cluster.
 //
 // # Units

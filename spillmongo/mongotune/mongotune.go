@@ -131,7 +131,7 @@ func (s *Server) Settings(ctx context.Context) (set Settings, err error) {
 	doc, err := s.run(ctx, bson.D{
 		{Key: "getParameter", Value: 1}, {Key: s.names.enabled, Value: 1}, {Key: s.names.rate, Value: 1}, {Key: s.names.burst, Value: 1},
 	})
-	if refused, ok := errors.AsType[mongo.CommandError](err); ok && refused.Code == invalidOptions || err == nil && doc.Lookup(s.names.rate).IsZero() {
+	if rejected, ok := errors.AsType[mongo.CommandError](err); ok && rejected.Code == invalidOptions || err == nil && doc.Lookup(s.names.rate).IsZero() {
 		return set, s.unsupported(ctx)
 	}
 	if err != nil {

@@ -59,7 +59,7 @@ func TestPgx(t *testing.T) {
 	}
 }
 
-// A server that has no connections left refuses more, which is overload, and nothing was
+// A server that has no connections left rejects more, which is overload, and nothing was
 // executed.
 func TestTooManyClients(t *testing.T) {
 	s := start(t)

@@ -175,17 +175,17 @@ func TestAuthentication(t *testing.T) {
 			if err := as("bob", "x").Ping(t.Context(), nil); err == nil {
 				t.Error("a wrong password was accepted")
 			}
-			ann, refused := as("ann", "a"), 0
+			ann, rejected := as("ann", "a"), 0
 			for range 5 {
 				if err := ann.Database("test").RunCommand(t.Context(), bson.D{{Key: "ping", Value: 1}}).Err(); err != nil {
-					refused++
+					rejected++
 					if !isOverload(err) {
 						t.Errorf("got %v", err)
 					}
 				}
 			}
-			if refused < 3 {
-				t.Errorf("%d of 5 commands were refused, want all but the one that the quota lets in", refused)
+			if rejected < 3 {
+				t.Errorf("%d of 5 commands were rejected, want all but the one that the quota lets in", rejected)
 			}
 		})
 	}
@@ -196,10 +196,10 @@ func isOverload(err error) bool {
 	return ok && ce.Code == 462 && ce.HasErrorLabel("SystemOverloadedError") && ce.HasErrorLabel("RetryableError")
 }
 
-// TestRefusal is what the driver sees of the limiter: 462 with both labels, retried by
+// TestRejection is what the driver sees of the limiter: 462 with both labels, retried by
 // itself and not by the proxy; and without RetryableError where retries are not
 // allowed.
-func TestRefusal(t *testing.T) {
+func TestRejection(t *testing.T) {
 	s := start(t, mongotest.Config{}, func(m *config.Mongo) {
 		m.Parameters = config.MongoParameters{RequestEnabled: true, RequestRate: 1.0 / 3600, RequestBurst: 3600}
 	})
@@ -311,7 +311,7 @@ func TestConnectionLimiter(t *testing.T) {
 	}
 }
 
-// TestShedding has the shedder look at everything, and nothing to refuse.
+// TestShedding has the shedder look at everything, and nothing to reject.
 func TestShedding(t *testing.T) {
 	for _, mode := range []config.Mode{"observe", "enforce"} {
 		s := start(t, mongotest.Config{}, func(m *config.Mongo) { m.Shed.Mode = mode })

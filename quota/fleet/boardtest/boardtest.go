@@ -34,7 +34,7 @@ func Run(t *testing.T, k Kit) {
 		"a leader that is silent":      silentLeader,
 		"a leader that leaves":         leaderLeaves,
 		"levels are sent once":         levelsOnce,
-		"late levels are refused":      lateLevels,
+		"late levels are rejected":     lateLevels,
 		"reports are kept as they are": reports,
 		"tasks are forgotten":          forget,
 		"epochs survive a loss":        loss,

@@ -213,7 +213,7 @@ func BenchmarkFrame(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, ok := frame(known, head); !ok {
-					b.Fatal("refused")
+					b.Fatal("rejected")
 				}
 			}
 		})

@@ -208,6 +208,6 @@ func TestStreams(t *testing.T) {
 		spared += answersAlike(t, stream(program), random.IntN(4) == 0)
 	}
 	if spared < 100 {
-		t.Errorf("only %d requests were refused early: nothing was tested", spared)
+		t.Errorf("only %d requests were rejected early: nothing was tested", spared)
 	}
 }

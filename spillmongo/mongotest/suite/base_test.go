@@ -146,7 +146,7 @@ func (r *rig) fail(i int, mode any, data bson.D) {
 
 func times(n int) bson.D { return bson.D{{Key: "times", Value: n}} }
 
-// overload is data for a fail point that refuses a command as an overloaded server
+// overload is data for a fail point that rejects a command as an overloaded server
 // does.
 func overload(commands ...string) bson.D {
 	return bson.D{

@@ -237,7 +237,7 @@ func TestSecretsAreNotCompressed(t *testing.T) {
 			}}).SetCompressors([]string{"zlib"})
 		})
 		r.script.set("createUser", "OOO")
-		// Refused or served, it was sent.
+		// Rejected or served, it was sent.
 		_ = r.client.Database("test").RunCommand(t.Context(), bson.D{{Key: "createUser", Value: "u"}, {Key: "pwd", Value: "p"}})
 		n := len(r.events.take(t, "createUser"))
 		if sent := int(plain.Load()); n < 4 || sent != n {

@@ -13,7 +13,7 @@ import (
 	"github.com/seed90641741/spillway/spillmongo/mongotest"
 )
 
-// A server that refuses the first two attempts is no trouble to the caller.
+// A server that rejects the first two attempts is no trouble to the caller.
 func Example() {
 	server, err := mongotest.New(mongotest.Config{})
 	check(err)

@@ -34,8 +34,8 @@ func TestLessons(t *testing.T) {
 	}{
 		{name: "no descriptor", want: never, attempts: 1, dial: os.NewSyscallError("socket", syscall.EMFILE)},
 		{name: "no port", want: never, attempts: 1, dial: os.NewSyscallError("connect", syscall.EADDRNOTAVAIL)},
-		{name: "refused", want: gone, dial: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, // the document has it cost tokens
-		{name: "reset", want: gone, attempts: 1, steps: "c", once: true},                         // else the document has the failed retry earn a token
+		{name: "rejected", want: gone, dial: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, // the document has it cost tokens
+		{name: "reset", want: gone, attempts: 1, steps: "c", once: true},                          // else the document has the failed retry earn a token
 		{name: "deadline", want: gone, attempts: 1, steps: "b", limit: 50 * time.Millisecond},
 		{name: "overloaded", want: ok, attempts: 6, steps: "OOOOOO"},
 		{name: "overloaded, final", want: ok, attempts: 1, steps: "L"},

@@ -205,7 +205,7 @@ func (r *rig) transact(ctx context.Context) error {
 	return s.CommitTransaction(ctx)
 }
 
-// TestTransaction: whichever of its commands is refused, a transaction commits, once.
+// TestTransaction: whichever of its commands is rejected, a transaction commits, once.
 func TestTransaction(t *testing.T) {
 	for name, mc := range map[string]mongotest.Config{"set": set, "mongoses": mongoses, "load balanced": balanced} {
 		for _, script := range [][2]string{

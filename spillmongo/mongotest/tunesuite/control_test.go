@@ -318,7 +318,7 @@ func TestControllerLooksAgainAfterARestart(t *testing.T) {
 	})
 }
 
-// TestControllerIsRejected: servers that lack what is needed are refused before anything
+// TestControllerIsRejected: servers that lack what is needed are rejected before anything
 // is changed, and a parameter that cannot be set leaves all others as they were.
 func TestControllerIsRejected(t *testing.T) {
 	fail := func(d *mongotest.Deployment, command string, code int, mode any) {

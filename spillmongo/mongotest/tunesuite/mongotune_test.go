@@ -93,15 +93,15 @@ func TestRead(t *testing.T) {
 		t.Errorf("first reading: %+v", first)
 	}
 	c := user.Database("x").Collection("y")
-	refused := 0
+	rejected := 0
 	for range 20 {
 		if _, err := c.CountDocuments(t.Context(), bson.D{}); err != nil {
-			refused++
+			rejected++
 		}
 	}
 	r := must(s.Read(t.Context(), t0.Add(2*time.Second)))(t)
-	if want := float64(20-refused) / 2; r.Used != want || refused == 0 || math.Abs(r.Rejected-float64(refused)/20) > 1e-9 || !(r.Latency < 1000) {
-		t.Errorf("%d of 20 refused: %+v", refused, r)
+	if want := float64(20-rejected) / 2; r.Used != want || rejected == 0 || math.Abs(r.Rejected-float64(rejected)/20) > 1e-9 || !(r.Latency < 1000) {
+		t.Errorf("%d of 20 rejected: %+v", rejected, r)
 	}
 	again := must(s.Read(t.Context(), t0.Add(2*time.Second)))(t)
 	if !math.IsNaN(again.Used) {
@@ -199,7 +199,7 @@ func TestServerFollows(t *testing.T) {
 	rounds := func(n int) {
 		for range n {
 			for range 3 {
-				_, _ = user.CountDocuments(t.Context(), bson.D{}) // what is refused is counted too
+				_, _ = user.CountDocuments(t.Context(), bson.D{}) // what is rejected is counted too
 			}
 			now = now.Add(time.Second)
 			r := must(s.Read(t.Context(), now))(t)

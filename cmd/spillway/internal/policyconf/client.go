@@ -23,7 +23,7 @@ type Throttle struct {
 // Inflight has the settings of package inflight.
 type Inflight struct {
 	Mode        Mode `yaml:"mode" jsonschema_description:"off, observe or enforce."`
-	MaxRequests int  `yaml:"max_requests" sets:"inflight.Config.MaxRequests" jsonschema_description:"Most requests in flight. While calls offer four fifths of it or more, a class leaves free what higher classes had in flight, or were refused, in the last 1 to 2 s; and a sixteenth in the minute after a call of a higher class."`
+	MaxRequests int  `yaml:"max_requests" sets:"inflight.Config.MaxRequests" jsonschema_description:"Most requests in flight. While calls offer four fifths of it or more, a class leaves free what higher classes had in flight, or were rejected, in the last 1 to 2 s; and a sixteenth in the minute after a call of a higher class."`
 }
 
 // Budget has the settings of package budget.

@@ -9,6 +9,6 @@
 //
 // Documents never change once they are stored, so what is returned is shared and
 // must not be written to. All documents that go in must be well formed. What the
-// package does not know it refuses, with the error code that MongoDB uses, and never
+// package does not know it rejects, with the error code that MongoDB uses, and never
 // passes over in silence.
 package docdb

@@ -116,7 +116,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-func TestMatchRefuses(t *testing.T) {
+func TestMatchRejects(t *testing.T) {
 	for _, filter := range []string{
 		`{"$where":"1"}`, `{"n":{"$near":1}}`, `{"$and":1}`, `{"$or":[1]}`, `{"n":{"$in":1}}`, `{"n":{"$all":1}}`,
 		`{"n":{"$elemMatch":1}}`, `{"n":{"$elemMatch":{"$x":1}}}`, `{"n":{"$regex":1}}`, `{"n":{"$regex":"("}}`,

@@ -15,22 +15,22 @@ import (
 )
 
 // The model is a cluster in virtual time: requests arrive at random, endpoints serve so
-// many at once, let a few wait and refuse the others, and what one refuses is sent again
+// many at once, let a few wait and reject the others, and what one rejects is sent again
 // at once, elsewhere, up to three attempts and for a tenth of the requests.
 
 // A server is an endpoint of the model.
 type server struct {
 	slots, queue int
 	service      func() time.Duration
-	hint         time.Duration // with refusals
-	refuses      func(class spillway.Criticality) bool
+	hint         time.Duration // with rejections
+	rejects      func(class spillway.Criticality) bool
 	hangs        bool
 
-	busy    int
-	waiting []*request
-	served  int
-	refused int
-	asked   int
+	busy     int
+	waiting  []*request
+	served   int
+	rejected int
+	asked    int
 }
 
 type request struct {
@@ -94,7 +94,7 @@ type model struct {
 	servers   []*server
 	budget    float64
 	retries   bool
-	refuseAll func(path int) bool // of a path, at all endpoints
+	rejectAll func(path int) bool // of a path, at all endpoints
 	hintAll   time.Duration
 	reports   func(s *server) Load
 	from      time.Time // what arrived before is not counted
@@ -169,16 +169,16 @@ func (m *model) send(r *request) {
 		m.after(time.Second, func() {
 			m.end(r, Answer{Outcome: spillway.OutcomeTimedOut, Class: r.class, Failed: true})
 		})
-	case s.refuses != nil && s.refuses(r.class):
-		m.refuse(r, s.hint)
-	case m.refuseAll != nil && m.refuseAll(r.path):
-		m.refuse(r, m.hintAll)
+	case s.rejects != nil && s.rejects(r.class):
+		m.reject(r, s.hint)
+	case m.rejectAll != nil && m.rejectAll(r.path):
+		m.reject(r, m.hintAll)
 	case s.busy < s.slots:
 		m.serve(s, r)
 	case len(s.waiting) < s.queue:
 		s.waiting = append(s.waiting, r)
 	default:
-		m.refuse(r, s.hint)
+		m.reject(r, s.hint)
 	}
 }
 
@@ -202,8 +202,8 @@ func (m *model) serve(s *server, r *request) {
 	})
 }
 
-func (m *model) refuse(r *request, hint time.Duration) {
-	m.servers[r.pick.Index].refused++
+func (m *model) reject(r *request, hint time.Duration) {
+	m.servers[r.pick.Index].rejected++
 	m.after(500*time.Microsecond, func() {
 		m.end(r, Answer{Outcome: spillway.OutcomeOverloaded, Class: r.class, Hint: hint})
 	})
@@ -242,7 +242,7 @@ func (m *model) p99() time.Duration {
 func (m *model) String() string {
 	s := fmt.Sprintf("%d calls, success %.4f, amplification %.3f, p99 %v;", m.calls, m.success(), m.amplification(), m.p99().Round(100*time.Microsecond))
 	for _, x := range m.servers {
-		s += fmt.Sprintf(" [asked %d, refused %d]", x.asked, x.refused)
+		s += fmt.Sprintf(" [asked %d, rejected %d]", x.asked, x.rejected)
 	}
 	return s
 }

@@ -8,8 +8,8 @@
 //
 //   - fails its health checks (reported by [Endpoint.SetHealthy]);
 //   - could not be connected to within the last second;
-//   - asked to be left alone: a refusal with a hint (Retry-After, pushback) leaves the
-//     endpoint out for that long, for the class that it refused and all lower ones,
+//   - asked to be left alone: a rejection with a hint (Retry-After, pushback) leaves the
+//     endpoint out for that long, for the class that it rejected and all lower ones,
 //     but no longer than five minutes. The hint is obeyed only if the endpoint has rejected at
 //     least three quarters of its recent attempts of these classes: one that rejects a call now
 //     and then is full, and to leave it out for a second would overload the others;

@@ -16,7 +16,7 @@ import (
 )
 
 // TestPartialOverload: one of four endpoints has a quarter of its capacity, as few
-// places or as a slow processor, and refuses with and without hints.
+// places or as a slow processor, and rejects with and without hints.
 func TestPartialOverload(t *testing.T) {
 	for _, hint := range []time.Duration{0, 500 * time.Millisecond, time.Second, time.Minute} {
 		for _, slow := range []bool{false, true} {
@@ -50,8 +50,8 @@ func TestPartialOverload(t *testing.T) {
 	}
 }
 
-// TestOneRefuses: one of two, four or ten endpoints rejects everything.
-func TestOneRefuses(t *testing.T) {
+// TestOneRejects: one of two, four or ten endpoints rejects everything.
+func TestOneRejects(t *testing.T) {
 	for _, n := range []int{2, 4, 10} {
 		for _, hint := range []time.Duration{0, time.Second, time.Hour} {
 			random := rand.New(rand.NewPCG(3, 4))
@@ -60,7 +60,7 @@ func TestOneRefuses(t *testing.T) {
 				all = append(all, plain(random, 10))
 			}
 			all[0].hint = hint
-			all[0].refuses = func(spillway.Criticality) bool { return true }
+			all[0].rejects = func(spillway.Criticality) bool { return true }
 			m := newModel(t, Config{}, all...)
 			m.load(350*float64(n-1), time.Minute, spillway.Critical, 0)
 			m.run(2 * time.Minute)
@@ -72,9 +72,9 @@ func TestOneRefuses(t *testing.T) {
 	}
 }
 
-// TestAllRefuse: if all endpoints reject, they get equal load, and requests have more than one
+// TestAllReject: if all endpoints reject, they get equal load, and requests have more than one
 // attempt only within the budget. When the endpoints recover, the load returns evenly.
-func TestAllRefuse(t *testing.T) {
+func TestAllReject(t *testing.T) {
 	for _, hint := range []time.Duration{0, 2 * time.Second, time.Hour} {
 		random := rand.New(rand.NewPCG(3, 4))
 		down := true
@@ -82,7 +82,7 @@ func TestAllRefuse(t *testing.T) {
 		for range 4 {
 			s := plain(random, 10)
 			s.hint = hint
-			s.refuses = func(spillway.Criticality) bool { return down }
+			s.rejects = func(spillway.Criticality) bool { return down }
 			all = append(all, s)
 		}
 		m := newModel(t, Config{}, all...)
@@ -109,9 +109,9 @@ func TestAllRefuse(t *testing.T) {
 	}
 }
 
-// TestOnePathRefuses: a path that all endpoints always reject, with the longest hints, takes
+// TestOnePathRejects: a path that all endpoints always reject, with the longest hints, takes
 // nothing from the others.
-func TestOnePathRefuses(t *testing.T) {
+func TestOnePathRejects(t *testing.T) {
 	for _, hint := range []time.Duration{0, time.Second, time.Hour} {
 		random := rand.New(rand.NewPCG(3, 4))
 		var all []*server
@@ -119,7 +119,7 @@ func TestOnePathRefuses(t *testing.T) {
 			all = append(all, plain(random, 10))
 		}
 		m := newModel(t, Config{Outliers: new(OutlierDetection)}, all...)
-		m.refuseAll, m.hintAll = func(path int) bool { return path == 1 }, hint
+		m.rejectAll, m.hintAll = func(path int) bool { return path == 1 }, hint
 		m.from = m.now.Add(time.Hour) // those of the bad path are not counted
 		m.load(900, time.Minute, spillway.Critical, 1)
 		m.run(time.Second)
@@ -153,7 +153,7 @@ func TestFlapping(t *testing.T) {
 		}
 		m := newModel(t, Config{}, all...)
 		all[0].hint = hint
-		all[0].refuses = func(spillway.Criticality) bool { return int(m.now.Sub(m.start).Seconds())%2 == 1 }
+		all[0].rejects = func(spillway.Criticality) bool { return int(m.now.Sub(m.start).Seconds())%2 == 1 }
 		m.load(1000, time.Minute, spillway.Critical, 0)
 		m.run(2 * time.Minute)
 		t.Logf("hint %v: %v", hint, m)
@@ -191,7 +191,7 @@ func TestClassesAreApart(t *testing.T) {
 		all = append(all, plain(random, 10))
 	}
 	all[0].hint = time.Hour
-	all[0].refuses = func(c spillway.Criticality) bool { return c == spillway.Sheddable }
+	all[0].rejects = func(c spillway.Criticality) bool { return c == spillway.Sheddable }
 	m := newModel(t, Config{}, all...)
 	m.load(100, time.Minute, spillway.Sheddable, 0)
 	m.run(time.Second)
@@ -336,8 +336,8 @@ func TestSlowStart(t *testing.T) {
 		shares = append(shares, float64(all[0].asked-all0)/float64(m.calls-before))
 	}
 	t.Logf("shares %.3f", shares)
-	if shares[0] > 0.08 || shares[4] > 0.2 || shares[11] < 0.2 || all[0].refused > all[0].asked/10 {
-		t.Errorf("shares %.3f, refused %d of %d", shares, all[0].refused, all[0].asked)
+	if shares[0] > 0.08 || shares[4] > 0.2 || shares[11] < 0.2 || all[0].rejected > all[0].asked/10 {
+		t.Errorf("shares %.3f, rejected %d of %d", shares, all[0].rejected, all[0].asked)
 	}
 }
 
@@ -429,12 +429,12 @@ func TestHintsOfBusyEndpoints(t *testing.T) {
 	}
 	all[0].hint = time.Second
 	m := newModel(t, Config{}, all...)
-	all[0].refuses = func(spillway.Criticality) bool { return m.now.Sub(m.start) > 20*time.Second }
+	all[0].rejects = func(spillway.Criticality) bool { return m.now.Sub(m.start) > 20*time.Second }
 	m.load(1200, 40*time.Second, spillway.Critical, 0)
 	m.run(time.Minute)
-	t.Logf("one begins to refuse: %v", m)
-	if m.success() < 0.995 || all[0].refused > 500 {
-		t.Errorf("one begins to refuse: %v", m)
+	t.Logf("one begins to reject: %v", m)
+	if m.success() < 0.995 || all[0].rejected > 500 {
+		t.Errorf("one begins to reject: %v", m)
 	}
 }
 

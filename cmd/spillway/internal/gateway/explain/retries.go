@@ -33,7 +33,7 @@ var retryCases = []struct {
 	when string
 	failure
 }{
-	{"the endpoint refuses the connection", failure{refused: true}},
+	{"the endpoint refuses the connection", failure{rejected: true}},
 	{"the connection breaks before an answer", failure{broken: true}},
 	{"500", failure{status: http.StatusInternalServerError}},
 	{"502", failure{status: http.StatusBadGateway}},

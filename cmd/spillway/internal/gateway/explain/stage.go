@@ -84,10 +84,10 @@ func (a *answered) Write(p []byte) (int, error) {
 
 // A failure is how an endpoint fails. The zero failure is a success.
 type failure struct {
-	refused bool // it cannot be connected to
-	broken  bool // the connection breaks before an answer
-	status  int
-	header  map[string]string
+	rejected bool // it cannot be connected to
+	broken   bool // the connection breaks before an answer
+	status   int
+	header   map[string]string
 }
 
 // A stage is a server in memory, which fails the first attempt and serves the others.
@@ -121,7 +121,7 @@ func (s *stage) close() {
 }
 
 func (s *stage) dial(ctx context.Context, network, _ string) (net.Conn, error) {
-	if s.failure.refused && s.attempts.Add(1) == 1 {
+	if s.failure.rejected && s.attempts.Add(1) == 1 {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
 	}
 	return s.conns.DialContext(ctx)
@@ -131,7 +131,7 @@ func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body) // as far as it comes
 	s.sent.CompareAndSwap(nil, r)
 	f := s.failure
-	if !f.refused && s.attempts.Add(1) > 1 {
+	if !f.rejected && s.attempts.Add(1) > 1 {
 		f = failure{}
 	}
 	if f.broken {

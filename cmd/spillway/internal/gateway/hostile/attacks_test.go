@@ -63,7 +63,7 @@ var attacks = []attack{
 	{name: "upgrades and tunnels", upstreams: []string{"lenient"}, run: tunnels},
 	{name: "rapid reset", run: rapidReset},
 	{name: "streams that the server resets", run: madeReset},
-	{name: "an endpoint that refuses", upstreams: []string{"plain", "refusing"}, run: nothing},
+	{name: "an endpoint that rejects", upstreams: []string{"plain", "rejecting"}, run: nothing},
 	{name: "256 files, 400 clients", files: 256, run: fewFiles},
 	{name: "slow heads", run: slowloris},
 	{name: "endless CONTINUATION", run: continuations},

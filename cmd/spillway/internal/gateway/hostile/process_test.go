@@ -106,7 +106,7 @@ func beProxy(in io.Reader, out io.Writer) error {
 }
 
 // beUpstream answers after a while, and as its first line says: "kind", which is plain,
-// refusing or lenient.
+// rejecting or lenient.
 func beUpstream(in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
 	lines.Scan()
@@ -149,7 +149,7 @@ func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	switch {
-	case u.kind == "refusing":
+	case u.kind == "rejecting":
 		w.Header().Set("Retry-After", "1")
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return

@@ -35,7 +35,7 @@ type accounting struct {
 	// What the line of the request says of its rejection or failure.
 	policy       string // of the last rejection, with what it measured and allows
 	level, limit float64
-	refusal      error
+	rejection    error
 	attempts     int    // that were sent
 	endpoint     string // of the last of them
 	err          error  // for which the proxy answered itself
@@ -76,7 +76,7 @@ func (n *accounting) take(e *spillway.Event) {
 		return // it went on
 	case e.Rejected:
 		n.rejected, n.reason = true, accounts.Reason(e.Reason)
-		n.policy, n.level, n.limit, n.refusal = e.Policy, e.Level, e.Limit, e.Err
+		n.policy, n.level, n.limit, n.rejection = e.Policy, e.Level, e.Limit, e.Err
 	case e.Policy == "retry":
 		n.outcome = e.Outcome
 		n.withheld = errors.Is(e.Err, spillway.ErrRejected)

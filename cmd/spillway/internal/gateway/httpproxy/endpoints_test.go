@@ -13,15 +13,15 @@ import (
 
 func TestRetriesGoElsewhere(t *testing.T) {
 	quiet(t)
-	var refused atomic.Int64
+	var rejected atomic.Int64
 	bad, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		refused.Add(1)
+		rejected.Add(1)
 		w.Header().Set("X-Envoy-Overloaded", "true")
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	good, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
 	for mode, wantAll := range map[config.Mode]bool{"enforce": true, "observe": false} {
-		refused.Store(0)
+		rejected.Store(0)
 		url, _ := front(t, http.NotFoundHandler(), func(c *config.Config) {
 			x := &c.Clusters[0]
 			x.Endpoints = []string{bad, good}
@@ -35,9 +35,9 @@ func TestRetriesGoElsewhere(t *testing.T) {
 				served++
 			}
 		}
-		if n := refused.Load(); n < 1 || n > 15 || // it refuses, and gets less for it
+		if n := rejected.Load(); n < 1 || n > 15 || // it rejects, and gets less for it
 			(served == 60) != wantAll || !wantAll && served+int(n) != 60 {
-			t.Errorf("retries %s: %d of 60 served, %d refused by an endpoint", mode, served, n)
+			t.Errorf("retries %s: %d of 60 served, %d rejected by an endpoint", mode, served, n)
 		}
 	}
 }

@@ -134,13 +134,13 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 // with err: not before that policy expects to admit it. The value is jittered so that clients
 // that were rejected together do not retry together.
 func (g *gate) comeBack(err error) time.Duration {
-	refused, ok := errors.AsType[*spillway.RejectedError](err)
-	if ok && refused.RetryAfter > 0 {
-		return time.Duration(float64(refused.RetryAfter) * (1 + rand.Float64()))
+	rejected, ok := errors.AsType[*spillway.RejectedError](err)
+	if ok && rejected.RetryAfter > 0 {
+		return time.Duration(float64(rejected.RetryAfter) * (1 + rand.Float64()))
 	}
 	u := g.cluster.Current()
-	if ok && refused.Policy == "throttle" { // all endpoints may have asked to be left alone
-		if wait := u.Wait(time.Now(), refused.Criticality); wait > 0 {
+	if ok && rejected.Policy == "throttle" { // all endpoints may have asked to be left alone
+		if wait := u.Wait(time.Now(), rejected.Criticality); wait > 0 {
 			return wait + time.Duration(float64(wait)*rand.Float64()/10)
 		}
 	}

@@ -18,8 +18,8 @@ func frame(text string) string {
 	return string(append(b, text...))
 }
 
-// refusing answers calls of gRPC with a status instead of headers.
-func refusing(calls *atomic.Int64, pairs ...string) http.Handler {
+// rejecting answers calls of gRPC with a status instead of headers.
+func rejecting(calls *atomic.Int64, pairs ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		calls.Add(1)
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -63,8 +63,8 @@ func ask(t *testing.T, c *http.Client, url, message string) (status string, resp
 	return status, resp, string(text)
 }
 
-// TestRefusalsOfGRPC sends calls to one endpoint that rejects and one that serves.
-func TestRefusalsOfGRPC(t *testing.T) {
+// TestRejectionsOfGRPC sends calls to one endpoint that rejects and one that serves.
+func TestRejectionsOfGRPC(t *testing.T) {
 	quiet(t)
 	long := strings.Repeat("x", 5000)
 	for _, row := range []struct {
@@ -86,8 +86,8 @@ func TestRefusalsOfGRPC(t *testing.T) {
 		{[]string{"Grpc-Status", "5", "Grpc-Retry-Pushback-Ms", "0"}, "enforce", "short", false, false},
 	} {
 		t.Run(strings.Join(row.says, " ")+" "+string(row.mode), func(t *testing.T) {
-			var refused atomic.Int64
-			bad, _ := upstreamAt(t, refusing(&refused, row.says...))
+			var rejected atomic.Int64
+			bad, _ := upstreamAt(t, rejecting(&rejected, row.says...))
 			good, _ := upstreamAt(t, echoing)
 			url, _ := front(t, echoing, func(c *config.Config) {
 				x := &c.Clusters[0]
@@ -108,7 +108,7 @@ func TestRefusalsOfGRPC(t *testing.T) {
 							want = "-1"
 						}
 						if resp.Header.Get(row.says[i]) != want {
-							t.Fatalf("the refusal has come as %v", resp.Header)
+							t.Fatalf("the rejection has come as %v", resp.Header)
 						}
 					}
 					if resp.Header.Get("X-Should-Retry")+resp.Header.Get("Retry-After-Ms") != "" {
@@ -118,20 +118,20 @@ func TestRefusalsOfGRPC(t *testing.T) {
 					t.Fatalf("status %s, %s, %d bytes", status, resp.Status, len(body))
 				}
 			}
-			if n := int(refused.Load()); n == 0 || (passed == 0) != row.retried || !row.retried && passed != n {
-				t.Errorf("%d of %d refusals were passed on", passed, n)
+			if n := int(rejected.Load()); n == 0 || (passed == 0) != row.retried || !row.retried && passed != n {
+				t.Errorf("%d of %d rejections were passed on", passed, n)
 			}
 		})
 	}
 }
 
-// TestRefusalsOfGRPCTeachTheThrottle rejects all calls for overload, and then for other
+// TestRejectionsOfGRPCTeachTheThrottle rejects all calls for overload, and then for other
 // reasons. A quota concerns one customer only, so it does not move the throttle.
-func TestRefusalsOfGRPCTeachTheThrottle(t *testing.T) {
+func TestRejectionsOfGRPCTeachTheThrottle(t *testing.T) {
 	quiet(t)
 	for status, learns := range map[string]bool{"14": true, "8": false, "5": false} {
 		var calls atomic.Int64
-		url, p := front(t, refusing(&calls, "Grpc-Status", status), func(c *config.Config) {
+		url, p := front(t, rejecting(&calls, "Grpc-Status", status), func(c *config.Config) {
 			c.Mode = "enforce"
 			c.Clusters[0].Shed.Mode = "off"
 		})
@@ -139,9 +139,9 @@ func TestRefusalsOfGRPCTeachTheThrottle(t *testing.T) {
 		for range 100 {
 			ask(t, c, url, "work")
 		}
-		refused := p.Stats(time.Now()).Clusters["upstream"].Egress.Throttle
+		rejected := p.Stats(time.Now()).Clusters["upstream"].Egress.Throttle
 		if learned := calls.Load() < 90; learned != learns {
-			t.Errorf("of 100 calls refused with %s, %d were sent: %+v", status, calls.Load(), refused)
+			t.Errorf("of 100 calls rejected with %s, %d were sent: %+v", status, calls.Load(), rejected)
 		}
 	}
 }

@@ -60,11 +60,11 @@ func TestAddressesTakeTurns(t *testing.T) {
 			_ = resp.Body.Close()
 		})
 	}
-	waiting := func(n int, refused uint64) {
+	waiting := func(n int, rejected uint64) {
 		t.Helper()
-		until(t, fmt.Sprintf("%d wait and %d are rejected", n, refused), func() bool {
+		until(t, fmt.Sprintf("%d wait and %d are rejected", n, rejected), func() bool {
 			q := p.Stats(time.Now()).Clusters["upstream"].Queue
-			return q.Busy == 1 && q.Waiting == n && q.RejectedTotal == refused
+			return q.Busy == 1 && q.Waiting == n && q.RejectedTotal == rejected
 		})
 	}
 	for i := range 7 {

@@ -45,7 +45,7 @@ func TestCapacityIsFound(t *testing.T) {
 	x.Transport.(*http.Transport).MaxIdleConnsPerHost = 1000
 	stop := make(chan struct{})
 	var load sync.WaitGroup
-	var served, refused [2]atomic.Int64
+	var served, rejected [2]atomic.Int64
 	call := func(i int) {
 		class := []string{"SHEDDABLE", "CRITICAL"}[i]
 		switch resp, _ := do(t, x, http.MethodGet, url, "", "X-Request-Criticality", class); {
@@ -54,7 +54,7 @@ func TestCapacityIsFound(t *testing.T) {
 		case resp.Header.Get("X-Envoy-Overloaded") != "true" || resp.StatusCode != http.StatusServiceUnavailable:
 			t.Errorf("answered %s, %v", resp.Status, resp.Header)
 		default:
-			refused[i].Add(1)
+			rejected[i].Add(1)
 		}
 	}
 	load.Go(func() { // open loop: what waits holds no arrival back
@@ -79,13 +79,13 @@ func TestCapacityIsFound(t *testing.T) {
 	stats := p.Stats(time.Now())
 	close(stop)
 	load.Wait()
-	t.Logf("%d windows: %d done, in the last at most %d waiting; served %d and %d, refused %d and %d; in flight %.1f of %.1f",
-		windows, s.done.Load(), most, served[0].Load(), served[1].Load(), refused[0].Load(), refused[1].Load(),
+	t.Logf("%d windows: %d done, in the last at most %d waiting; served %d and %d, rejected %d and %d; in flight %.1f of %.1f",
+		windows, s.done.Load(), most, served[0].Load(), served[1].Load(), rejected[0].Load(), rejected[1].Load(),
 		float64(stats.Gates[0].Concurrency.Shared.InFlight), stats.Gates[0].Concurrency.Tightest().Limit)
 	if most > 100 {
 		t.Errorf("%d requests waited at the upstream: its capacity was not found", most)
 	}
-	if refused[0].Load() == 0 || served[0].Load() > served[1].Load() {
+	if rejected[0].Load() == 0 || served[0].Load() > served[1].Load() {
 		t.Errorf("served %d sheddable and %d critical requests", served[0].Load(), served[1].Load())
 	}
 }

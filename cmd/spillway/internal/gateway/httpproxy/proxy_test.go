@@ -250,9 +250,9 @@ func TestOwnAnswers(t *testing.T) {
 	}
 }
 
-// TestRefusedClientsComeBackLater: a rejection by a policy between gate and cluster also has
+// TestRejectedClientsComeBackLater: a rejection by a policy between gate and cluster also has
 // the configured Retry-After, and says that a layer above must not retry.
-func TestRefusedClientsComeBackLater(t *testing.T) {
+func TestRejectedClientsComeBackLater(t *testing.T) {
 	quiet(t)
 	begun, end := make(chan struct{}, 1), make(chan struct{})
 	url, _ := front(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {

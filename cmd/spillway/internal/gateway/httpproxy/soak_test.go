@@ -61,7 +61,7 @@ type soak struct {
 
 	disturbed      atomic.Int64 // when something was last changed that may cost requests, in nanoseconds since 1970
 	served         atomic.Int64
-	refused        atomic.Int64
+	rejected       atomic.Int64
 	failed         atomic.Int64 // while something was changed
 	streams, slow  atomic.Int64
 	reloads, ended atomic.Int64
@@ -185,8 +185,8 @@ func (s *soak) allDid() bool { return s.served.Load() > 0 && s.streams.Load() > 
 
 // report fails the test for levels that have grown and requests that were applied too often.
 func (s *soak) report() {
-	s.t.Logf("served %d, refused %d, failed while something was changed %d; %d streams, %d slow clients, %d reloads, %d restarts",
-		s.served.Load(), s.refused.Load(), s.failed.Load(), s.streams.Load(), s.slow.Load(), s.reloads.Load(), s.ended.Load())
+	s.t.Logf("served %d, rejected %d, failed while something was changed %d; %d streams, %d slow clients, %d reloads, %d restarts",
+		s.served.Load(), s.rejected.Load(), s.failed.Load(), s.streams.Load(), s.slow.Load(), s.reloads.Load(), s.ended.Load())
 	for _, g := range s.proxy.Stats(time.Now()).Gates {
 		s.t.Logf("in flight at most %.1f, bound %v, latency %.3f s", g.Concurrency.Tightest().Limit, g.Concurrency.Tightest().Limiting(), g.Concurrency.Tightest().BaseLatency.Seconds())
 	}

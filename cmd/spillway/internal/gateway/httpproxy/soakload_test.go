@@ -186,7 +186,7 @@ func (s *soak) count(ctx context.Context, status int, calm bool, what string) {
 	case status == http.StatusOK:
 		s.served.Add(1)
 	case status == http.StatusServiceUnavailable:
-		s.refused.Add(1)
+		s.rejected.Add(1)
 	default:
 		s.failed.Add(1)
 		if calm && s.calm() {
@@ -225,7 +225,7 @@ func (s *soak) orders(ctx context.Context, i int) {
 		case status == http.StatusOK && !done:
 			s.t.Errorf("client %d: request %d was answered, and not done", i, n)
 		case status == http.StatusServiceUnavailable && done:
-			s.t.Errorf("client %d: request %d was refused, and done", i, n)
+			s.t.Errorf("client %d: request %d was rejected, and done", i, n)
 		}
 	}
 }

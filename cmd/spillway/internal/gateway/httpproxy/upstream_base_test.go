@@ -22,12 +22,12 @@ type node struct {
 	slots   chan time.Time // the free ones, each with when it was to be free
 	queue   int64
 	service time.Duration
-	hint    string // Retry-After of refusals
-	refuses atomic.Bool
+	hint    string // Retry-After of rejections
+	rejects atomic.Bool
 	report  func() string // endpoint-load-metrics; nil: none
 
-	waiting                atomic.Int64
-	asked, served, refused atomic.Int64
+	waiting                 atomic.Int64
+	asked, served, rejected atomic.Int64
 }
 
 func newNode(slots int, service time.Duration) *node {
@@ -49,11 +49,11 @@ func (n *node) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	if n.report != nil {
 		w.Header().Set("Endpoint-Load-Metrics", n.report())
 	}
-	if n.refuses.Load() || n.waiting.Add(1) > n.queue+int64(cap(n.slots)) {
-		if !n.refuses.Load() {
+	if n.rejects.Load() || n.waiting.Add(1) > n.queue+int64(cap(n.slots)) {
+		if !n.rejects.Load() {
 			n.waiting.Add(-1)
 		}
-		n.refused.Add(1)
+		n.rejected.Add(1)
 		if n.hint != "" {
 			w.Header().Set("Retry-After", n.hint)
 		}
@@ -78,7 +78,7 @@ func (n *node) work() {
 }
 
 func (n *node) String() string {
-	return fmt.Sprintf("[asked %d, refused %d]", n.asked.Load(), n.refused.Load())
+	return fmt.Sprintf("[asked %d, rejected %d]", n.asked.Load(), n.rejected.Load())
 }
 
 // before starts an enforcing proxy in front of nodes, and returns its URL.

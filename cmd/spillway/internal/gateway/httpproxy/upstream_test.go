@@ -77,9 +77,9 @@ func TestOneOfFourIsWeak(t *testing.T) {
 	}
 }
 
-// TestOneEndpointRefuses has one of two, four or ten endpoints reject all requests, while the
+// TestOneEndpointRejects has one of two, four or ten endpoints reject all requests, while the
 // others have capacity.
-func TestOneEndpointRefuses(t *testing.T) {
+func TestOneEndpointRejects(t *testing.T) {
 	t.Parallel() // a small load for seconds
 	for i, n := range []int{2, 4, 10} {
 		for j, hint := range []string{"1", "", "3600"} {
@@ -92,12 +92,12 @@ func TestOneEndpointRefuses(t *testing.T) {
 				x.hint, x.queue = hint, 1<<20 // what comes at once after a pause of the machine waits
 				nodes = append(nodes, x)
 			}
-			nodes[0].refuses.Store(true)
+			nodes[0].rejects.Store(true)
 			url, _ := before(t, nodes, noShed)
 			got := offer(t, url, 100, longer(6*time.Second, 30*time.Second))
-			t.Logf("1 of %d refuses, Retry-After %q: %v, %v", n, hint, got, nodes[0])
+			t.Logf("1 of %d rejects, Retry-After %q: %v, %v", n, hint, got, nodes[0])
 			if got.success() < 0.99 {
-				t.Errorf("1 of %d refuses, Retry-After %q: %v, %v", n, hint, got, nodes)
+				t.Errorf("1 of %d rejects, Retry-After %q: %v, %v", n, hint, got, nodes)
 			}
 		}
 	}
@@ -212,7 +212,7 @@ func TestEndpointsComeAndGo(t *testing.T) {
 		address, _ := upstreamAt(t, n)
 		addresses, nodes = append(addresses, address), append(nodes, n)
 	}
-	nodes[0].refuses.Store(true)
+	nodes[0].rejects.Store(true)
 	nodes[0].hint = "3600"
 	conf := func(of ...int) *config.Config {
 		c := config.ForUpstream("127.0.0.1:0", addresses[0])
@@ -229,7 +229,7 @@ func TestEndpointsComeAndGo(t *testing.T) {
 	url := "http://" + p.Addr("").String()
 	for range 20 {
 		if nodes[0].asked.Load() > 0 {
-			break // several at once would find out together that this one refuses
+			break // several at once would find out together that this one rejects
 		}
 		fetch(t, url)
 	}
@@ -280,7 +280,7 @@ func TestConnectionRateIsAheadOfTLS(t *testing.T) {
 		defer conn.Close()
 		all = append(all, conn)
 	}
-	until(t, "ten are refused", func() bool { return p.Stats(time.Now()).Listeners[c.Defaulted().Listeners[0].Name].RejectedTotal == 10 })
+	until(t, "ten are rejected", func() bool { return p.Stats(time.Now()).Listeners[c.Defaulted().Listeners[0].Name].RejectedTotal == 10 })
 	if n := p.Stats(time.Now()).Resets[c.Defaulted().Listeners[0].Name]; n != (resets.Counts{ConnectionRate: 10}) {
 		t.Errorf("reset: %+v", n)
 	}

@@ -103,7 +103,7 @@ func (n *accounting) tell(x *accesslog.Record, d *decisions.Decision, end accoun
 	case end.Account == accounts.Served:
 	case end.Account == accounts.Rejected && end.Reason < accounts.MaxRequests:
 		d.Policy = n.policy
-		d.Measure(n.level, n.limit, n.refusal)
+		d.Measure(n.level, n.limit, n.rejection)
 	case end.Account == accounts.Rejected:
 		d.Policy, x.Error = decisions.ByProxy, n.answered.text
 		d.MeasuredByProxy(n.listener.measured(end.Reason))

@@ -105,7 +105,7 @@ func (e *envoyImport) connections(x *config.Cluster, c document.Part) {
 func (e *envoyImport) thresholds(x *config.Cluster, c document.Part) {
 	priority := c.Get("priority")
 	if p := strings.ToUpper(priority.Text()); p != "" && p != "DEFAULT" && p != "0" {
-		c.Leave("there are no priorities of routes", "criticality, by which the least important requests are refused first")
+		c.Leave("there are no priorities of routes", "criticality, by which the least important requests are rejected first")
 		return
 	}
 	priority.Carry("the default")

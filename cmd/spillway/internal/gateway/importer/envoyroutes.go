@@ -297,7 +297,7 @@ func (e *envoyImport) retries(x *config.Cluster, c document.Part) {
 	c.Get("per_try_timeout").Leave("an attempt has all the time that the request has left", "response_timeout of the cluster")
 	c.Get("retriable_status_codes").Leave("the meaning of an answer decides on a retry, not its status code", "x-should-retry in its answer")
 	for _, field := range []string{"retry_host_predicate", "host_selection_retry_max_attempts", "retry_priority"} {
-		c.Get(field).Leave("an endpoint that refused gets no other attempt of the same request while other endpoints are available, in any case", "")
+		c.Get(field).Leave("an endpoint that rejected gets no other attempt of the same request while other endpoints are available, in any case", "")
 	}
 }
 

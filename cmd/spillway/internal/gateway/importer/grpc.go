@@ -96,7 +96,7 @@ func (g *grpcImport) health(c document.Part) {
 func (g *grpcImport) method(c document.Part) {
 	x := config.Clone(g.base)
 	g.retry(x, c.Get("retry_policy"))
-	c.Get("hedging_policy").Leave("the proxy does not send a request twice at once", "retries, after a refusal")
+	c.Get("hedging_policy").Leave("the proxy does not send a request twice at once", "retries, after a rejection")
 	for _, field := range []string{"max_request_message_bytes", "max_response_message_bytes"} {
 		c.Get(field).Leave("messages are not taken apart", "max_body_bytes of a listener bounds all of a request")
 	}

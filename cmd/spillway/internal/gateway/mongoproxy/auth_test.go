@@ -33,12 +33,12 @@ func TestProvenStaysSo(t *testing.T) {
 	}
 	for range 3 {
 		if !isOK(p.ask(msg(3, 0, ping))) {
-			t.Fatal("refused before it has authenticated")
+			t.Fatal("rejected before it has authenticated")
 		}
 	}
 	p.ask(authenticate("ann"))
 	if !isOK(p.ask(msg(4, 0, ping))) {
-		t.Fatal("refused with a token")
+		t.Fatal("rejected with a token")
 	}
 	for _, message := range [][]byte{authenticate("wrong"), msg(5, 0, commanding("logout", nil))} {
 		p.ask(message)

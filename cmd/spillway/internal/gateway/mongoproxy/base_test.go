@@ -330,7 +330,7 @@ func labels(doc []byte) string {
 
 // overload is an answer of a server that is overloaded.
 func overload(h mongowire.Header) [][]byte {
-	return [][]byte{mongowire.AppendMsg(nil, 1, h.RequestID, 0, refusal("busy", 0, true))}
+	return [][]byte{mongowire.AppendMsg(nil, 1, h.RequestID, 0, rejection("busy", 0, true))}
 }
 
 // compressed returns data by a compressor.

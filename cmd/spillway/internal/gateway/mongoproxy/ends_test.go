@@ -63,7 +63,7 @@ func TestEnds(t *testing.T) {
 		ask      int // how often; 0 is once
 		outcome  spillway.Outcome
 		attempts int16 // after the first
-		refused  bool  // here
+		rejected bool  // here
 		timeless bool
 		admitted uint64
 		account  accounts.Account
@@ -76,11 +76,11 @@ func TestEnds(t *testing.T) {
 		{name: "declined", times: 1, aware: true, outcome: spillway.OutcomeOverloaded, admitted: 1, account: accounts.RejectedUpstream},
 		{name: "rescued", times: 2, outcome: spillway.OutcomeServed, attempts: 2, admitted: 1},
 		{name: "given up", times: 9, change: func(m *config.Mongo) { m.Retry.MaxRetries = 1 }, outcome: spillway.OutcomeOverloaded, attempts: 1, admitted: 1, account: accounts.RejectedUpstream},
-		{name: "refused", change: limited, aware: true, ask: 2, outcome: spillway.OutcomeNotStarted, refused: true, admitted: 1, account: accounts.Rejected},
-		{name: "refused again", change: func(m *config.Mongo) {
+		{name: "rejected", change: limited, aware: true, ask: 2, outcome: spillway.OutcomeNotStarted, rejected: true, admitted: 1, account: accounts.Rejected},
+		{name: "rejected again", change: func(m *config.Mongo) {
 			limited(m)
 			m.Retry.MaxRetries = 1
-		}, ask: 2, outcome: spillway.OutcomeNotStarted, attempts: 1, refused: true, admitted: 2, account: accounts.Rejected},
+		}, ask: 2, outcome: spillway.OutcomeNotStarted, attempts: 1, rejected: true, admitted: 2, account: accounts.Rejected},
 		{name: "waits for news", message: waiting, outcome: spillway.OutcomeServed, timeless: true, admitted: 1},
 		{name: "wants no answer", flags: mongowire.MoreToCome, outcome: spillway.OutcomeServed, timeless: true, admitted: 1},
 		{name: "the server hangs up", times: 1, answer: func(mongowire.Header) [][]byte { return nil }, outcome: spillway.OutcomeFailed, admitted: 1, account: accounts.Failed},
@@ -115,7 +115,7 @@ func TestEnds(t *testing.T) {
 				t.Fatalf("%d commands have %d ends: %+v", n, len(all), all)
 			}
 			e := all[n-1]
-			if e.Outcome != test.outcome || e.Call.Attempt != test.attempts || errors.Is(e.Err, spillway.ErrRejected) != test.refused ||
+			if e.Outcome != test.outcome || e.Call.Attempt != test.attempts || errors.Is(e.Err, spillway.ErrRejected) != test.rejected ||
 				(e.Latency == 0) != test.timeless || e.Call.Key != "m" || e.Rejected {
 				t.Errorf("%+v", e)
 			}

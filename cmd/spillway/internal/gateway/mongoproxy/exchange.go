@@ -30,7 +30,7 @@ func (t *trial) admit(f message.Frame) error {
 		}
 		t.end(a.Verdict, no)
 		if no.Rejected() {
-			return c.refuse(f, t.command, no)
+			return c.reject(f, t.command, no)
 		}
 		return c.deliver(f, t.command, a)
 	}
@@ -39,7 +39,7 @@ func (t *trial) admit(f message.Frame) error {
 // bypass sends a command on without asking a gate.
 func (t *trial) bypass(f message.Frame) error {
 	t.sent = true
-	a, err := t.conn.exchange(f, t.command, new(ingress.Passage), nil)
+	a, err := t.conn.exchange(f, t.command, new(ingress.Slot), nil)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ type answered struct {
 
 // exchange forwards a command and returns the first answer, if the command has one. The tuner
 // measures it, unless that is nil.
-func (c *conn) exchange(f message.Frame, cmd *message.Command, p *ingress.Passage, by *tuning) (a answered, err error) {
+func (c *conn) exchange(f message.Frame, cmd *message.Command, p *ingress.Slot, by *tuning) (a answered, err error) {
 	timed := !cmd.Waits() && !cmd.NoReply()
 	if timed {
 		by.begin()
@@ -163,8 +163,8 @@ func (c *conn) deliver(f message.Frame, cmd *message.Command, a answered) error 
 	}
 }
 
-// refuse answers a rejected command instead of the server.
-func (c *conn) refuse(f message.Frame, cmd *message.Command, no ingress.Rejection) error {
+// reject answers a rejected command instead of the server.
+func (c *conn) reject(f message.Frame, cmd *message.Command, no ingress.Rejection) error {
 	c.down.Pass(f)
 	if err := c.down.Stream(f.Rest, nil); err != nil {
 		return err
@@ -173,7 +173,7 @@ func (c *conn) refuse(f message.Frame, cmd *message.Command, no ingress.Rejectio
 		c.listener.counts.dropped.Add(1)
 		return nil
 	}
-	return c.reply(cmd.Legacy, 0, f.RequestID, 0, c.settings.refusals.of(no))
+	return c.reply(cmd.Legacy, 0, f.RequestID, 0, c.settings.rejections.of(no))
 }
 
 // reply answers the message to with a document. The answer to an OP_QUERY, which is legacy, has no flags.

@@ -207,9 +207,9 @@ func TestFirstMessageComesBeforeTheServer(t *testing.T) {
 	eventually(t, "closed as stalled", func() bool { return f.stats().Closed[Stalled] == 500 })
 }
 
-// TestCrowdedByTheSilent: if silent or slow connections reach the limit, an honest client gets
+// TestFilledByTheSilent: if silent or slow connections reach the limit, an honest client gets
 // through after seconds, not after their handshake timeouts.
-func TestCrowdedByTheSilent(t *testing.T) {
+func TestFilledByTheSilent(t *testing.T) {
 	t.Parallel() // it waits for timeouts
 	f := newFront(t, func(m *config.Mongo) { m.MaxConnections = 100; m.HandshakeTimeout = time.Minute }, newServer(t, fine))
 	for i := range 100 {

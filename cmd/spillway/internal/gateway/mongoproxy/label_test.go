@@ -44,7 +44,7 @@ func TestLabelsLowerTheClass(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			f := newFront(t, func(m *config.Mongo) { m.Shed.Mode = "enforce" }, newServer(t, fine))
 			if !isOK(f.dial().ask(msg(1, 0, row.command))) {
-				t.Error("it was refused")
+				t.Error("it was rejected")
 			}
 			for class, s := range f.stats().Gate.Shed.Classes {
 				if admitted := s.AdmittedTotal > 0; admitted != (class == row.want.Index()) {

@@ -33,12 +33,12 @@ type settings struct {
 	tls, upstreamTLS *tls.Config       // nil: in the clear
 	strategy         *retry.MongoDB    // nil: nothing is sent again
 	budget           *budget.Endpoints // of the strategy; nil: without a limit
-	refusals         refusals
+	rejections       rejections
 	byDatabase       bool // a class or a customer depends on the database
 }
 
 func newSettings(all *config.Config, m *config.Mongo, old *settings) (*settings, error) {
-	s := &settings{config: m, all: all, refusals: newRefusals(m)}
+	s := &settings{config: m, all: all, rejections: newRejections(m)}
 	for _, x := range m.Classes {
 		s.byDatabase = s.byDatabase || len(x.Databases) > 0 || x.Customer == "database"
 	}
@@ -221,7 +221,7 @@ func (c *conn) look() {
 		return
 	}
 	switch {
-	case !c.whole.Load() && c.listener.crowded() && time.Since(c.opened) > crowdedHandshake:
+	case !c.whole.Load() && c.listener.nearlyFull() && time.Since(c.opened) > hurriedHandshake:
 		c.kill(&end{Stalled, errors.New("no first message within a second, and most connections are taken")})
 	case turn%2 == 1 && link.HungUp(c.socket):
 		c.kill(&end{Left, errors.New("the client has left while it waited")})
@@ -230,13 +230,13 @@ func (c *conn) look() {
 	}
 }
 
-// crowdedHandshake is the time for the first message while the listener is crowded: a
+// hurriedHandshake is the time for the first message while the listener is nearlyFull: a
 // round trip to the other side of the world, three times, with TLS.
-const crowdedHandshake = time.Second
+const hurriedHandshake = time.Second
 
-// crowded reports whether three quarters of the connections are taken. Silent clients must
+// nearlyFull reports whether three quarters of the connections are taken. Silent clients must
 // then not keep others out.
-func (l *listener) crowded() bool {
+func (l *listener) nearlyFull() bool {
 	limit := l.settings.Load().config.MaxConnections
 	return limit > 0 && l.open() > limit/4*3
 }

@@ -233,9 +233,9 @@ func maxTimeShrinks(t *testing.T, flags uint32, number func(*mongowire.Builder))
 	}
 }
 
-// TestOwnRefusalsAreRetried: for a driver that does not back off, the proxy does so
+// TestOwnRejectionsAreRetried: for a driver that does not back off, the proxy does so
 // before its own gate.
-func TestOwnRefusalsAreRetried(t *testing.T) {
+func TestOwnRejectionsAreRetried(t *testing.T) {
 	limited := func(m *config.Mongo) {
 		m.Parameters = config.MongoParameters{RequestEnabled: true, RequestRate: 20, RequestBurst: 0.05}
 	}

@@ -24,7 +24,7 @@ type Stats struct {
 	Commands  uint64        // that came, whatever became of them
 	Exempt    uint64        // of these, the ones that passed all gates unseen
 	Admitted  uint64        // of the others, those that were let in
-	Dropped   uint64        // refused, and not answered, as no answer is expected
+	Dropped   uint64        // rejected, and not answered, as no answer is expected
 	Overloads uint64        // answers of servers that said so
 	Retries   uint64        // commands sent again
 	Rescued   uint64        // commands that succeeded on a retry

@@ -49,7 +49,7 @@ func registry() (all *prometheus.Registry, requests prometheus.Counter) {
 	latency := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "latency_seconds", Help: "One.", Buckets: []float64{0.1, 0.5, 2}})
 	waits := prometheus.NewSummary(prometheus.SummaryOpts{Name: "wait_seconds", Help: "One."})
 	all.MustRegister(counts, level, latency, waits)
-	counts.WithLabelValues("shed", "crowded").Add(7)
+	counts.WithLabelValues("shed", "queue_full").Add(7)
 	level.Set(-2.5)
 	for _, v := range []float64{0.05, 0.3, 0.4, 1, 9} {
 		latency.Observe(v)

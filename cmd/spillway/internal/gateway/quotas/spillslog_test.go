@@ -23,10 +23,10 @@ func TestLibraryLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer hangs.Close()
-	const refuses = "127.0.0.1:1"
+	const rejects = "127.0.0.1:1"
 	for address, want := range map[string]string{
 		hangs.Addr().String(): "timeout=true answered_before=false",
-		refuses:               "connection refused\" timeout=false answered_before=false",
+		rejects:               "connection refused\" timeout=false answered_before=false",
 	} {
 		var out bytes.Buffer
 		log, err := spillslog.New(spillslog.Config{Logger: slog.New(slog.NewTextHandler(&out, nil))})

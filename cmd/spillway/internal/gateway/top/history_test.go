@@ -101,7 +101,7 @@ func TestTrouble(t *testing.T) {
 	f := newFake(t, "p1", 100, 0)
 	f.verdict = calm
 	m := &member{history: history{window: 10 * time.Second}, asked: noon, fresh: noon}
-	refused := &query.Problem{Kind: query.Unreachable, Text: "connection refused", Do: "Start it."}
+	rejected := &query.Problem{Kind: query.Unreachable, Text: "connection refused", Do: "Start it."}
 	for _, row := range []struct {
 		at            int
 		state         int // the second that its state is of; -1: it has a problem; -2: no answer
@@ -122,7 +122,7 @@ func TestTrouble(t *testing.T) {
 	} {
 		switch {
 		case row.state == -1:
-			m.hear(second(float64(row.at)), nil, refused)
+			m.hear(second(float64(row.at)), nil, rejected)
 		case row.state >= 0:
 			m.hear(second(float64(row.at)), decoded(t, f.at(row.state)), nil)
 		}

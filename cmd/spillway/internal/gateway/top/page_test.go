@@ -47,7 +47,7 @@ type incident struct {
 
 func incidents(t testing.TB) []incident {
 	t.Helper()
-	refused := &query.Problem{Kind: query.Unreachable, Text: "connection refused", Do: "Start it, or correct the address."}
+	rejected := &query.Problem{Kind: query.Unreachable, Text: "connection refused", Do: "Start it, or correct the address."}
 	unauthorized := &query.Problem{Kind: query.Unauthorized, Text: "it needs a token", Do: "Give its token with --token-file."}
 	eight := func(n int) (all []*fake) {
 		for i := range n {
@@ -74,9 +74,9 @@ func incidents(t testing.TB) []incident {
 	}
 	return []incident{
 		{"overloaded", fleetOf(t, eight(8))},
-		{"problems", fleetOf(t, late, refused, unauthorized, refused)},
+		{"problems", fleetOf(t, late, rejected, unauthorized, rejected)},
 		{"calm", fleetOf(t, eight(8)[6:])},
-		{"silent", fleetOf(t, nil, unauthorized, refused)},
+		{"silent", fleetOf(t, nil, unauthorized, rejected)},
 		{"one", fleetOf(t, eight(1))},
 		{"thousand", fleetOf(t, many)},
 		{"idle", fleetOf(t, quiet)},

@@ -65,11 +65,11 @@ func (q *plainQueue) enter(class int, id, customer string) (became []string) {
 	if q.all() >= q.most {
 		lowest := slices.IndexFunc(q.ring[:class+1], func(ring []string) bool { return len(ring) > 0 })
 		if lowest < 0 {
-			return []string{id + " refused"}
+			return []string{id + " rejected"}
 		}
 		greediest := q.greediest(lowest)
 		if lowest == class && q.count(class, customer)+1 >= q.count(class, greediest) {
-			return []string{id + " refused"}
+			return []string{id + " rejected"}
 		}
 		newest := ""
 		for _, t := range q.waiting[lowest] {
@@ -78,7 +78,7 @@ func (q *plainQueue) enter(class int, id, customer string) (became []string) {
 			}
 		}
 		q.remove(lowest, newest)
-		became = append(became, newest+" refused")
+		became = append(became, newest+" rejected")
 	}
 	if q.count(class, customer) == 0 {
 		q.ring[class] = append(q.ring[class], customer)
@@ -121,7 +121,7 @@ func (w waits) ended() (became []string) {
 		case err := <-t.done:
 			delete(w, id)
 			if err != nil {
-				became = append(became, id+" refused")
+				became = append(became, id+" rejected")
 			} else {
 				became = append(became, id+" runs")
 			}
@@ -149,7 +149,7 @@ func TestQueueModel(t *testing.T) {
 				x, _, err := q.join(class, customer)
 				switch {
 				case err != nil:
-					got = append(got, id+" refused")
+					got = append(got, id+" rejected")
 				case x == nil:
 					got = append(got, id+" runs")
 				default:
@@ -187,7 +187,7 @@ func BenchmarkQueueFull(b *testing.B) {
 		for i := range 10_000 {
 			q.add(low, fmt.Sprint(i%customers))
 		}
-		b.Run(fmt.Sprintf("refused/customers=%d", customers), func(b *testing.B) {
+		b.Run(fmt.Sprintf("rejected/customers=%d", customers), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, _, err := q.join(low, "0"); err == nil {

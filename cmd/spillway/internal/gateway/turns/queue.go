@@ -14,17 +14,17 @@ import (
 // of the customer with the most requests in the lowest class. It is safe for concurrent use;
 // the zero queue has no slots.
 type queue struct {
-	mu      sync.Mutex
-	limits  Limits
-	full    *spillway.RejectedError // for want of room, under these limits
-	late    *spillway.RejectedError // for a wait of MaxWait
-	busy    int
-	waiting int
-	classes [spillway.Criticalities]customers
-	refused uint64
-	expired uint64
-	turns   uint64        // after a wait
-	waited  time.Duration // for them
+	mu       sync.Mutex
+	limits   Limits
+	full     *spillway.RejectedError // for want of room, under these limits
+	late     *spillway.RejectedError // for a wait of MaxWait
+	busy     int
+	waiting  int
+	classes  [spillway.Criticalities]customers
+	rejected uint64
+	expired  uint64
+	turns    uint64        // after a wait
+	waited   time.Duration // for them
 }
 
 // customers are the customers of one class that have waiting requests.
@@ -72,7 +72,7 @@ func (q *queue) join(class int, customer string) (t *turn, most time.Duration, e
 		return nil, 0, nil
 	}
 	if !q.makePlace(class, customer) {
-		q.refused++
+		q.rejected++
 		return nil, 0, q.full
 	}
 	return q.add(class, customer), q.limits.MaxWait, nil
@@ -160,7 +160,7 @@ func (q *queue) makePlace(class int, customer string) bool {
 		if lowest == class && q.classes[class].length(customer)+1 >= greediest.waiters.Len() {
 			return false
 		}
-		q.refused++
+		q.rejected++
 		q.release(greediest.waiters.Back().Value.(*turn), q.full)
 		return true
 	}
@@ -266,5 +266,5 @@ func (q *queue) update(l Limits) {
 func (q *queue) stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return Stats{q.busy, q.limits.Places, q.waiting, q.refused, q.expired, q.turns, q.waited}
+	return Stats{q.busy, q.limits.Places, q.waiting, q.rejected, q.expired, q.turns, q.waited}
 }

@@ -57,7 +57,7 @@ func await(r *http.Request, k *keeping, first bool) (*http.Request, *place) {
 		x.came.Store(true)
 		if c, ok := got.Conn.(*firstConn); ok {
 			if once && got.Reused && !k.open(sinceEpoch(), got.IdleTime) {
-				c.refuses.Store(true)
+				c.rejects.Store(true)
 				return
 			}
 			c.begin()

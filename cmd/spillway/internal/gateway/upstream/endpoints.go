@@ -167,9 +167,9 @@ func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
 			_ = r.Body.Close() // as a RoundTripper must
 		}
 		x.End()
-		if refused := refusedHead(sent, err); refused != nil {
+		if rejected := rejectedHead(sent, err); rejected != nil {
 			e.set.Answered(now, &p, balance.Answer{Outcome: spillway.OutcomeAbandoned, Class: class})
-			return refused, nil
+			return rejected, nil
 		}
 		err = place.explain(err)
 		answer := errorOf(r.Context(), err, start, now)
@@ -216,7 +216,7 @@ func (e *endpoints) answered(
 			x.served.Store(max(int64(now.Sub(e.set.Start())), 1))
 		}
 	case tried != nil:
-		tried.refused(resp)
+		tried.rejected(resp)
 		tried.add(x)
 		if said.elsewhere(safe) && e.set.Elsewhere(now, class, tried.avoided()) {
 			tried.redirect(resp)

@@ -23,7 +23,7 @@ type firstConn struct {
 
 	of      *keeping     // of its endpoint
 	moved   atomic.Int64 // when the last byte came or went, since epoch
-	refuses atomic.Bool  // it carries no more requests
+	rejects atomic.Bool  // it carries no more requests
 
 	mu      sync.Mutex
 	reads   bool     // the lines of a head are read
@@ -89,7 +89,7 @@ func (c *firstConn) Read(b []byte) (int, error) {
 
 // Write implements [net.Conn]. If nothing of a request could be written, net/http sends it over another connection.
 func (c *firstConn) Write(b []byte) (int, error) {
-	if c.refuses.Load() {
+	if c.rejects.Load() {
 		return 0, errLongIdle
 	}
 	c.moved.Store(sinceEpoch())
@@ -98,7 +98,7 @@ func (c *firstConn) Write(b []byte) (int, error) {
 
 // ReadFrom implements [io.ReaderFrom].
 func (c *firstConn) ReadFrom(r io.Reader) (int64, error) {
-	if c.refuses.Load() {
+	if c.rejects.Load() {
 		return 0, errLongIdle
 	}
 	c.moved.Store(sinceEpoch())

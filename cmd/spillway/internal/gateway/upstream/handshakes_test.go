@@ -62,7 +62,7 @@ func (s *site) call(ctx context.Context) {
 
 // TestFewHandshakesForManyCalls: calls that come while there is no connection share the first one, and more connections are made
 // while all streams are in use. Calls do not learn at once that they have a connection, so that some more are made. A connection
-// with fewer streams than net/http expects refuses some calls, which need another one.
+// with fewer streams than net/http expects rejects some calls, which need another one.
 func TestFewHandshakesForManyCalls(t *testing.T) {
 	for _, c := range []struct{ calls, streams, least int }{{60, 100, 1}, {350, 100, 4}, {300, 50, 6}, {60, 10, 6}} {
 		for _, secured := range []bool{false, true} {

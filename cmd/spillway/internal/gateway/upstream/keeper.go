@@ -58,7 +58,7 @@ func (k *keeper) send(r *http.Request) (*http.Response, error) {
 
 // A trail is the state that the attempts of one request share.
 type trail struct {
-	tried []*balance.Endpoint // that refused, or could not be connected to
+	tried []*balance.Endpoint // that rejected, or could not be connected to
 	body  *body.Replay        // of a call of gRPC, if it can be sent again
 
 	final *http.Response // the last answer, if it was given a header that says don't retry
@@ -84,9 +84,9 @@ func (t *trail) avoided() []*balance.Endpoint {
 // get it.
 const dontRetry = "X-Should-Retry"
 
-// refused records that an endpoint has rejected an attempt. The body is rewound for a retry;
+// rejected records that an endpoint has rejected an attempt. The body is rewound for a retry;
 // if that is not possible, this answer is final.
-func (t *trail) refused(resp *http.Response) {
+func (t *trail) rejected(resp *http.Response) {
 	if t.body == nil || t.body.Rewind() {
 		return
 	}

@@ -58,9 +58,9 @@ func TestProbes(t *testing.T) {
 		want    string // part of the error; empty: none
 	}{
 		{config.Health{Type: "tcp"}, here, ""},
-		{config.Health{Type: "tcp"}, gone, "refused"},
+		{config.Health{Type: "tcp"}, gone, "connection refused"},
 		{config.Health{Type: "http", Path: "/healthz"}, here, ""},
-		{config.Health{Type: "http", Path: "/healthz"}, gone, "refused"},
+		{config.Health{Type: "http", Path: "/healthz"}, gone, "connection refused"},
 		{config.Health{Type: "http", Path: "/healthz"}, silent.Addr().String(), "no answer within"},
 		{config.Health{Type: "grpc", Service: "a.B"}, here, ""},
 		{config.Health{Type: "grpc", Service: "a.C"}, here, "not serving"},
@@ -69,7 +69,7 @@ func TestProbes(t *testing.T) {
 		{config.Health{Type: "grpc", Service: "unk"}, here, `answered with the status "not_found" of gRPC`},
 		{config.Health{Type: "grpc", Service: "zip"}, here, "compress"},
 		{config.Health{Type: "grpc", Service: "big"}, here, "a message of more than 16384 bytes"},
-		{config.Health{Type: "grpc"}, gone, "refused"},
+		{config.Health{Type: "grpc"}, gone, "connection refused"},
 		{config.Health{Type: "grpc"}, silent.Addr().String(), "no answer within"},
 	} {
 		row.health.Timeout = 2 * time.Second

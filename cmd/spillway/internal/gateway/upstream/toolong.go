@@ -12,9 +12,9 @@ import (
 // HTTP/2 (SETTINGS_MAX_HEADER_LIST_SIZE). The error itself is private.
 const headTooLong = "request header list larger than peer's advertised limit"
 
-// refusedHead returns the answer to a request whose headers an endpoint does not accept, or nil: RFC 6585, section 5.
+// rejectedHead returns the answer to a request whose headers an endpoint does not accept, or nil: RFC 6585, section 5.
 // That is the client's fault, and nothing was sent.
-func refusedHead(r *http.Request, err error) *http.Response {
+func rejectedHead(r *http.Request, err error) *http.Response {
 	if !strings.HasSuffix(err.Error(), headTooLong) {
 		return nil
 	}

@@ -71,18 +71,18 @@ func TestFailuresHaveNoSecrets(t *testing.T) {
 
 // TestFailures: the kinds of failures that have no answer at all.
 func TestFailures(t *testing.T) {
-	refused := &net.OpError{Op: "dial", Net: "tcp", Err: fmt.Errorf("connect: connection refused")}
+	rejected := &net.OpError{Op: "dial", Net: "tcp", Err: fmt.Errorf("connect: connection refused")}
 	short, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
 	for _, row := range []struct {
 		err  error
 		want string
 	}{
-		{refused, "dial tcp: connect: connection refused"},
+		{rejected, "dial tcp: connect: connection refused"},
 		{short.Err(), "no answer before the deadline"},
 		{&tls.CertificateVerificationError{Err: fmt.Errorf("x509: certificate is valid for a.test, not b.test")}, "its certificate is not trusted"},
 		{
-			&retry.Error{Err: refused, Why: &retry.NotRetriedError{Reason: retry.ReasonBudget, Capacity: 100, Cost: 1}, Attempts: 2},
+			&retry.Error{Err: rejected, Why: &retry.NotRetriedError{Reason: retry.ReasonBudget, Capacity: 100, Cost: 1}, Attempts: 2},
 			"dial tcp: connect: connection refused; not retried: retry budget exhausted: 0 of 100 tokens left, a retry costs 1 (it refills with later calls)",
 		},
 	} {

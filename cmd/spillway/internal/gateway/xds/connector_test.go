@@ -81,7 +81,7 @@ func frontOf(t *testing.T, x *config.XDS, h http.HandlerFunc) *front {
 	f := &front{config: config.ForUpstream("127.0.0.1:0", upstream.Listener.Addr().String())}
 	f.config.Mode, f.config.XDS = "enforce", x
 	f.config.Clusters[0].XDS = &config.ClusterXDS{Cluster: "remote"}
-	f.config.Clusters[0].Throttle.Mode, f.config.Clusters[0].Shed.Mode = "off", "off" // only what is set from outside refuses
+	f.config.Clusters[0].Throttle.Mode, f.config.Clusters[0].Shed.Mode = "off", "off" // only what is set from outside rejects
 	var err error
 	f.Proxy, err = gateway.Start(context.Background(), f.config, gateway.Config{
 		Connect: new(Connector).Connect, Logger: slog.New(slog.NewTextHandler(&f.log, nil)),

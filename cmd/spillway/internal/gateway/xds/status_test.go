@@ -23,25 +23,25 @@ type step struct {
 }
 
 func TestHealth(t *testing.T) {
-	refused, invalid := errors.New("connection refused"), errors.New("not valid")
+	rejected, invalid := errors.New("connection refused"), errors.New("not valid")
 	for name, steps := range map[string][]step{
 		"not needed": {
-			{event: spillxds.Event{Kind: spillxds.Disconnected, Err: refused}},
+			{event: spillxds.Event{Kind: spillxds.Disconnected, Err: rejected}},
 			{at: time.Hour},
 		},
 		"never reached": {
 			{hold: "web", want: Status{Away: 1}},
-			{at: time.Second, event: spillxds.Event{Kind: spillxds.Disconnected, Err: refused}, want: Status{Away: time.Second, Err: refused}},
-			{at: 3 * time.Second, want: Status{Away: 3 * time.Second, Err: refused}},
+			{at: time.Second, event: spillxds.Event{Kind: spillxds.Disconnected, Err: rejected}, want: Status{Away: time.Second, Err: rejected}},
+			{at: 3 * time.Second, want: Status{Away: 3 * time.Second, Err: rejected}},
 			{at: 4 * time.Second, event: spillxds.Event{Kind: spillxds.Connected}},
 		},
 		"away twice": {
 			{hold: "web", want: Status{Away: 1}},
 			{event: spillxds.Event{Kind: spillxds.Connected}},
-			{at: time.Minute, event: spillxds.Event{Kind: spillxds.Disconnected, Err: refused}, want: Status{Away: 1, Err: refused}},
+			{at: time.Minute, event: spillxds.Event{Kind: spillxds.Disconnected, Err: rejected}, want: Status{Away: 1, Err: rejected}},
 			{at: 2 * time.Minute, event: spillxds.Event{Kind: spillxds.Disconnected, Err: invalid}, want: Status{Away: time.Minute, Err: invalid}},
 			{at: 3 * time.Minute, event: spillxds.Event{Kind: spillxds.Connected}},
-			{at: 4 * time.Minute, event: spillxds.Event{Kind: spillxds.Disconnected, Err: refused}, want: Status{Away: 1, Err: refused}},
+			{at: 4 * time.Minute, event: spillxds.Event{Kind: spillxds.Disconnected, Err: rejected}, want: Status{Away: 1, Err: rejected}},
 			{at: 5 * time.Minute, leave: "web"},
 		},
 		"not valid until a response is accepted": {
@@ -117,14 +117,14 @@ func TestStatus(t *testing.T) {
 
 // TestNotice: a control plane that is away for long, or whose limits are not usable, is a notice.
 func TestNotice(t *testing.T) {
-	refused, invalid := errors.New("connection refused"), errors.New("web: max_requests is not valid")
+	rejected, invalid := errors.New("connection refused"), errors.New("web: max_requests is not valid")
 	for name, row := range map[string]struct {
 		status         Status
 		headline, text string // empty: no notice
 	}{
 		"all is well":      {},
 		"starting":         {Status{Away: mostAway - 1}, "", ""},
-		"away":             {Status{Away: 2 * time.Minute, Err: refused}, "The control plane is away.", "No stream to it for 2m0s: connection refused."},
+		"away":             {Status{Away: 2 * time.Minute, Err: rejected}, "The control plane is away.", "No stream to it for 2m0s: connection refused."},
 		"away, unknown":    {Status{Away: mostAway}, "The control plane is away.", "No stream to it for 15s."},
 		"reconnecting":     {Status{Away: time.Second, Missing: []string{"web"}}, "The control plane does not have web.", ""},
 		"not valid":        {Status{Rejected: invalid, Missing: []string{"mail"}}, "The control plane sends limits that are not valid.", invalid.Error() + ". "},

@@ -226,7 +226,7 @@ func TestInconclusive(t *testing.T) {
 		{"a generator that is late", 0.95, func(r *Result) { r.With.LateSends, r.With.Phases[1].DroppedSends = 5200, 5000 }, "the load generator sent 9.9 % of the calls late"},
 		{"more is missing than was taken", 0.4, func(r *Result) { r.With.Taken = new(0.31) }, ""},
 		{"as much is missing as was taken", 0.5, func(r *Result) { r.With.Taken = new(0.31) }, "other programs took 31.0 % of the backend's processor"},
-		{"a small machine", 0.85, func(r *Result) { r.Settings.Crowded = true }, "callers and rejections need too much of its processors; try --backend=blocking or a lower --overload"},
+		{"a small machine", 0.85, func(r *Result) { r.Settings.Saturated = true }, "callers and rejections need too much of its processors; try --backend=blocking or a lower --overload"},
 	} {
 		r := sample()
 		r.With.GoodputRatio = row.goodput

@@ -41,7 +41,7 @@ func (r *Result) Noise() string {
 	switch {
 	case r.Settings.Scenario != ScenarioStorm && w.GoodputRatio < explains:
 		return ""
-	case r.Settings.Crowded:
+	case r.Settings.Saturated:
 		return "callers and rejections need too much of its processors; try --backend=blocking or a lower --overload"
 	case taken > noisyTaken:
 		return fmt.Sprintf("other programs took %s of the backend's processor", percent(taken))

@@ -61,8 +61,8 @@ type Settings struct {
 	// call was chosen by them; 0 if it was set.
 	OfferedUS   float64 `json:"offered_us"`
 	RejectionUS float64 `json:"rejection_us"`
-	// Crowded says that the machine is too small to leave the backend its processor.
-	Crowded     bool      `json:"crowded"`
+	// Saturated says that the machine is too small to leave the backend its processor.
+	Saturated   bool      `json:"saturated"`
 	Seed        uint64    `json:"seed"`
 	Protect     string    `json:"protect"`       // who is, in the protected run: callers, server, both, proxy, none
 	Backend     string    `json:"backend"`       // what a call does there: cpu, mixed, blocking

@@ -102,7 +102,7 @@ func (d *drill) size(ctx context.Context) error {
 	d.config = d.config.sized(min(max(spacing, d.config.leastSpacing()), mostSpacing))
 	s := d.config.settings()
 	s.OfferedUS, s.RejectionUS = 1000*milliseconds(x.offered), 1000*milliseconds(x.rejection)
-	s.Crowded = spacing > mostSpacing
+	s.Saturated = spacing > mostSpacing
 	d.result.Settings = s
 	return d.config.Validate()
 }

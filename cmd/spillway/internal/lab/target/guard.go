@@ -24,7 +24,7 @@ type guard struct {
 type lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
 // resolve looks up the host of the target, once for the whole run, and checks that the user
-// may send load to all of its addresses. A name with one address elsewhere is refused.
+// may send load to all of its addresses. A name with one address elsewhere is rejected.
 func (c *Config) resolve(ctx context.Context, find lookup) (*guard, error) {
 	u, err := url.Parse(c.Target)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil {

@@ -82,7 +82,7 @@ func TestAnswersAreCounted(t *testing.T) {
 	}
 }
 
-// A target on an address elsewhere is refused, unless the user owns it; so is a name that is
+// A target on an address elsewhere is rejected, unless the user owns it; so is a name that is
 // on loopback with one address, and elsewhere with another.
 func TestOnlyOwnTargets(t *testing.T) {
 	for _, row := range []struct {
@@ -123,7 +123,7 @@ func TestOnlyOwnTargets(t *testing.T) {
 }
 
 // TestRebinding has a name that moves from loopback to an address elsewhere: it is looked up
-// once, and the address elsewhere is refused when it is dialed.
+// once, and the address elsewhere is rejected when it is dialed.
 func TestRebinding(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// TestRefuse: Reject says what Admit would, and charges nothing.
-func TestRefuse(t *testing.T) {
+// TestReject: Reject says what Admit would, and charges nothing.
+func TestReject(t *testing.T) {
 	q := must(t, Config{Allocator: fixed{Rate: 1}, BurstSeconds: 2})
 	c := callOf("a", critical)
 	for range 10 {
 		if err := q.Reject(t0, c); err != nil {
-			t.Fatalf("Refuse while nothing is used: %v", err)
+			t.Fatalf("Reject while nothing is used: %v", err)
 		}
 	}
 	if s := statsOf(t, q, 0, "a"); s.Debt != 0 || s.Classes[spillway.Critical.Index()] != (ClassStats{}) {
@@ -26,7 +26,7 @@ func TestRefuse(t *testing.T) {
 	admitted := 0
 	for q.Reject(t0, c) == nil {
 		if _, err := q.Admit(t0, c); err != nil {
-			t.Fatalf("Admit: %v, and Refuse did not", err)
+			t.Fatalf("Admit: %v, and Reject did not", err)
 		}
 		admitted++
 	}
@@ -35,7 +35,7 @@ func TestRefuse(t *testing.T) {
 	}
 	err := q.Reject(t0, c)
 	if e, ok := errors.AsType[*spillway.RejectedError](err); !ok || e.Reason != spillway.ReasonQuota || e.RetryAfter <= 0 {
-		t.Errorf("Refuse: %v", err)
+		t.Errorf("Reject: %v", err)
 	}
 	if got, want := statsOf(t, q, 0, "a").Classes[spillway.Critical.Index()], (ClassStats{AdmittedTotal: uint64(admitted), RejectedTotal: 2}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
@@ -161,14 +161,14 @@ func TestRejectionsAreShared(t *testing.T) {
 	c := &customer{rate: 1}
 	for i := range 1000 {
 		wait := time.Millisecond << (i % mostHint)
-		if c.refusals != nil {
-			c.refusals[critical].turn = 0
+		if c.rejections != nil {
+			c.rejections[critical].turn = 0
 		}
 		if e, ok := errors.AsType[*spillway.RejectedError](c.rejection(0, time.Second, critical, wait, 1)); !ok || e.RetryAfter != wait {
 			t.Fatalf("a wait of %v: %v", wait, e)
 		}
 	}
-	if n := len(c.refusals[critical].all); n > mostErrors {
+	if n := len(c.rejections[critical].all); n > mostErrors {
 		t.Errorf("%d errors are remembered", n)
 	}
 }

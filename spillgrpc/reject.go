@@ -20,20 +20,20 @@ import (
 )
 
 // enter asks the gates, unless the tap has asked them already, and reports whether they admit the
-// call. If not, why says why. The passage must be zero or have ended.
-func (s *Server) enter(ctx context.Context, now time.Time, passage *ingress.Passage, a *arrival, why *ingress.Rejection) (admitted bool) {
+// call. If not, why says why. The slot must be zero or have ended.
+func (s *Server) enter(ctx context.Context, now time.Time, slot *ingress.Slot, a *arrival, why *ingress.Rejection) (admitted bool) {
 	if s.handed.Load() {
 		if r, ok := ctx.Value(tapped{}).(ingress.Rejection); ok {
 			*why = r
 			return false
 		}
 	}
-	return passage.AdmitAt(ctx, s.ingress, now, &a.Call, &a.Caller, why)
+	return slot.AdmitAt(ctx, s.ingress, now, &a.Call, &a.Caller, why)
 }
 
-// refuse returns the answer to a call that is rejected. If nothing was sent before it, it
+// reject returns the answer to a call that is rejected. If nothing was sent before it, it
 // becomes a status without headers and messages; clients may retry only such a status.
-func (s *Server) refuse(ctx context.Context, why *ingress.Rejection) *answer {
+func (s *Server) reject(ctx context.Context, why *ingress.Rejection) *answer {
 	if why.Outcome == spillway.OutcomeAbandoned {
 		return &answer{status.FromContextError(ctx.Err()), nil}
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
-// A Passage that has ended serves another request, and what comes late for the first one, from
+// A Slot that has ended serves another request, and what comes late for the first one, from
 // other goroutines too, does nothing.
-func TestPassageServesOneAfterTheOther(t *testing.T) {
+func TestSlotServesOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := must(t, Config{Quota: perCustomer(t, 1e9)})
-		var p Passage
+		var p Slot
 		for range 50 {
 			var r Rejection
 			if !p.AdmitAt(t.Context(), s, time.Now(), &spillway.Call{Customer: "a"}, &ratelimit.Caller{}, &r) || r.Rejected() || !p.Chargeable() {
@@ -46,14 +46,14 @@ func TestPassageServesOneAfterTheOther(t *testing.T) {
 }
 
 // AdmitAt goes by the deadline of the call alone, EnterAt by the earlier one; both say why a
-// request is rejected, and leave a Passage that serves the next one.
+// request is rejected, and leave a Slot that serves the next one.
 func TestAdmitAtAndEnterAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := must(t, Config{})
 		now := time.Now()
 		ctx, cancel := context.WithDeadline(t.Context(), now.Add(time.Minute))
 		defer cancel()
-		var p Passage
+		var p Slot
 		var r Rejection
 		for _, row := range []struct{ call, admit, enter time.Duration }{{time.Second, time.Second, time.Second}, {time.Hour, time.Hour, time.Minute}} {
 			call := spillway.Call{Deadline: now.Add(row.call)}

@@ -13,22 +13,22 @@ const (
 	labelRetryable  = "RetryableError"
 )
 
-// refusals are the documents that answer rejected commands, made ahead of time.
-type refusals struct {
+// rejections are the documents that answer rejected commands, made ahead of time.
+type rejections struct {
 	overloaded, quota, dontRetry []byte
 }
 
-func newRefusals(m *config.Mongo) refusals {
+func newRejections(m *config.Mongo) rejections {
 	const busy = "Request rejected: rate limit exceeded, possibly due to system overload. Throttling workload is recommended."
 	base := int32(m.Parameters.BaseBackoffMS)
-	return refusals{
-		overloaded: refusal(busy, base, m.AllowsRetries()),
-		dontRetry:  refusal(busy, base, false),
-		quota:      refusal("Request rejected: this customer is over its quota.", base, m.AllowsRetries()),
+	return rejections{
+		overloaded: rejection(busy, base, m.AllowsRetries()),
+		dontRetry:  rejection(busy, base, false),
+		quota:      rejection("Request rejected: this customer is over its quota.", base, m.AllowsRetries()),
 	}
 }
 
-func refusal(text string, base int32, retry bool) []byte {
+func rejection(text string, base int32, retry bool) []byte {
 	var b mongowire.Builder
 	b.Double("ok", 0)
 	b.Text("errmsg", text)
@@ -45,7 +45,7 @@ func refusal(text string, base int32, retry bool) []byte {
 	return b.Document()
 }
 
-func (r *refusals) of(x ingress.Rejection) []byte {
+func (r *rejections) of(x ingress.Rejection) []byte {
 	switch {
 	case x.DontRetry:
 		return r.dontRetry

@@ -13,9 +13,9 @@ import (
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
-// TestRefuseDecidesAsEnter asks Reject, then Enter at the same instant: without a queue both
+// TestRejectDecidesAsEnter asks Reject, then Enter at the same instant: without a queue both
 // decide alike, by the same gate, for the same reason. What Reject asks is not taken.
-func TestRefuseDecidesAsEnter(t *testing.T) {
+func TestRejectDecidesAsEnter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		exempt := netip.MustParseAddr("192.0.2.1")
 		s := must(t, Config{
@@ -32,10 +32,10 @@ func TestRefuseDecidesAsEnter(t *testing.T) {
 				from.Addr = exempt
 			}
 			early := s.Reject(call, from)
-			passage, late := s.Enter(t.Context(), call, from)
-			passage.Done(spillway.OutcomeServed)
+			slot, late := s.Enter(t.Context(), call, from)
+			slot.Done(spillway.OutcomeServed)
 			if a, b := decisionOf(early), decisionOf(late); a != b {
-				t.Fatalf("%+v from %v: Refuse says %s, Enter %s", call, from, a, b)
+				t.Fatalf("%+v from %v: Reject says %s, Enter %s", call, from, a, b)
 			}
 			decisions[decisionOf(late)]++
 		}
@@ -50,15 +50,15 @@ func TestRefuseDecidesAsEnter(t *testing.T) {
 	})
 }
 
-// TestRefuseWithoutApplication: who asks early may not know the application, which may be
+// TestRejectWithoutApplication: who asks early may not know the application, which may be
 // exempt.
-func TestRefuseWithoutApplication(t *testing.T) {
+func TestRejectWithoutApplication(t *testing.T) {
 	s := must(t, Config{RateLimit: ratelimit.Config{Rate: 1, Exempt: ratelimit.Exempt{Applications: []string{"backup"}}}})
 	p, _ := s.Enter(t.Context(), spillway.Call{}, ratelimit.Caller{Application: "web"})
 	p.Done(spillway.OutcomeServed)
 	for application, want := range map[string]bool{"web": true, "backup": false, "": false} {
 		if r := s.Reject(spillway.Call{}, ratelimit.Caller{Application: application}); r.Rejected() != want {
-			t.Errorf("application %q: %+v, want a refusal: %v", application, r, want)
+			t.Errorf("application %q: %+v, want a rejection: %v", application, r, want)
 		}
 	}
 }

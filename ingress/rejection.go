@@ -53,11 +53,11 @@ func (r Rejection) Scope() fault.Scope {
 // Rejection returns the answer to a request that a [Step] rejects with err, and counts it:
 // call it exactly once.
 func (a *Admission) Rejection(err error) Rejection {
-	return a.settings.core.refusal(a.settings, a.start, &a.call, err)
+	return a.settings.core.rejection(a.settings, a.start, &a.call, err)
 }
 
-// refusal returns the answer to a call that is rejected with err, and counts it.
-func (c *Core) refusal(st *settings, now time.Time, call *spillway.Call, err error) (r Rejection) {
+// rejection returns the answer to a call that is rejected with err, and counts it.
+func (c *Core) rejection(st *settings, now time.Time, call *spillway.Call, err error) (r Rejection) {
 	r.Outcome, r.Err = spillway.OutcomeAbandoned, err
 	rejected, ok := errors.AsType[*spillway.RejectedError](err)
 	switch {
@@ -67,7 +67,7 @@ func (c *Core) refusal(st *settings, now time.Time, call *spillway.Call, err err
 	default:
 		r.Outcome = spillway.OutcomeOverloaded
 	}
-	c.refused[r.Outcome].Add(1)
+	c.rejected[r.Outcome].Add(1)
 	if !ok {
 		return r
 	}

@@ -44,14 +44,14 @@ func Reject(w http.ResponseWriter, r *http.Request, why ingress.Rejection) {
 	if why.Outcome == 0 {
 		why.Outcome = spillway.OutcomeOverloaded
 	}
-	refuse(w, r, &why, wordingOf(ingress.ReasonsCoarse, &why))
+	reject(w, r, &why, wordingOf(ingress.ReasonsCoarse, &why))
 }
 
-// refuse writes the answer to a request that is rejected. The body is one line for people; programs
+// reject writes the answer to a request that is rejected. The body is one line for people; programs
 // find all of it in the headers. Over HTTP/2 there is none: a second frame would cost a fifth of
 // the rejection. There a Date takes net/http longer than any other header, so an answer of class 5xx,
 // in which it is optional, has none.
-func refuse(w http.ResponseWriter, r *http.Request, why *ingress.Rejection, text *wording) {
+func reject(w http.ResponseWriter, r *http.Request, why *ingress.Rejection, text *wording) {
 	h := w.Header()
 	if text.reason != nil {
 		h[headerReason] = text.reason
@@ -60,7 +60,7 @@ func refuse(w http.ResponseWriter, r *http.Request, why *ingress.Rejection, text
 		h[headerScope] = valueScopes[s]
 	}
 	if r.ProtoMajor >= 2 && isGRPC(first(r.Header, "Content-Type")) {
-		refuseGRPC(w, why, text)
+		rejectGRPC(w, why, text)
 		return
 	}
 	status := answerTo(h, why)
@@ -119,9 +119,9 @@ func seconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
-// refuseGRPC answers a gRPC call: a status instead of headers, with nothing after it. Only
+// rejectGRPC answers a gRPC call: a status instead of headers, with nothing after it. Only
 // from such an answer do clients read the retry delay.
-func refuseGRPC(w http.ResponseWriter, why *ingress.Rejection, text *wording) {
+func rejectGRPC(w http.ResponseWriter, why *ingress.Rejection, text *wording) {
 	h := w.Header()
 	h["Content-Type"] = valueGRPC
 	h[headerGRPCStatus] = grpcBusy

@@ -37,9 +37,9 @@ func (p *pace) rate(at, least time.Duration) float64 {
 	return p.asked / max(at-p.since, least).Seconds()
 }
 
-// refusals are the latest rejections of one class of a customer, each with another hint. They are
+// rejections are the latest rejections of one class of a customer, each with another hint. They are
 // replaced when what they say has changed.
-type refusals struct {
+type rejections struct {
 	until        time.Duration
 	turn         time.Duration // of the next call to be rejected
 	level, limit float64
@@ -58,13 +58,13 @@ const refreshed = time.Second
 // rejection returns the rejection of a call that could be admitted after wait, with the pace of the
 // customer and its rate, and the least hint that is not before its turn.
 func (c *customer) rejection(at, burst time.Duration, class int, wait time.Duration, cost float64) error {
-	if c.refusals == nil {
-		c.refusals = new([spillway.Criticalities]refusals)
+	if c.rejections == nil {
+		c.rejections = new([spillway.Criticalities]rejections)
 	}
-	r, depth := &c.refusals[class], max(burst, c.deep)
+	r, depth := &c.rejections[class], max(burst, c.deep)
 	level := c.pace.rate(at, threshold(depth, class, spillway.Criticalities-1))
 	if at >= r.until || c.rate != r.limit || c.setting != r.setting || level > 2*r.level || level < r.level/2 {
-		*r = refusals{until: at + refreshed, turn: r.turn, level: level, limit: c.rate, setting: c.setting}
+		*r = rejections{until: at + refreshed, turn: r.turn, level: level, limit: c.rate, setting: c.setting}
 	}
 	hint := hintOf(r.wait(at, wait, depth, c.lasts(cost)))
 	for _, e := range r.all {
@@ -86,7 +86,7 @@ func (c *customer) rejection(at, burst time.Duration, class int, wait time.Durat
 // admits calls of this cost, so that calls rejected together do not come back for one token. Not
 // all come back: a turn is at most the depth of the bucket later than the next call could be admitted,
 // as the bucket is full again after that time without calls.
-func (r *refusals) wait(at, least, depth, apart time.Duration) time.Duration {
+func (r *rejections) wait(at, least, depth, apart time.Duration) time.Duration {
 	turn := max(r.turn, at+least)
 	r.turn = min(turn+apart, at+least+depth)
 	return turn - at
@@ -110,7 +110,7 @@ const (
 	Capacity      = "capacity"       // LocalConfig.Capacity
 )
 
-func (c *customer) newRejection(class int, r *refusals, hint time.Duration) *spillway.RejectedError {
+func (c *customer) newRejection(class int, r *rejections, hint time.Duration) *spillway.RejectedError {
 	criticality := spillway.Criticality(class) + spillway.Sheddable
 	e := &spillway.RejectedError{
 		Policy:      "quota",

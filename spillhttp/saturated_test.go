@@ -48,11 +48,11 @@ func TestCrowd(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s early %v %v", way.protocol, way.early, way.mode), func(t *testing.T) {
 			goroutines, files := runtime.NumGoroutine(), openFiles()
-			s := newCrowded(t, way.protocol, way.early, way.mode)
+			s := newSaturated(t, way.protocol, way.early, way.mode)
 			report := invite(t, s.listener.Addr().String(), way.protocol, way.conns)
 			t.Log(report)
-			if way.mode == spillway.ModeObserve && !strings.Contains(report, " 0 refused") {
-				t.Error("some were refused")
+			if way.mode == spillway.ModeObserve && !strings.Contains(report, " 0 rejected") {
+				t.Error("some were rejected")
 			}
 			s.settled(t)
 			s.close(t)
@@ -79,18 +79,18 @@ func crowd(t *testing.T, n int) int {
 	return n
 }
 
-// crowded is a server on a real socket, with every gate.
-type crowded struct {
+// saturated is a server on a real socket, with every gate.
+type saturated struct {
 	ingress  *ingress.Server
 	listener *connlimit.Listener
 	server   *http.Server
 	served   sync.WaitGroup
 }
 
-func newCrowded(t *testing.T, protocol string, early bool, mode spillway.Mode) *crowded {
+func newSaturated(t *testing.T, protocol string, early bool, mode spillway.Mode) *saturated {
 	t.Helper()
 	local := must(quota.NewLocal(quota.LocalConfig{DefaultLimit: quota.Limit{Rate: 1e6}}))
-	s := &crowded{ingress: must(ingress.New(ingress.Config{
+	s := &saturated{ingress: must(ingress.New(ingress.Config{
 		RateLimit: ratelimit.Config{Rate: 20_000, BurstSeconds: 0.1, QueueDepth: 100},
 		Quota:     quota.Config{Allocator: local},
 
@@ -134,7 +134,7 @@ func misbehave(w http.ResponseWriter, r *http.Request) {
 }
 
 // settled waits for the last request to end, and fails if one never does.
-func (s *crowded) settled(t *testing.T) {
+func (s *saturated) settled(t *testing.T) {
 	t.Helper()
 	eventually(t, "in flight or waiting", 0, func() int {
 		st := s.ingress.Stats(time.Now())
@@ -143,7 +143,7 @@ func (s *crowded) settled(t *testing.T) {
 	eventually(t, "connections", 0, func() int { return s.listener.Stats(time.Now()).Open })
 }
 
-func (s *crowded) close(t *testing.T) {
+func (s *saturated) close(t *testing.T) {
 	t.Helper()
 	s.server.Close()
 	s.served.Wait()
@@ -206,17 +206,17 @@ func TestVisitors(t *testing.T) {
 	} else {
 		v.sockets()
 	}
-	fmt.Fprintf(os.Stdout, "REPORT %d served, %d refused, %d without an answer\n", v.served.Load(), v.refused.Load(), v.silent.Load())
-	if v.served.Load()+v.refused.Load() < int64(v.polite) {
-		t.Errorf("%d of those that behave were answered, want %d", v.served.Load()+v.refused.Load(), v.polite)
+	fmt.Fprintf(os.Stdout, "REPORT %d served, %d rejected, %d without an answer\n", v.served.Load(), v.rejected.Load(), v.silent.Load())
+	if v.served.Load()+v.rejected.Load() < int64(v.polite) {
+		t.Errorf("%d of those that behave were answered, want %d", v.served.Load()+v.rejected.Load(), v.polite)
 	}
 }
 
 type visitors struct {
-	t                       *testing.T
-	addr                    string
-	conns, polite           int
-	served, refused, silent atomic.Int64
+	t                        *testing.T
+	addr                     string
+	conns, polite            int
+	served, rejected, silent atomic.Int64
 }
 
 // forged are headers by which a client pretends to be more than it is.
@@ -284,7 +284,7 @@ func (v *visitors) count(resp *http.Response) {
 	if resp.StatusCode == http.StatusOK {
 		v.served.Add(1)
 	} else {
-		v.refused.Add(1)
+		v.rejected.Add(1)
 	}
 }
 

@@ -9,11 +9,11 @@ import (
 	"github.com/seed90641741/spillway/shed"
 )
 
-// A Passage is the right to be served. It is a plain value: [Server.Enter] hands
+// A Slot is the right to be served. It is a plain value: [Server.Enter] hands
 // it out, and neither allocates. It must not be copied once Done may be called,
-// and is not safe for concurrent use. The zero Passage ends as a no-op, and so
+// and is not safe for concurrent use. The zero Slot ends as a no-op, and so
 // does that of an exempt request.
-type Passage struct {
+type Slot struct {
 	server    *Server
 	mu        spinlock // guards all once the request runs
 	shadow    *shadow  // waits at the gates that observe; nil: none
@@ -29,21 +29,21 @@ const standing = 5 * time.Millisecond
 // Waited reports whether the request waited for 5 ms or longer until the gates admitted it, or
 // waits behind a limit afterwards. This task then has more to do than it can do at once, and
 // another task may have less: the answer should tell callers that can choose. Call it before Done.
-func (p *Passage) Waited() bool { return p.waited || p.admission.behind }
+func (p *Slot) Waited() bool { return p.waited || p.admission.behind }
 
 // Context returns the context that the request has entered with. Call it before Done.
-func (p *Passage) Context() context.Context { return p.admission.ctx }
+func (p *Slot) Context() context.Context { return p.admission.ctx }
 
 // Call returns the call as it was admitted.
-func (p *Passage) Call() spillway.Call { return p.admission.call }
+func (p *Slot) Call() spillway.Call { return p.admission.call }
 
-// EnterAt is [Server.EnterAt] of s, for callers that have memory for the Passage, which
+// EnterAt is [Server.EnterAt] of s, for callers that have memory for the Slot, which
 // must be zero or have ended: nothing of it, of the call or of the caller is copied twice. It
 // keeps none of the pointers.
-func (p *Passage) EnterAt(ctx context.Context, s *Server, now time.Time, call *spillway.Call, from *ratelimit.Caller) (r Rejection) {
+func (p *Slot) EnterAt(ctx context.Context, s *Server, now time.Time, call *spillway.Call, from *ratelimit.Caller) (r Rejection) {
 	a := &p.admission
 	if !s.core.begin(a, now, call) {
-		*p = Passage{admission: Admission{ctx: ctx}} // without what the request before has left
+		*p = Slot{admission: Admission{ctx: ctx}} // without what the request before has left
 		return r
 	}
 	if d, ok := ctx.Deadline(); ok && (a.call.Deadline.IsZero() || d.Before(a.call.Deadline)) {
@@ -57,16 +57,16 @@ func (p *Passage) EnterAt(ctx context.Context, s *Server, now time.Time, call *s
 // memory for the Rejection: only the deadline of call counts, which must not be later than that of
 // ctx. It reports whether the request was admitted. If not, r is the Rejection; otherwise r stays
 // as it is.
-func (p *Passage) AdmitAt(ctx context.Context, s *Server, now time.Time, call *spillway.Call, from *ratelimit.Caller, r *Rejection) (admitted bool) {
+func (p *Slot) AdmitAt(ctx context.Context, s *Server, now time.Time, call *spillway.Call, from *ratelimit.Caller, r *Rejection) (admitted bool) {
 	if !s.core.begin(&p.admission, now, call) {
-		*p = Passage{admission: Admission{ctx: ctx}} // as in EnterAt
+		*p = Slot{admission: Admission{ctx: ctx}} // as in EnterAt
 		return true
 	}
 	return p.enter(ctx, s, from, r)
 }
 
 // enter asks the gates about an Admission that has begun. If they reject the request, r says why.
-func (p *Passage) enter(ctx context.Context, s *Server, from *ratelimit.Caller, r *Rejection) (admitted bool) {
+func (p *Slot) enter(ctx context.Context, s *Server, from *ratelimit.Caller, r *Rejection) (admitted bool) {
 	a := &p.admission
 	p.server, p.mu, p.waited, a.ctx = s, unlocked, false, ctx
 	returned := false
@@ -89,7 +89,7 @@ func (p *Passage) enter(ctx context.Context, s *Server, from *ratelimit.Caller, 
 }
 
 // abort gives back what a request holds that has not begun, after code of the user has panicked: an Observer, a Signal, an Allocator.
-func (p *Passage) abort() {
+func (p *Slot) abort() {
 	s, a := p.server, &p.admission
 	defer s.wakeWaiters()
 	if p.shadow != nil {
@@ -100,12 +100,12 @@ func (p *Passage) abort() {
 		s.abandon(&o.Admission, o.last)
 	}
 	s.abandon(a, Step{})
-	*p = Passage{}
+	*p = Slot{}
 }
 
 // watch reports to the limit, and to the one that observes, when the client leaves. While requests are answered, that is known soon
 // enough when they end.
-func (p *Passage) watch(ctx context.Context) {
+func (p *Slot) watch(ctx context.Context) {
 	ticket, shadow := p.admission.tickets[shedGate], p.shadow
 	if o := p.admission.observed; o != nil && ticket.By == nil {
 		ticket = o.tickets[shedGate]
@@ -118,7 +118,7 @@ func (p *Passage) watch(ctx context.Context) {
 }
 
 // follow does what the gates say until they admit or reject the request.
-func (p *Passage) follow(ctx context.Context, step *Step, from *ratelimit.Caller, r *Rejection) (admitted bool) {
+func (p *Slot) follow(ctx context.Context, step *Step, from *ratelimit.Caller, r *Rejection) (admitted bool) {
 	s, a := p.server, &p.admission
 	came := a.start
 	for {
@@ -142,23 +142,23 @@ func (p *Passage) follow(ctx context.Context, step *Step, from *ratelimit.Caller
 	if p.shadow != nil {
 		p.shadow.end(a.start, spillway.OutcomeNotStarted, step.Err)
 	}
-	*p = Passage{}
+	*p = Slot{}
 	return false
 }
 
 // Suspend reports, at the time now, that the request waits for its client: for the
 // rest of its body, for the client to read, for the next message of a stream. Until as
-// many calls of [Passage.Resume] it is neither counted as work in flight nor does the
+// many calls of [Slot.Resume] it is neither counted as work in flight nor does the
 // time count as latency. Suspend and Resume are safe for concurrent use, also with
 // Done, after which they do nothing.
-func (p *Passage) Suspend(now time.Time) { p.change(now, 1, 0) }
+func (p *Slot) Suspend(now time.Time) { p.change(now, 1, 0) }
 
 // Resume ends one Suspend at the time now. It never waits.
-func (p *Passage) Resume(now time.Time) { p.change(now, -1, 0) }
+func (p *Slot) Resume(now time.Time) { p.change(now, -1, 0) }
 
 // Answer reports, at the time now, that the answer begins, where it ends much later: a stream, a watch, an upgraded connection. A client
 // that leaves afterwards was answered. Answer is safe for concurrent use, also with Done, after which it does nothing.
-func (p *Passage) Answer(now time.Time) {
+func (p *Slot) Answer(now time.Time) {
 	if !p.mu.lock() {
 		return
 	}
@@ -170,16 +170,16 @@ func (p *Passage) Answer(now time.Time) {
 // gives it back where cost is negative: what the request was found to cost, less
 // [quota.Config.Cost]. See [quota.Quota.Charge]. Charge is safe for concurrent use, also with
 // Done, after which it does nothing, as without a quota.
-func (p *Passage) Charge(now time.Time, cost float64) { p.change(now, 0, cost) }
+func (p *Slot) Charge(now time.Time, cost float64) { p.change(now, 0, cost) }
 
-func (p *Passage) change(now time.Time, suspends int, cost float64) {
+func (p *Slot) change(now time.Time, suspends int, cost float64) {
 	if s := p.apply(now, suspends, cost); s != nil && suspends > 0 {
 		s.wakeWaiters()
 	}
 }
 
 // apply does what change does under the lock. It returns the Server if the request has not ended.
-func (p *Passage) apply(now time.Time, suspends int, cost float64) *Server {
+func (p *Slot) apply(now time.Time, suspends int, cost float64) *Server {
 	if !p.mu.lock() {
 		return nil
 	}
@@ -189,9 +189,9 @@ func (p *Passage) apply(now time.Time, suspends int, cost float64) *Server {
 	return p.server
 }
 
-// Chargeable reports whether [Passage.Charge] can have an effect: whether the request has passed
+// Chargeable reports whether [Slot.Charge] can have an effect: whether the request has passed
 // a quota. Call it before Done.
-func (p *Passage) Chargeable() bool {
+func (p *Slot) Chargeable() bool {
 	return p.admission.settings != nil && p.admission.settings.quota != nil
 }
 
@@ -199,7 +199,7 @@ func (p *Passage) Chargeable() bool {
 // [spillway.OutcomeFailed] for a failure of the server's own, [spillway.OutcomeTimedOut] if the
 // deadline passed, [spillway.OutcomeAbandoned] if the client left. Any second call does
 // nothing.
-func (p *Passage) Done(o spillway.Outcome) {
+func (p *Slot) Done(o spillway.Outcome) {
 	if p.server != nil {
 		start := p.admission.start
 		p.DoneAt(start.Add(time.Since(start)), o) // which reads one clock, and time.Now two
@@ -207,7 +207,7 @@ func (p *Passage) Done(o spillway.Outcome) {
 }
 
 // DoneAt is Done at the time now, for callers that have already read the clock.
-func (p *Passage) DoneAt(now time.Time, o spillway.Outcome) {
+func (p *Slot) DoneAt(now time.Time, o spillway.Outcome) {
 	if !p.mu.end() || p.server == nil {
 		return
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
-// TestRefusals is the table of the wire: what each refusal looks like.
-func TestRefusals(t *testing.T) {
+// TestRejections is the table of the wire: what each rejection looks like.
+func TestRejections(t *testing.T) {
 	storm := ingress.Config{
 		Load: swamped.Load, Attempts: attempts.Config{MinRequests: -1}, Rand: func() float64 { return 0.25 },
 		Trust: ingress.Trust{Boundary: ingress.Internal},
@@ -92,9 +92,9 @@ func alike(got, want string) bool {
 	return got == ""
 }
 
-// TestRefusedGRPC: a Transport knows the refusal of a call of gRPC, tries elsewhere at
+// TestRejectedGRPC: a Transport knows the rejection of a call of gRPC, tries elsewhere at
 // once, and hands the last one out as it is.
-func TestRefusedGRPC(t *testing.T) {
+func TestRejectedGRPC(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
 		s := open(t, "h2c", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -117,7 +117,7 @@ func TestRefusedGRPC(t *testing.T) {
 	})
 }
 
-// TestBodiesNeverRead: a refusal waits for no large body.
+// TestBodiesNeverRead: a rejection waits for no large body.
 func TestBodiesNeverRead(t *testing.T) {
 	everyWay(t, func(t *testing.T, protocol string, early bool) {
 		h := mustHandler(t, bare, swamped, HandlerConfig{})
@@ -148,7 +148,7 @@ func TestBodiesNeverRead(t *testing.T) {
 		post(never, -1)
 		end.Close()
 		if took := time.Since(start); took > time.Second {
-			t.Errorf("refused after %v", took)
+			t.Errorf("rejected after %v", took)
 		}
 		if n := s.network.opens.Load(); protocol == "h2c" && n != 1 {
 			t.Errorf("%d connections, want the one, whose other streams are not to suffer", n)
@@ -157,9 +157,9 @@ func TestBodiesNeverRead(t *testing.T) {
 	})
 }
 
-// TestRefusedBodiesHoldNothing: the bytes of bodies that were not read do not use up the flow
+// TestRejectedBodiesHoldNothing: the bytes of bodies that were not read do not use up the flow
 // control window of later requests on the same connection.
-func TestRefusedBodiesHoldNothing(t *testing.T) {
+func TestRejectedBodiesHoldNothing(t *testing.T) {
 	everyWay(t, func(t *testing.T, protocol string, early bool) {
 		h := mustHandler(t, echo, busy, HandlerConfig{})
 		h.looks.Store(lookOn)
@@ -195,8 +195,8 @@ func TestRefusedBodiesHoldNothing(t *testing.T) {
 	})
 }
 
-// TestRefuse: a handler can refuse as a Handler does.
-func TestRefuse(t *testing.T) {
+// TestReject: a handler can reject as a Handler does.
+func TestReject(t *testing.T) {
 	config := swamped
 	config.Rand = func() float64 { return 0.5 }
 	h := mustHandler(t, bare, config, HandlerConfig{})
@@ -230,9 +230,9 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// TestRefusedDate: over HTTP/2 an answer has no Date where that is optional, unless another handler
+// TestRejectedDate: over HTTP/2 an answer has no Date where that is optional, unless another handler
 // has set it.
-func TestRefusedDate(t *testing.T) {
+func TestRejectedDate(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const given = "Thu, 01 Jan 1970 00:00:00 GMT"
 		now := func() string { return time.Now().UTC().Format(http.TimeFormat) }
