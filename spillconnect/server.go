@@ -142,7 +142,9 @@ func (s *Server) judge(ctx context.Context, now time.Time, spec connect.Spec, pe
 	var said ingress.Claims
 	a.Said = importance.Of(h)
 	a.Read(&said, h[headerTrace])
-	said.Attempt = claims.Attempt(h[headerAttempts])
+	if a.CountsAttempts(s.ingress.Trust()) {
+		said.Attempt = claims.Attempt(h[headerAttempts])
+	}
 	if s.identity != nil {
 		said.Identity = s.identity(ctx)
 	}
