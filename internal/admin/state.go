@@ -203,7 +203,9 @@ func (f *Figures) levels(now *sample) {
 	for _, g := range now.levels.Gates {
 		f.InFlight += g.InFlight
 		f.Waiting += g.Waiting
-		limit += g.Limit
+		if !g.Unknown { // then it is how many are let in to find out
+			limit += g.Limit
+		}
 	}
 	for _, x := range now.levels.Clusters {
 		if x.Queue != nil {

@@ -31,7 +31,7 @@ func tiles(s *State) []Tile {
 			ofLosses(f, human.PerSecond(f.Late)+" late, "+human.PerSecond(f.Failed+f.RejectedUpstream)+" failed"),
 		rateTile("gone", "Client gone", f.gone(), "clients that gave up").
 			ofLosses(f, human.PerSecond(f.GoneWaiting)+" waiting here, "+human.PerSecond(f.GoneSent)+" sent"),
-		latencyTile(f), flightTile(f), retryTile(f), throttleTile(f),
+		latencyTile(f), flightTile(s), retryTile(f), throttleTile(f),
 	}
 	if s.Program == library {
 		return libraryTiles(s, all)
@@ -101,12 +101,15 @@ func latencyTile(f *Figures) Tile {
 	return t
 }
 
-func flightTile(f *Figures) Tile {
+func flightTile(s *State) Tile {
+	f := &s.Mean
 	n := float64(f.InFlight)
 	note := human.Grouped(float64(f.Waiting)) + " waiting; together " + human.Grouped(float64(f.Peak)) + " at most"
 	t := Tile{ID: "in-flight", Name: "In flight", Value: &n, Text: human.Grouped(n), Note: note}
 	if f.Limit != nil {
 		t.Name, t.Text = "In flight / limit", human.Grouped(n)+" / "+human.Grouped(*f.Limit)
+	} else if len(s.unanswered()) > 0 {
+		t.Note = "limit unknown; " + note
 	}
 	return t
 }

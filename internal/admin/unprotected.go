@@ -20,13 +20,14 @@ func (s *State) unprotected(kind string) bool {
 	return false
 }
 
-// enforceIt returns how gates that observe are set to enforce.
+// enforceIt returns how gates that observe are set to enforce. What is to be typed is between backquotes.
 func (s *State) enforceIt() string {
 	switch {
 	case s.Program == library:
-		return "Set ShedMode, and the modes of the other gates, to spillway.ModeEnforce, and call Update of the server."
+		return "Set ShedMode, and the modes of the other gates, to `spillway.ModeEnforce`, and call Update of the server."
 	case s.Mode == spillway.ModeObserve:
-		return "Mode observe rejects nothing: run spillway mode enforce, which first says what it will reject."
+		return "Run `spillway mode enforce`: gates then let in what can be answered, in place of all. It first prints what it will reject, and asks; " +
+			"`spillway mode file` undoes it."
 	}
 	return "Set the mode of the gates that observe to enforce: /debug/config lists them."
 }

@@ -14,7 +14,7 @@ func TestUnprotected(t *testing.T) {
 	silent := []Gate{{Cluster: "web", Unknown: true}}
 	served := Figures{Seconds: 10, Offered: 1000, Goodput: 990, Would: Classes{300}, Ended: Classes{400, 0, 600}}
 	byRate := []Reason{{Policy: "ratelimit", Outcome: "rejected", Mode: "observe", Minute: Classes{500}}}
-	const proxy, gates = "run spillway mode enforce", "Set the mode of the gates"
+	const proxy, gates = "Run `spillway mode enforce`", "Set the mode of the gates"
 	for name, row := range map[string]struct {
 		state State
 		want  string // the advice begins so, or has a sentence so; empty: it has nothing of modes

@@ -37,7 +37,8 @@ var conditions = map[string]Entry{
 	UpstreamQuota:   {Do: "Send less for that customer, or ask the service for more.", Section: "over_quota"},
 	LimitRejects:    {Do: "Find out in /debug/top who sends more than usual; raise the limit only if the service can do more.", Section: "requests-are-rejected"},
 	LimitUnknown: {
-		Do:      "Find out in the log of the service why it answers no request in time; set routes[].timeout, or a bound in clusters[].shed.max_in_flight.",
+		Do: "Find out in the log of the service why it answers no request in time. If it works for clients that have left, set `routes[].timeout`; " +
+			"if it gets too much at once, `clusters[].shed.max_in_flight`.",
 		Section: "no-request-is-answered",
 	},
 	Overloaded: {Do: "Add capacity, or have clients send less; /debug/top says who sends most.", Section: "requests-are-rejected"},

@@ -75,7 +75,7 @@ var libraryEntries = map[string]Entry{
 		"Clients give up while their requests wait here: shorten the wait, so that they get an answer sooner.",
 		[]string{"shed.Config.MaxWait"}, "client_gone_waiting",
 	},
-	"client_gone_sent": {"Clients give up before the answer: compare their timeout with the p99.", nil, "client_gone_sent"},
+	"client_gone_sent": {"Clients give up before the answer: compare their timeout with the time that an answer takes.", nil, "client_gone_sent"},
 }
 
 // LibraryCondition is [Condition] for a program that uses the library.

@@ -158,7 +158,7 @@ var entries = map[string]Entry{
 		[]string{"clusters[].quota", "mongo[].quota"}, "over_quota",
 	},
 	"client_gone": {
-		"Clients give up before the answer: compare their timeout with the p99.",
+		"Clients give up before the answer: compare their timeout with the time that an answer takes.",
 		[]string{"routes[].timeout"}, "client_gone_sent",
 	},
 	"client_gone_waiting": {
@@ -166,7 +166,7 @@ var entries = map[string]Entry{
 		[]string{"clusters[].shed.max_wait", "clusters[].batch.max_wait", "mongo[].shed.max_wait"}, "client_gone_waiting",
 	},
 	"client_gone_sent": {
-		"Clients give up before the service answers: compare their timeout with the p99, and make the service faster.",
+		"Clients give up before the service answers: compare their timeout with the time that the service takes, and make it faster.",
 		[]string{"routes[].timeout"}, "client_gone_sent",
 	},
 	"other_policy": {

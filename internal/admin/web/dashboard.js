@@ -22,6 +22,8 @@
     return e;
   };
   const say = (e, text) => { if (e.textContent !== text) e.textContent = text; };
+  // coded shows a text, in which what is to be typed is between backquotes.
+  const coded = (e, text) => { if (e.textContent !== text.replaceAll("`", "")) e.replaceChildren(...text.split("`").map((part, i) => (i % 2 ? make("code", part) : part))); return e; };
 
   // --- colours: the palette is in CSS ------------------------------------------
 
@@ -337,7 +339,7 @@
     say(box.querySelector(".badge"), badges[v.level]);
     say(box.querySelector("h1"), v.headline);
     say(box.querySelector("p"), v.text);
-    say(box.querySelector(".do"), v.do ?? "");
+    coded(box.querySelector(".do"), v.do ?? "");
     box.querySelector(".do").hidden = !v.do;
     const most = who();
     say(box.querySelector(".who"), most);
@@ -399,7 +401,7 @@
         words.append(`; last ${limit ? "at " : ""}${plain(r.measured.value)}${limit} ${r.measured.unit}`);
       }
       if (r.do) {
-        const todo = make("span", r.do + " ", { class: "do" });
+        const todo = coded(make("span", null, { class: "do" }), r.do + " ");
         for (const x of r.settings ?? []) todo.append(make("code", x.name + (x.value ? ": " + x.value : "")), " ");
         if (r.link) todo.append(make("a", "runbook", { href: r.link, rel: "noreferrer" }));
         words.append(todo);
@@ -425,11 +427,13 @@
   function showTop() {
     const lists = ["customers", "routes", "callers"].map((kind) => ({ kind, top: state.top?.[kind] })).filter((l) => l.top?.rows?.some((r) => r.name || l.kind !== "customers"));
     $("#top").hidden = !lists.length;
+    const observed = lists.every((l) => l.top.rows.every((r) => r.mode === "observe")), rejected = observed ? "would be rejected" : "rejected";
+    say($("#top h2 span"), observed ? "Who would be rejected" : "Who is rejected");
     $("#top .tops").replaceChildren(...lists.map(({ kind, top }) => {
       const box = make("div"), scroll = make("div", null, { class: "scroll" });
-      const rows = top.rows.slice(0, 5).map((r) => [kind === "customers" ? customer(r.name) : r.name || "(none)", r.reason.replaceAll("_", " ") + (r.mode === "observe" ? " (observed only)" : ""), r.class, count(r.count)]);
+      const rows = top.rows.slice(0, 5).map((r) => [kind === "customers" ? customer(r.name) : r.name || "(none)", r.reason.replaceAll("_", " ") + (r.mode === "observe" && !observed ? " (observed only)" : ""), r.class, count(r.count)]);
       const rest = [top.others ? `${count(top.others)} more are in no row` : "", top.error ? `counts may be ${count(top.error)} too low` : ""].filter(Boolean).join("; ");
-      scroll.append(grid([kind.slice(0, -1), "reason", "class", "rejected"], rows));
+      scroll.append(grid([kind.slice(0, -1), "reason", "class", rejected], rows));
       box.append(scroll);
       if (rest) box.append(make("p", rest, { class: "note" }));
       return box;

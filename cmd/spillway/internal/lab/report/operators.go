@@ -22,6 +22,7 @@ var operatorsCSS string
 var operators = template.Must(template.New("operators").Funcs(template.FuncMap{
 	"after":    func(at float64) string { return asSet(at, nbsp+"s") },
 	"badge":    strings.ToUpper,
+	"coded":    coded,
 	"count":    count,
 	"accounts": accountsOf,
 	"sum":      sum,
@@ -36,6 +37,18 @@ func operatorsBlock(r *drill.Result) (template.HTML, error) {
 	var b strings.Builder
 	err := operators.Execute(&b, r.With.Page)
 	return template.HTML(b.String()), err
+}
+
+// coded returns a text of the page, in which what is to be typed is between backquotes.
+func coded(text string) template.HTML {
+	var b strings.Builder
+	for i, part := range strings.Split(text, "`") {
+		if part = template.HTMLEscapeString(part); i%2 == 1 {
+			part = "<code>" + part + "</code>"
+		}
+		b.WriteString(part)
+	}
+	return template.HTML(b.String())
 }
 
 func sum(classes admin.Classes) (n float64) {

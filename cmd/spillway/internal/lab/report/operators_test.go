@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"html"
+	"html/template"
 	"os"
 	"regexp"
 	"strings"
@@ -63,5 +64,11 @@ func TestNoOperators(t *testing.T) {
 	r.With.Page = &drill.Page{At: 8.8, Error: "it <hung>"}
 	if text := wordsOf(t, r); !strings.Contains(text, "It did not answer: it <hung>.") || strings.Contains(text, "Who") {
 		t.Errorf("a page that did not answer is shown as %q", text)
+	}
+}
+
+func TestCoded(t *testing.T) {
+	if got, want := coded("Run `spillway mode <mode>`: a < b."), template.HTML("Run <code>spillway mode &lt;mode&gt;</code>: a &lt; b."); got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
