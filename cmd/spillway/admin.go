@@ -72,6 +72,9 @@ func (s *supervisor) close() {
 func (s *supervisor) Levels(now time.Time) admin.Levels {
 	l, access := levels.Of(s.proxy, s.config.Load().Defaulted(), now)
 	l.Override, l.Draining = s.override.Load(), errors.Is(s.Ready(), errEnds)
+	if l.Override != nil { // since the levels were read
+		_ = l.Mode.UnmarshalText([]byte(l.Override.Value))
+	}
 	l.Notices, l.Changes = s.events.read(now)
 	if headline, text, wrong := s.control.Status(now).Notice(); wrong {
 		l.Notices = append(l.Notices, admin.Notice{Kind: telemetry.NoticeControlPlane, Headline: headline, Text: text})
@@ -86,7 +89,6 @@ func (s *supervisor) SetMode(mode spillway.Mode) (kept []string, err error) {
 	err = s.do(func() error {
 		var wanted *config.Config
 		wanted, kept = s.now.WithMode(mode)
-		file := s.now.Defaulted().Mode
 		if err := s.proxy.Update(wanted); err != nil {
 			return err
 		}
@@ -97,7 +99,7 @@ func (s *supervisor) SetMode(mode spillway.Mode) (kept []string, err error) {
 			s.override.Store(nil)
 			return nil
 		}
-		s.override.Store(&admin.Override{Field: "mode", Value: mode.String(), File: string(file), Since: time.Now()})
+		s.override.Store(&admin.Override{Field: "mode", Value: mode.String(), File: string(s.now.Defaulted().Mode), Since: time.Now()})
 		s.follower.logger.Warn("the mode differs from the configuration until that is next read", "mode", mode.String(), "changes", strings.Join(changes, "; "))
 		return nil
 	})

@@ -77,11 +77,11 @@ func newStage(t *testing.T, rest string) *stage {
 
 // write writes the configuration.
 func (s *stage) write(rest string) {
-	if !strings.Contains(rest, "listeners:") {
-		rest = "listeners: [{name: public, address: '127.0.0.1:0'}]\n" + rest
-	}
-	if !strings.Contains(rest, "mode: observe") {
+	if !strings.HasPrefix(rest, "mode: ") {
 		rest = "mode: enforce\n" + rest
+	}
+	if !strings.Contains(rest, "listeners:") {
+		rest += "\nlisteners: [{name: public, address: '127.0.0.1:0'}]\n"
 	}
 	if err := os.WriteFile(s.file, []byte(rest), 0o600); err != nil {
 		s.t.Fatal(err)
