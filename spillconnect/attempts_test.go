@@ -24,7 +24,9 @@ func TestAttemptsAreClaims(t *testing.T) {
 		{ingress.Edge, "shop", 3},
 		{ingress.Internal, "", 3},
 	} {
-		classify := func(context.Context, connect.Spec, http.Header) spillway.Call { return spillway.Call{Customer: row.customer} }
+		classify := func(context.Context, connect.Spec, http.Header) spillway.Call {
+			return spillway.Call{Customer: row.customer}
+		}
 		s := newServer(t, ServerConfig{Classify: classify}, ingress.Config{Trust: ingress.Trust{Boundary: row.boundary}})
 		var a serving.Arrival
 		s.judge(t.Context(), time.Now(), connect.Spec{Procedure: procedure}, connect.Peer{}, http.Header{headerAttempts: {"3"}}, &a)
