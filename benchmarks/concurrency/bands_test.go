@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/thorough"
-	"github.com/seed90641741/spillway/shed"
 )
 
 var update = flag.Bool("update", false, "compute the oracles of TestBands again and store them")
@@ -48,7 +47,7 @@ func TestBands(t *testing.T) {
 	}
 	known := openCache(oracleFile)
 	known.path = "" // only -update stores
-	for _, r := range evaluate(some(suite()), []variant{{"ours", newOurs(shed.Config{})}}, bandSeeds, known) {
+	for _, r := range evaluate(some(suite()), []variant{{"ours", newOurs}}, bandSeeds, known) {
 		t.Run(r.Name, func(t *testing.T) {
 			if _, ok := known.known[key(r, bandSeeds)]; r.Overload && !ok && runtime.GOARCH == "amd64" {
 				t.Errorf("%s does not have its oracle: go test -run TestBands -update", oracleFile)

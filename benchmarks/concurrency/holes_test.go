@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/seed90641741/spillway/internal/thorough"
-	"github.com/seed90641741/spillway/shed"
 )
 
 // Ours holds where it knows nothing, or something wrong: of each family the first row, and in a thorough test ten variations. Single
@@ -15,7 +14,7 @@ func TestHoles(t *testing.T) {
 	if thorough.Enabled() {
 		n = 10
 	}
-	rows := evaluate(holesOf(n, 1), []variant{{"ours", newOurs(shed.Config{})}}, seeds{n: 1}, nil)
+	rows := evaluate(holesOf(n, 1), []variant{{"ours", newOurs}}, seeds{n: 1}, nil)
 	for f, family := range holes {
 		mean, rejected := 0.0, 0.0
 		of := rows[uint64(f)*(n+1) : uint64(f+1)*(n+1)]

@@ -11,8 +11,6 @@ import (
 	"io"
 	"os"
 	"strings"
-
-	"github.com/seed90641741/spillway/shed"
 )
 
 // algorithms are the columns of the table.
@@ -24,7 +22,7 @@ func algorithms() []variant {
 		{"bbr", newPeer(newBBR)},
 		{"failsafe", newPeer(newFailsafe)},
 		{"alone", newAlone},
-		{"ours", newOurs(shed.Config{})},
+		{"ours", newOurs},
 	}
 }
 

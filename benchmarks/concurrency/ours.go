@@ -24,17 +24,14 @@ type seat struct {
 	ticket spillway.Ticket
 }
 
-// newOurs returns a generator of shedders with a configuration.
-func newOurs(c shed.Config) Maker {
-	return func(p *Process) Algorithm {
-		limit := newLimiter()
-		c.Rand, c.Limit = p.random().Float64, limit
-		s, err := shed.New(c)
-		if err != nil {
-			panic(err) //nolint:forbidigo // the configurations are constants of this command
-		}
-		return &ours{p: p, s: s, limit: limit}
+// newOurs is a [Maker] of shedders with defaults.
+func newOurs(p *Process) Algorithm {
+	limit := newLimiter()
+	s, err := shed.New(shed.Config{Rand: p.random().Float64, Limit: limit})
+	if err != nil {
+		panic(err) //nolint:forbidigo // the configuration is a constant of this command
 	}
+	return &ours{p: p, s: s, limit: limit}
 }
 
 func newLimiter() *concurrency.Limiter {

@@ -26,7 +26,7 @@ func TestAccountsAreFigures(t *testing.T) {
 	for range 5 {
 		book.Begin() // and goes on
 	}
-	s.sampler.with.Collector.Observe(rejected("shed", spillway.ModeEnforce, queueFull))
+	s.sampler.with.Collector.Observe(rejected("shed", spillway.ModeEnforce, errQueueFull))
 	s.sampler.with.Collector.Observe(spillway.Event{Policy: "retry", Outcome: spillway.OutcomeServed})
 	s.now = s.now.Add(time.Second)
 	s.sampler.tick(s.now)

@@ -127,8 +127,8 @@ func rejected(policy string, mode spillway.Mode, err error) spillway.Event {
 }
 
 var (
-	higherClass = &spillway.RejectedError{Policy: "shed", Reason: spillway.ReasonHigherClass}
-	queueFull   = &spillway.RejectedError{Policy: "shed", Reason: spillway.ReasonQueueFull, Advice: "the waiting queue is full"}
+	errHigherClass = &spillway.RejectedError{Policy: "shed", Reason: spillway.ReasonHigherClass}
+	errQueueFull   = &spillway.RejectedError{Policy: "shed", Reason: spillway.ReasonQueueFull, Advice: "the waiting queue is full"}
 )
 
 // second lets a second pass.
@@ -167,7 +167,7 @@ func (s *scene) say(e spillway.Event) {
 func (s *scene) request(c spillway.Criticality) {
 	call := spillway.Call{Key: "web", Criticality: c, Deadline: s.now.Add(500 * time.Millisecond)}
 	if s.random.Float64() > s.admits[c.Index()] {
-		e := rejected("shed", s.mode, higherClass)
+		e := rejected("shed", s.mode, errHigherClass)
 		e.Time, e.Call = s.now, call
 		s.say(e)
 		if s.mode == spillway.ModeEnforce {

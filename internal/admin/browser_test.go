@@ -303,7 +303,7 @@ func TestBrowserCutsNothing(t *testing.T) {
 	s.proxy.levels.Clusters[0].Endpoints[1].Down = "unhealthy: a long reason that nobody has thought of before"
 	s.proxy.levels.Tuned = []Tuned{{Name: "recommendations-for-returning-customers", Value: 64, Moves: []Move{{Time: noon, From: 128, To: 64, Why: "latency has risen"}}}}
 	s.proxy.levels.Mongo = []Count{{Listener: "mongo-of-the-recommendations", Name: "connections.current", Value: 1234567}}
-	e := rejected("shed", s.mode, higherClass)
+	e := rejected("shed", s.mode, errHigherClass)
 	e.Time, e.Call = s.now, spillway.Call{Key: "web /recommendations/for/returning/customers/by/their/last/purchase", Customer: strings.Repeat("customer-of-a-very-long-name-", 4)}
 	for range 12345 {
 		s.say(e)

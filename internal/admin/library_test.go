@@ -58,7 +58,7 @@ func (p *program) overload(seconds int) {
 				e.Outcome = spillway.OutcomeFailed
 			}
 			if !p.calm && (class == 0 || class == 1 && i%8 == 1) {
-				r := rejected("shed", p.mode, higherClass)
+				r := rejected("shed", p.mode, errHigherClass)
 				r.Time, r.Call = p.now, call
 				observe(r)
 				if p.mode == spillway.ModeEnforce {

@@ -241,7 +241,7 @@ func TestDebug(t *testing.T) {
 	s.overload()
 	s.seconds(3)
 	call := spillway.Call{Key: "web", Customer: "a\nb\x1b[31m" + strings.Repeat("c", 300), Criticality: spillway.Sheddable}
-	s.sampler.with.Decisions.Observe(spillway.Event{Time: noon.Add(time.Hour), Policy: "shed", Rejected: true, Err: queueFull, Call: call})
+	s.sampler.with.Decisions.Observe(spillway.Event{Time: noon.Add(time.Hour), Policy: "shed", Rejected: true, Err: errQueueFull, Call: call})
 	for path, says := range map[string][]string{
 		"/debug/limits":        {"LISTENER", "main      web", "24", "18.25 shared", "1.333 unknown ", "down: unhealthy: connection refused", "web.max_requests", "it is slow"},
 		"/debug/queues":        {"turn, 15 of 16 in flight", "2s"},

@@ -21,7 +21,7 @@ func TestFigures(t *testing.T) {
 		retried.Attempt = 2
 		for j, e := range []spillway.Event{
 			{Outcome: spillway.OutcomeTimedOut}, {Outcome: spillway.OutcomeTimedOut}, {Outcome: spillway.OutcomeFailed}, {Outcome: spillway.OutcomeOverloaded, Call: retried},
-			{Outcome: spillway.OutcomeAbandoned, Err: higherClass}, {Outcome: spillway.OutcomeAbandoned},
+			{Outcome: spillway.OutcomeAbandoned, Err: errHigherClass}, {Outcome: spillway.OutcomeAbandoned},
 		} {
 			e.Policy, e.Time, e.Latency = "retry", s.now, 250*time.Millisecond
 			if j != 3 {
@@ -33,7 +33,7 @@ func TestFigures(t *testing.T) {
 			s.say(spillway.Event{Time: s.now, Call: call, Policy: "retry", Outcome: spillway.OutcomeServed, Latency: 10 * time.Millisecond})
 		}
 		for range 5 {
-			e := rejected("shed", spillway.ModeEnforce, queueFull)
+			e := rejected("shed", spillway.ModeEnforce, errQueueFull)
 			e.Call.Criticality = spillway.Sheddable
 			s.say(e)
 		}

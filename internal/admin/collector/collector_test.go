@@ -23,8 +23,8 @@ func rejected(policy string, mode spillway.Mode, err error) spillway.Event {
 }
 
 var (
-	higherClass = &spillway.RejectedError{Policy: "shed", Reason: spillway.ReasonHigherClass}
-	queueFull   = &spillway.RejectedError{Policy: "shed", Reason: spillway.ReasonQueueFull}
+	errHigherClass = &spillway.RejectedError{Policy: "shed", Reason: spillway.ReasonHigherClass}
+	errQueueFull   = &spillway.RejectedError{Policy: "shed", Reason: spillway.ReasonQueueFull}
 )
 
 func stopped(reason retry.Reason, attempts int) error {
@@ -43,9 +43,9 @@ func TestKinds(t *testing.T) {
 	}{
 		{spillway.Event{Policy: "shed", Outcome: spillway.OutcomeServed}, "shed", "admitted", "", none},
 		{spillway.Event{Policy: "shed", Outcome: spillway.OutcomeAbandoned}, "shed", "abandoned", "client_gone", none},
-		{rejected("shed", spillway.ModeEnforce, higherClass), "shed", "rejected", "higher_class", none},
-		{rejected("shed", spillway.ModeEnforce, fmt.Errorf("x: %w", queueFull)), "shed", "rejected", "queue_full", none},
-		{rejected("shed", spillway.ModeObserve, queueFull), "shed", "rejected", "queue_full", server},
+		{rejected("shed", spillway.ModeEnforce, errHigherClass), "shed", "rejected", "higher_class", none},
+		{rejected("shed", spillway.ModeEnforce, fmt.Errorf("x: %w", errQueueFull)), "shed", "rejected", "queue_full", none},
+		{rejected("shed", spillway.ModeObserve, errQueueFull), "shed", "rejected", "queue_full", server},
 		{spillway.Event{Policy: "shed", Rejected: true}, "shed", "rejected", "other", none},
 		{spillway.Event{Policy: "ratelimit", Rejected: true, Err: errors.New("x")}, "ratelimit", "rejected", "other", none},
 		{spillway.Event{Policy: "quota", Rejected: true}, "quota", "rejected", "other", none},
@@ -110,11 +110,11 @@ func TestByEnd(t *testing.T) {
 	}
 	served := spillway.Event{Policy: "retry", Outcome: spillway.OutcomeServed, Latency: time.Millisecond}
 	for _, key := range []string{"mongo", "more", "web"} { // of the last one, the attempts are the client's
-		say(rejected("shed", spillway.ModeEnforce, queueFull), key, 0)
-		say(rejected("shed", spillway.ModeObserve, queueFull), key, 0)
-		say(rejected("shed", spillway.ModeObserve, queueFull), key, 1)
+		say(rejected("shed", spillway.ModeEnforce, errQueueFull), key, 0)
+		say(rejected("shed", spillway.ModeObserve, errQueueFull), key, 0)
+		say(rejected("shed", spillway.ModeObserve, errQueueFull), key, 1)
 		say(served, key, 1)
-		say(spillway.Event{Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: queueFull}, key, 1)
+		say(spillway.Event{Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: errQueueFull}, key, 1)
 	}
 	all, _ := c.Read()
 	if got := all.Would[0][2]; got != 4 {
@@ -155,7 +155,7 @@ func TestCollectorAgainstModel(t *testing.T) {
 					Policy: append(telemetry.Policies[:], "else")[r.IntN(len(telemetry.Policies)+1)], Outcome: spillway.Outcome(r.IntN(7)), Rejected: r.IntN(3) == 0,
 					Mode: spillway.Mode(r.IntN(2)), Latency: time.Duration(r.Int64N(1e9)),
 					Call: spillway.Call{Criticality: spillway.Criticality(r.IntN(6) - 3), Attempt: int16(r.IntN(4))},
-					Err:  []error{nil, higherClass, queueFull, context.Canceled, stopped(retry.ReasonBudget, 1)}[r.IntN(5)],
+					Err:  []error{nil, errHigherClass, errQueueFull, context.Canceled, stopped(retry.ReasonBudget, 1)}[r.IntN(5)],
 				}
 				if e.Rejected {
 					e.Reason = spillway.Reason(r.IntN(12))
@@ -206,8 +206,8 @@ func benchEvents() map[string]spillway.Event {
 	return map[string]spillway.Event{
 		"admitted": {Time: now, Call: call, Policy: "shed", Outcome: spillway.OutcomeServed, Latency: time.Millisecond},
 		"served":   {Time: now, Call: call, Policy: "retry", Outcome: spillway.OutcomeServed, Latency: time.Millisecond},
-		"rejected": {Time: now, Call: call, Policy: "shed", Rejected: true, Err: higherClass},
-		"withheld": {Time: now, Call: call, Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: higherClass},
+		"rejected": {Time: now, Call: call, Policy: "shed", Rejected: true, Err: errHigherClass},
+		"withheld": {Time: now, Call: call, Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: errHigherClass},
 	}
 }
 
