@@ -427,13 +427,13 @@
   function showTop() {
     const lists = ["customers", "routes", "callers"].map((kind) => ({ kind, top: state.top?.[kind] })).filter((l) => l.top?.rows?.some((r) => r.name || l.kind !== "customers"));
     $("#top").hidden = !lists.length;
-    const observed = lists.every((l) => l.top.rows.every((r) => r.mode === "observe")), rejected = observed ? "would be rejected" : "rejected";
+    const observed = lists.every((l) => l.top.rows.every((r) => r.mode === "observe")), number = observed ? "requests" : "rejected"; // a longer word would widen the table
     say($("#top h2 span"), observed ? "Who would be rejected" : "Who is rejected");
     $("#top .tops").replaceChildren(...lists.map(({ kind, top }) => {
       const box = make("div"), scroll = make("div", null, { class: "scroll" });
       const rows = top.rows.slice(0, 5).map((r) => [kind === "customers" ? customer(r.name) : r.name || "(none)", r.reason.replaceAll("_", " ") + (r.mode === "observe" && !observed ? " (observed only)" : ""), r.class, count(r.count)]);
       const rest = [top.others ? `${count(top.others)} more are in no row` : "", top.error ? `counts may be ${count(top.error)} too low` : ""].filter(Boolean).join("; ");
-      scroll.append(grid([kind.slice(0, -1), "reason", "class", rejected], rows));
+      scroll.append(grid([kind.slice(0, -1), "reason", "class", number], rows));
       box.append(scroll);
       if (rest) box.append(make("p", rest, { class: "note" }));
       return box;
