@@ -32,7 +32,7 @@ type Row struct {
 	P99Micros     float64 `json:"p99_us"`         // at Rate
 	AddedP50      float64 `json:"added_p50_us"`   // to those of no proxy
 	AddedP99      float64 `json:"added_p99_us"`   // to those of no proxy
-	Rejected      int64   `json:"refused"`        // in all rounds
+	Rejected      int64   `json:"rejected"`       // in all rounds
 	LeastPerSec   float64 `json:"per_second_min"` // of the rounds
 	MostPerSecond float64 `json:"per_second_max"`
 

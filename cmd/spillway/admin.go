@@ -73,7 +73,7 @@ func (s *supervisor) Levels(now time.Time) admin.Levels {
 	l, access := levels.Of(s.proxy, s.config.Load().Defaulted(), now)
 	l.Override, l.Draining = s.override.Load(), errors.Is(s.Ready(), errEnds)
 	if l.Override != nil { // since the levels were read
-		_ = l.Mode.UnmarshalText([]byte(l.Override.Value))
+		_ = l.Mode.UnmarshalText([]byte(l.Override.Value)) // that of a Mode
 	}
 	l.Notices, l.Changes = s.events.read(now)
 	if headline, text, wrong := s.control.Status(now).Notice(); wrong {

@@ -19,9 +19,9 @@ var glossary = []struct {
 	{regexp.MustCompile(`(?i)\w*passages?\b`), "slot, admission"},
 }
 
-// others are names of other projects and protocols with such a word: TCP, HTTP/2, and what the records of figures are written with.
+// others are names of other projects and protocols with such a word: TCP and HTTP/2.
 var others = regexp.MustCompile(`(?i)connections?[ _]?((is|are|was|were) )?refus\w+|refus(es|ed|e) (the |a |its |new |every |all |further )?connections?|` +
-	`connectionsare?refused|refused[-_ ]?streams?\w*|ECONNREFUSED|"refused-(throttle|inflight|backend)"|json:"refused"`)
+	`connectionsare?refused|refused[-_ ]?streams?\w*|ECONNREFUSED`)
 
 // checkWords requires the words of the glossary. This file has the others.
 func (c *checker) checkWords(f unit) {

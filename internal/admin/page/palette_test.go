@@ -9,7 +9,7 @@ import (
 
 // The layers of the stacked charts, from the bottom up.
 var stacks = [][]string{
-	{"goodput", "refused-throttle", "refused-inflight", "refused-backend", "late", "timed-out", "failed", "dropped"},
+	{"goodput", "rejected-throttle", "rejected-inflight", "rejected-backend", "late", "timed-out", "failed", "dropped"},
 	{"sheddable", "sheddable-plus", "critical", "critical-plus"},
 }
 

@@ -52,7 +52,7 @@
       line("offered", "muted", (r) => r.offered, { dash: [5, 4], width: 1.5 }),
       line("goodput", "goodput", (r) => r.goodput, { width: 2.25, area: true }),
       line("late or failed", "timed-out", (r) => r.late + r.failed + r.rejected_upstream),
-      line("client gone", "refused-throttle", (r) => r.client_gone_sent + r.client_gone_waiting, { dash: [5, 4] })] },
+      line("client gone", "rejected-throttle", (r) => r.client_gone_sent + r.client_gone_waiting, { dash: [5, 4] })] },
     { id: "asked", title: "Asked for and admitted", about: "per second, as Envoys report", text: rate, axis: plain, lines: [
       line("asked for", "muted", (r) => r.offered, { dash: [5, 4], width: 1.5 }),
       line("admitted", "goodput", (r) => r.goodput, { width: 2.25, area: true })] },
@@ -63,12 +63,12 @@
       line("p99", "ink", (r) => r.p99_ms, { width: 2 }),
       line("deadline", "timed-out", (r) => r.deadline_ms, { dash: [5, 4], width: 1.5 })] },
     { id: "in-flight", title: "In flight and limit", about: "requests, log scale", text: plain, log: true, lines: [
-      line("limit", "refused-throttle", (r) => r.limit, { dash: [5, 4] }),
+      line("limit", "rejected-throttle", (r) => r.limit, { dash: [5, 4] }),
       line("in flight", "ink", (r) => r.in_flight, { area: true }),
       line("waiting", "timed-out", (r) => r.waiting)] },
     { id: "retries", title: "Retries", about: "for each request sent; budget", text: percent, least: 1, lines: [
       line("retry ratio", "ink", (r) => r.retry_ratio, { area: true }),
-      line("budget", "refused-throttle", (r) => r.retry_budget, { dash: [5, 4] })] },
+      line("budget", "rejected-throttle", (r) => r.retry_budget, { dash: [5, 4] })] },
     { id: "throttle", title: "Throttle", about: "probability that a request is not sent, by criticality", text: percent, least: 1, lines:
       short.map((label, i) => line(label, paints[i], (r) => r.throttle[i])) },
   ];
@@ -244,7 +244,7 @@
       if (charts.some((c) => c.limit === name)) continue;
       const bound = (label, key) => line(label, "muted", () => named(name)?.[key] || null, { dash: [2, 3], width: 1.5 });
       const chart = { id: "limit-" + charts.length, limit: name, title: "Limit " + name, about: "log scale", text: plain, log: true, lines: [
-        bound("minimum", "least"), bound("maximum", "most"), line("limit", "refused-throttle", (r) => r.limits?.[name] || null, { width: 2.25 })] };
+        bound("minimum", "least"), bound("maximum", "most"), line("limit", "rejected-throttle", (r) => r.limits?.[name] || null, { width: 2.25 })] };
       charts.push(chart);
       addFigure(chart);
       addPlot(chart);

@@ -113,7 +113,7 @@ func TestBrowser(t *testing.T) {
 }
 
 // The layers of the stacked chart, from the bottom up.
-var layers = []string{"goodput", "refused-throttle", "refused-inflight", "refused-backend", "late", "timed-out", "failed", "dropped"}
+var layers = []string{"goodput", "rejected-throttle", "rejected-inflight", "rejected-backend", "late", "timed-out", "failed", "dropped"}
 
 // checkPainted holds that each layer of the stacked chart has the share of the
 // painted pixels that it has of the calls.

@@ -73,9 +73,9 @@
       height: 210, text: perSecond, axis: number, stat: mean, statName: "mean " + during, stack: true,
       lines: [ // from the bottom up
         layer("goodput", "goodput", "on-dark", "goodput"),
-        layer("rejected locally (throttle)", "refused-throttle", "on-dark", "rejected_throttle"),
-        layer("rejected locally (in flight)", "refused-inflight", "on-pale", "rejected_inflight"),
-        layer("rejected remotely", "refused-backend", "on-dark", "rejected_by_backend"),
+        layer("rejected locally (throttle)", "rejected-throttle", "on-dark", "rejected_throttle"),
+        layer("rejected locally (in flight)", "rejected-inflight", "on-pale", "rejected_inflight"),
+        layer("rejected remotely", "rejected-backend", "on-dark", "rejected_by_backend"),
         layer("late", "late", "on-light", "late"),
         layer("timed out", "timed-out", "on-dark", "timed_out"),
         layer("failed", "failed", "on-dark", "failed"),
@@ -97,12 +97,12 @@
     },
     budget: {
       height: 100, text: percent, stat: least, statName: "lowest " + during, least: 1, absent: "has no retry budget",
-      lines: [line("budget left", "refused-throttle", level("budget"), { area: true })],
+      lines: [line("budget left", "rejected-throttle", level("budget"), { area: true })],
     },
     inflight: {
       height: 170, text: number, stat: most, statName: "most " + during, log: true,
       lines: [
-        line("limit", "refused-throttle", level("limit"), { dash: [5, 4], width: 1.5 }),
+        line("limit", "rejected-throttle", level("limit"), { dash: [5, 4], width: 1.5 }),
         line("in flight", "ink", level("in_flight"), { area: true }),
       ],
     },

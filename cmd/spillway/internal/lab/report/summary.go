@@ -88,14 +88,14 @@ func felt() []measure {
 
 // ends returns the outcomes of calls that do not count as goodput.
 func ends() []measure {
-	local := fate("refused-throttle", "Rejected locally", "by Spillway, never sent",
+	local := fate("rejected-throttle", "Rejected locally", "by Spillway, never sent",
 		func(c *drill.Counts) int { return c.RejectedLocal })
 	local.notes = func(r *drill.Run) []note {
 		return []note{noteOf("throttle", r.RejectedThrottle, ""), noteOf("in flight", r.RejectedInflight, "")}
 	}
 	return []measure{
 		local,
-		fate("refused-backend", "Rejected remotely", "last answer 503 or 429",
+		fate("rejected-backend", "Rejected remotely", "last answer 503 or 429",
 			func(c *drill.Counts) int { return c.RejectedByBackend }),
 		fate("late", "Late", "answered after the deadline", func(c *drill.Counts) int { return c.Late }),
 		fate("timed-out", "Timed out", "no answer in time", func(c *drill.Counts) int { return c.TimedOut }),

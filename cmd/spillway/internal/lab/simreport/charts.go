@@ -38,9 +38,9 @@ var fates = []struct {
 	of func(*sim.ClientSeries) []int
 }{
 	{key{"goodput", "useful"}, func(s *sim.ClientSeries) []int { return s.Good }},
-	{key{"refused-throttle", "rejected locally (throttle)"}, func(s *sim.ClientSeries) []int { return s.RejectedThrottle }},
-	{key{"refused-inflight", "rejected locally (in flight)"}, func(s *sim.ClientSeries) []int { return s.RejectedInflight }},
-	{key{"refused-backend", "rejected by backend"}, func(s *sim.ClientSeries) []int { return s.RejectedByBackend }},
+	{key{"rejected-throttle", "rejected locally (throttle)"}, func(s *sim.ClientSeries) []int { return s.RejectedThrottle }},
+	{key{"rejected-inflight", "rejected locally (in flight)"}, func(s *sim.ClientSeries) []int { return s.RejectedInflight }},
+	{key{"rejected-backend", "rejected by backend"}, func(s *sim.ClientSeries) []int { return s.RejectedByBackend }},
 	{key{"late", "late"}, func(s *sim.ClientSeries) []int { return s.Late }},
 	{key{"timed-out", "timed out"}, func(s *sim.ClientSeries) []int { return s.TimedOut }},
 	{key{"failed", "failed"}, func(s *sim.ClientSeries) []int { return s.Failed }},

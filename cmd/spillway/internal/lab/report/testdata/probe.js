@@ -26,7 +26,7 @@
     const canvas = find("fate", run)?.querySelector("canvas"), counts = {}, names = {};
     if (!canvas) return counts;
     const swatch = document.body.appendChild(document.createElement("i"));
-    for (const layer of ["goodput", "refused-throttle", "refused-inflight", "refused-backend", "late", "timed-out", "failed", "dropped"]) {
+    for (const layer of ["goodput", "rejected-throttle", "rejected-inflight", "rejected-backend", "late", "timed-out", "failed", "dropped"]) {
       swatch.style.color = `var(--${layer})`;
       names[getComputedStyle(swatch).color.match(/\d+/g).join()] = layer;
     }
