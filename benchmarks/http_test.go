@@ -35,7 +35,7 @@ func (s *instant) RoundTrip(req *http.Request) (*http.Response, error) {
 // A transportImpl puts policies in front of a server.
 type transportImpl = impl[func(*instant) http.RoundTripper]
 
-// stacked are those that retry, throttle, and bound what is in flight.
+// stacked have retries, a throttle and a limit in flight.
 var stacked = []transportImpl{
 	{"spillway", func(tb testing.TB) func(*instant) http.RoundTripper {
 		return func(s *instant) http.RoundTripper {
@@ -45,7 +45,7 @@ var stacked = []transportImpl{
 	{"failsafe", func(testing.TB) func(*instant) http.RoundTripper { return failsafeTransport }},
 }
 
-// retrying are those that retry.
+// retrying have retries.
 var retrying = append(stacked[:2:2], transportImpl{"retryablehttp", func(testing.TB) func(*instant) http.RoundTripper {
 	return func(s *instant) http.RoundTripper {
 		client := retryablehttp.NewClient()
@@ -92,7 +92,7 @@ func BenchmarkHTTPSuccess(b *testing.B) {
 }
 
 // TestTransports expects a failed request of an otherwise healthy server retried,
-// and a server that is down spared by those that can.
+// and a server that is down spared by each transport with a throttle.
 func TestTransports(t *testing.T) {
 	each(t, "one failure", retrying, func(t *testing.T, front func(*instant) http.RoundTripper) {
 		server := &instant{fail: func(n int) bool { return n == 100 }}

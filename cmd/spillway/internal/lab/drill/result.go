@@ -146,7 +146,7 @@ type Run struct {
 	// which is everywhere but on Linux.
 	Taken      *float64 `json:"taken"`
 	TakenWorst *float64 `json:"taken_worst"`
-	// Page is what the page for operators of the protected server said at the end of the step; null where there is none.
+	// Page is what the page for operators of the protected server said at the end of the step; null without such a page.
 	Page *Page `json:"page"`
 	// LateSends counts the calls of the whole run that were sent later than a quarter of the deadline, or not at all.
 	LateSends int `json:"late_sends"`

@@ -16,8 +16,8 @@ import (
 // ServerName is the name of a protected Backend on its page for operators.
 const ServerName = "backend"
 
-// An operatorsPage is the page for operators of a protected Backend, at an address of its own. The nil one is that of a
-// Backend without protection, which has none.
+// An operatorsPage is the page for operators of a protected Backend, which has a separate address for it. It is nil for a Backend without
+// protection.
 type operatorsPage struct {
 	*spilladmin.Page
 	ln net.Listener
@@ -37,7 +37,7 @@ func servePage() (*operatorsPage, error) {
 	return &operatorsPage{page, ln}, nil
 }
 
-// url returns the URL of the page, empty if there is none.
+// url returns the URL of the page; it is empty for a nil page.
 func (p *operatorsPage) url() string {
 	if p == nil {
 		return ""
