@@ -38,8 +38,9 @@ const (
 )
 
 // tries is how often a row may be measured until it holds: a machine that is busy with
-// something else delays any client. The table shows how often it was.
-func tries() int { return strength(3, 2) }
+// something else delays any client, and in a short run two requests are the slowest hundredth.
+// The table shows how often it was.
+func tries() int { return strength(6, 2) }
 
 // TestTable runs all attacks, one after the other, and prints what the honest client got.
 // At full strength a row takes at most twice two times -hostile.for and 30 s, and the
