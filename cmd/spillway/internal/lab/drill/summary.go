@@ -188,7 +188,7 @@ func (r *Result) writeVerdict(b *strings.Builder) {
 	default:
 		fmt.Fprintf(b, "%s  %s\n", r.Word(failed[0]), failed[0].Text)
 		if more := failed[1:]; len(more) > 0 {
-			fmt.Fprintf(b, "%s  %s\n", r.Word(more[0]), names(more))
+			fmt.Fprintf(b, "%s  also: %s\n", r.Word(more[0]), names(more))
 		}
 	}
 	if note := r.Note(); note != "" {
