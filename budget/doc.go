@@ -46,10 +46,6 @@
 // overloaded one uses up only its own tokens.
 // [Endpoints] keeps a bucket for each.
 //
-// # Shares
-//
-// [Shares] divide one bucket among accounts, such as the routes of a backend: the ones with few retries first.
-//
 // # gRPC
 //
 // [RetryThrottling] is the rule of gRFC A6, which counts events in place of

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/internal/calls"
 	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/retry"
 	"github.com/seed90641741/spillway/throttle"
@@ -80,10 +80,10 @@ func (c Config) build() (p *policies, err error) {
 			return nil, invalid.In("egress", "Hedge", err)
 		}
 	}
-	p.Policies = Policies{
+	p.Policies = calls.Policies{
 		Throttle: p.routes, ThrottleMode: c.ThrottleMode,
 		Inflight: p.limiter, InflightByKey: byKey, InflightMode: c.InflightMode,
-		Retry: c.Retry, Observer: c.Observer, Usual: new(Usual), Shares: new(budget.Shares),
+		Retry: c.Retry, Observer: c.Observer, Usual: new(calls.Usual), Shares: new(calls.Shares),
 	}
 	return p, nil
 }

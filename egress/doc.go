@@ -25,14 +25,14 @@
 // for 256 routes per backend.
 //
 // The routes of a backend share the retries that its calls earn: a route that has needed more retries than another leaves in the
-// budget what the other has asked for recently ([budget.Shares]), so a page that is broken cannot use up the retries of the others. That
+// budget what the other has asked for recently, so a page that is broken cannot use up the retries of the others. That
 // needs a budget that says how much it holds, as the budgets of packages retry and budget do, and a throttle that is not off.
 //
 // What was never sent teaches nothing: package fault says what that is. A call whose context has ended is not sent, touches
 // no policy, and ends with the error of its context.
 //
 // A timeout counts against the backend as a rejection does, unless it has another explanation:
-// calls of the route usually take longer than this one waited ([Usual]);
+// calls of the route usually take longer than this one waited;
 // calls of the route that were sent later were served in less than a tenth of the wait; or the
 // call waited 10 s or more while the backend served others, or while the in-flight limit was
 // reached. So calls that are kept open until their deadline by design are limited by the
@@ -45,7 +45,7 @@
 // steps back as no time having passed, so the outcome counts at their current time. This saves
 // a second clock read, except for timeouts, in the ten seconds after one, and for routes that have failed recently.
 //
-// A place in flight ends with its attempt, or if the answer goes on ([Attempt.Hold]), with the answer or with the context,
+// A slot in flight ends with its attempt, or if the answer goes on ([Attempt.Hold]), with the answer or with the context,
 // whichever is first.
 //
 // [Hedged] sends a second attempt of a call that takes long, within the same policies.

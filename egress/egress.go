@@ -11,6 +11,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/internal/calls"
 	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/clock"
 	"github.com/seed90641741/spillway/internal/final"
@@ -31,7 +32,7 @@ type Client struct {
 // policies are one configuration of a Client. They are replaced as a whole by Update; the
 // throttle lives on, and so does the in-flight limit unless it is Config.Inflight.
 type policies struct {
-	Policies
+	calls.Policies
 
 	config  Config
 	routes  *throttle.Routes
@@ -135,18 +136,18 @@ func (c *Client) do(ctx context.Context, call *spillway.Call, by Router, send fu
 		call.Deadline = d
 	}
 	p := c.current.Load()
-	f := flows.Get().(*Flow)
+	f := flows.Get().(*flow)
 	task := spillway.TaskFrom(ctx)
-	if f.task = task; task != nil {
+	if f.Task = task; task != nil {
 		call.Level, call.Progress = task.Level(), task.Progress()
 	}
 	var start time.Time
 	if p.Observer != nil {
-		start, f.ctx = c.clock.Now(), ctx
+		start, f.Context = c.clock.Now(), ctx
 	}
 	step := c.drive(ctx, p, f, call, by, send)
-	attempt := f.call.Attempt
-	*f = Flow{}
+	attempt := f.Call.Attempt
+	*f = flow{}
 	flows.Put(f)
 	switch {
 	case step.Err == nil:
@@ -161,13 +162,20 @@ func (c *Client) do(ctx context.Context, call *spillway.Call, by Router, send fu
 	return step.Err
 }
 
-var flows = sync.Pool{New: func() any { return new(Flow) }}
+// A flow is a call, and its attempt as send sees it.
+type flow struct {
+	calls.Flow
 
-// drive is the shell of a Flow: it waits, reads the clock, and makes the attempts. If anything panics, such as send or an
+	attempt Attempt
+}
+
+var flows = sync.Pool{New: func() any { return new(flow) }}
+
+// drive is the shell of a call: it waits, reads the clock, and makes the attempts. If anything panics, such as send or an
 // Observer, it gives back what the call holds.
 func (c *Client) drive(
-	ctx context.Context, p *policies, f *Flow, call *spillway.Call, by Router, send func(context.Context, *Attempt) error,
-) (step Step) {
+	ctx context.Context, p *policies, f *flow, call *spillway.Call, by Router, send func(context.Context, *Attempt) error,
+) (step calls.Step) {
 	ended := false
 	defer func() {
 		if !ended {
@@ -176,31 +184,25 @@ func (c *Client) drive(
 	}()
 	step = f.Begin(&p.Policies, call, by)
 	for {
-		switch {
-		case step.Action == ActionRun:
+		switch step.Action {
+		case calls.Run:
 			step = c.run(ctx, p, f, send)
-		case step.Action != ActionWait:
+		case calls.Wait:
+			step = f.Wait(ctx, &c.clock, step.Wait)
+		default:
 			ended = true
 			return step
-		case step.Wait <= 0 && f.failed.IsZero():
-			step = f.Resume(c.clock.Now(), ctx.Err())
-		default:
-			wait := retry.Step{Again: !f.ends, Wait: step.Wait}
-			if err := wait.Sleep(ctx, f.failed, f.call.Deadline); err != nil {
-				step = f.Stop(err)
-			} else {
-				step = f.Resume(c.clock.Now(), nil)
-			}
 		}
 	}
 }
 
 // run makes one attempt.
-func (c *Client) run(ctx context.Context, p *policies, f *Flow, send func(context.Context, *Attempt) error) Step {
+func (c *Client) run(ctx context.Context, p *policies, f *flow, send func(context.Context, *Attempt) error) calls.Step {
 	if p.config.Inflight != nil { // perhaps the transport has the same
-		ctx = place.With(ctx, &f.tickets[inflightGate])
+		ctx = place.With(ctx, f.InFlight())
 	}
-	switch err := send(ctx, &f.Attempt); {
+	f.attempt = Attempt{f.Attempt.Attempt, f.Start, &f.Attempt}
+	switch err := send(ctx, &f.attempt); {
 	case err != nil:
 		return c.fail(ctx, f, err)
 	case f.Timed():
@@ -211,9 +213,9 @@ func (c *Client) run(ctx context.Context, p *policies, f *Flow, send func(contex
 }
 
 // fail ends an attempt that has failed with err.
-func (c *Client) fail(ctx context.Context, f *Flow, err error) Step {
+func (c *Client) fail(ctx context.Context, f *flow, err error) calls.Step {
 	now := c.clock.Now()
-	e := Failure{Err: err, Failure: fault.Of(err), ContextErr: ctx.Err()}
+	e := calls.Failure{Err: err, Failure: fault.Of(err), ContextErr: ctx.Err()}
 	e.UntrustedDeadline = e.Timeout && claims.UntrustedExpired(ctx, f.Start, now) || e.TooLate && claims.Untrusted(ctx)
 	return f.Fail(now, e)
 }
@@ -223,7 +225,7 @@ func (c *Client) fail(ctx context.Context, f *Flow, err error) Step {
 func callEvent(ctx context.Context, start time.Time, call spillway.Call, err error) spillway.Event {
 	e := spillway.Event{Time: start, Latency: time.Since(start), Context: ctx, Call: call, Policy: "retry", Err: err, Outcome: spillway.OutcomeServed}
 	if err != nil {
-		e.Outcome, e.Call.Attempt = outcomeOf(fault.Of(err)), 0
+		e.Outcome, e.Call.Attempt = calls.OutcomeOf(fault.Of(err)), 0
 	}
 	if stopped, ok := errors.AsType[*retry.Error](err); ok {
 		e.Call.Attempt = int16(min(stopped.Attempts-1, math.MaxInt16))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/calls"
 	"github.com/seed90641741/spillway/internal/final"
 	"github.com/seed90641741/spillway/internal/place"
 	"github.com/seed90641741/spillway/retry"
@@ -17,7 +18,7 @@ import (
 // at the same time. The first answer counts; the context of the other attempt is canceled.
 //
 // Only calls that Read are hedged, and with [retry.HedgeConfig].Writes those that are Idempotent, and only if the throttle limits nothing,
-// the in-flight limit has a place for the hedge, and all budgets of [retry.Hedge] pay for it. A
+// the in-flight limit has a slot for the hedge, and all budgets of [retry.Hedge] pay for it. A
 // call for a request that is itself a retry or a hedge is not hedged, so hedges of several
 // layers add up and do not multiply. Nor is a call for a request whose answer will say
 // "don't retry". Only the first attempt of a call is hedged. If it and its hedge fail,
@@ -74,7 +75,7 @@ func attemptHedged[T any](
 		return v, err
 	}
 	r := &race[T]{policies: p, call: *call, send: send, discard: discard, ctx: ctx, done: make(chan struct{})}
-	r.attempt = Attempt{Attempt: &retry.Attempt{Number: 1}, route: a.route, accepts: 1, task: a.task}
+	r.hedge = calls.Attempt{Attempt: &retry.Attempt{Number: 1}, Route: a.core.Route, Accepts: 1, Task: a.core.Task}
 	return r.run(a, delay)
 }
 
@@ -93,8 +94,8 @@ type race[T any] struct {
 	ctx      context.Context    //nolint:containedctx // of both attempts
 	first    context.CancelFunc // of the first attempt
 
-	attempt Attempt // the hedge
-	done    chan struct{}
+	hedge calls.Attempt
+	done  chan struct{}
 
 	mu     sync.Mutex
 	cancel context.CancelFunc // of the hedge; nil until it is sent
@@ -108,9 +109,9 @@ type race[T any] struct {
 
 // run makes the first attempt, and returns the answer that counts. If anything panics, both answers are discarded.
 func (r *race[T]) run(a *Attempt, delay time.Duration) (v T, err error) {
-	ctx, cancel := context.WithCancel(r.ctx)
+	ctx, cancel := context.WithCancel(r.ctx) //nolint:gosec // Release calls cancel
 	r.first = cancel
-	a.cancel = cancel
+	a.core.Cancel = cancel
 	timer := time.AfterFunc(delay, r.fire)
 	defer timer.Stop()
 	answered, returned := false, false
@@ -143,14 +144,14 @@ func (r *race[T]) settle(a *Attempt, err error, took, delay time.Duration) (won 
 		panic(r.panics) //nolint:forbidigo // it goes on where the caller expects it
 	}
 	if hedged && r.err == nil { // and the first attempt is canceled, whatever it has returned
-		a.accepts = r.attempt.accepts
+		a.core.Accepts = r.hedge.Accepts
 		r.policies.hedge.Settle(true)
 		r.policies.hedge.Answered(time.Since(a.Start), true)
-		r.report(spillway.Event{Outcome: spillway.OutcomeServed, Latency: time.Since(r.attempt.Start)})
+		r.report(spillway.Event{Outcome: spillway.OutcomeServed, Latency: time.Since(r.hedge.Start)})
 		return true
 	}
 	if r.cancel != nil {
-		r.report(spillway.Event{Outcome: spillway.OutcomeAbandoned, Latency: time.Since(r.attempt.Start)})
+		r.report(spillway.Event{Outcome: spillway.OutcomeAbandoned, Latency: time.Since(r.hedge.Start)})
 	}
 	if err == nil {
 		r.policies.hedge.Answered(took, took >= delay)
@@ -210,7 +211,7 @@ func (r *race[T]) fire() {
 		}
 	}
 	r.mu.Unlock()
-	r.attempt.release(r.attempt.Start, spillway.OutcomeAbandoned) // the throttle is not told, and the limit takes any outcome
+	r.hedge.Release(r.hedge.Start, spillway.OutcomeAbandoned) // the throttle is not told, and the limit takes any outcome
 	if late && panics == nil {
 		defer func() { _ = recover() }() // the call has its answer: what discard panics with is of no matter
 		r.discard(v, err)
@@ -220,7 +221,7 @@ func (r *race[T]) fire() {
 // try calls send, and keeps its panic, which would end the process in this goroutine.
 func (r *race[T]) try(ctx context.Context) (v T, panics any, err error) {
 	defer func() { panics = recover() }()
-	v, err = r.send(ctx, &r.attempt)
+	v, err = r.send(ctx, &Attempt{r.hedge.Attempt, r.hedge.Start, &r.hedge})
 	return v, nil, err
 }
 
@@ -230,7 +231,7 @@ func (r *race[T]) report(e spillway.Event) {
 	if o == nil {
 		return
 	}
-	e.Time, e.Context, e.Policy, e.Call = r.attempt.Start, r.ctx, "hedge", r.call
+	e.Time, e.Context, e.Policy, e.Call = r.hedge.Start, r.ctx, "hedge", r.call
 	e.Call.Attempt = 1
 	o.Observe(e)
 }
@@ -242,42 +243,34 @@ func (r *race[T]) begin() (ctx context.Context) {
 	defer func() {
 		if panics := recover(); panics != nil { // of a budget; it goes on in the goroutine of the call
 			r.panics = panics
-			r.attempt.tickets[inflightGate].Settle(r.attempt.Start, spillway.OutcomeAbandoned)
+			r.hedge.InFlight().Settle(r.hedge.Start, spillway.OutcomeAbandoned)
 			r.first()
 		}
 	}()
 	p, now := r.policies, time.Now()
-	r.attempt.Start = now
-	if r.over || r.ctx.Err() != nil || forbidden(r.ctx) || !p.routes.Closed(r.call.Criticality, r.attempt.route) {
+	r.hedge.Start = now
+	if r.over || r.ctx.Err() != nil || forbidden(r.ctx) || !p.routes.Closed(r.call.Criticality, r.hedge.Route) {
 		return nil
 	}
 	call := r.call
 	call.Attempt = 1
 	if p.InflightMode != spillway.ModeOff {
-		t, err := p.gate(call.Key).Admit(now, call)
+		t, err := p.Gate(call.Key).Admit(now, call)
 		if err != nil {
 			return nil // neither the throttle nor an observer hears of it
 		}
-		r.attempt.tickets[inflightGate] = t
+		*r.hedge.InFlight() = t
 	}
 	if !p.hedge.Pay(now, p.Retry, &call) {
-		r.attempt.tickets[inflightGate].Settle(now, spillway.OutcomeAbandoned)
+		r.hedge.InFlight().Settle(now, spillway.OutcomeAbandoned)
 		r.unpaid = true
 		return nil
 	}
-	ctx, cancel := context.WithCancel(r.ctx)
-	if p.config.Inflight != nil { // as in Client.run
-		ctx = place.With(ctx, &r.attempt.tickets[inflightGate])
+	ctx, cancel := context.WithCancel(r.ctx) //nolint:gosec // Release calls cancel
+	if p.config.Inflight != nil {            // as in Client.run
+		ctx = place.With(ctx, r.hedge.InFlight())
 	}
 	r.cancel = cancel
-	r.attempt.cancel = cancel
+	r.hedge.Cancel = cancel
 	return ctx
-}
-
-// gate returns the in-flight limit of calls with a key.
-func (p *Policies) gate(key string) spillway.Gate {
-	if l := p.InflightByKey[key]; l != nil {
-		return l
-	}
-	return p.Inflight
 }

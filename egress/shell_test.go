@@ -3,17 +3,14 @@ package egress_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
-	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/internal/final"
 	"github.com/seed90641741/spillway/retry"
-	"github.com/seed90641741/spillway/throttle"
 )
 
 // TestEventsHaveTimeAndContext: with an Observer the end of an attempt is read from the
@@ -52,83 +49,15 @@ func TestEventsHaveTimeAndContext(t *testing.T) {
 	})
 }
 
-// unsentError is the failure of an attempt that was never sent.
-type unsentError struct{ error }
-
-func (unsentError) Unsent() bool { return true }
-
-// lastError is the answer of a backend that says so.
-type lastError struct{ error }
-
-func (lastError) DontRetry() bool { return true }
-
-// TestFinalIsMarked: which ends of a call the context of the request above remembers.
+// TestFinalIsMarked: the context of the request above remembers that a call must not be repeated.
 func TestFinalIsMarked(t *testing.T) {
 	full := &spillway.RejectedError{Policy: "inflight", Reason: spillway.ReasonMaxInFlight}
-	unsent := func(attempts int, reason retry.Reason, why error) error {
-		return &retry.Error{Attempts: attempts, Reason: reason, Why: why, Err: unsentError{errBackend}}
-	}
-	for name, row := range map[string]struct {
-		answer error
-		want   bool
-	}{
-		"served":                     {nil, false},
-		"broken":                     {errBackend, false},
-		"rejected":                   {full, true},
-		"don't retry":                {lastError{errBackend}, true},
-		"canceled":                   {context.Canceled, false},
-		"unsent at once":             {unsent(1, retry.ReasonUnsent, errBackend), false},
-		"unsent at the second":       {unsent(2, retry.ReasonUnsent, errBackend), true},
-		"unsent for another reason":  {unsent(1, retry.ReasonDontRetry, errBackend), true},
-		"unsent as it was rejected":  {unsent(1, retry.ReasonUnsent, full), true},
-		"unsent without a strategy":  {unsentError{errBackend}, true},
-		"wrapped unsent at once":     {fmt.Errorf("call: %w", unsent(1, retry.ReasonUnsent, errBackend)), false},
-		"wrapped unsent as rejected": {fmt.Errorf("call: %w", unsent(1, retry.ReasonUnsent, full)), true},
-	} {
-		step := egress.Step{Action: egress.ActionDone, Err: row.answer}
-		if got := step.Final(); got != row.want {
-			t.Errorf("%s: final %v, want %v", name, got, row.want)
-		}
-	}
 	for answer, want := range map[error]bool{nil: false, errBackend: false, full: true} {
 		mark := new(final.Mark)
 		ctx := context.WithValue(t.Context(), final.Key{}, mark)
 		_ = must(t, egress.Config{}).Do(ctx, spillway.Call{}, func(context.Context, *egress.Attempt) error { return answer })
 		if mark.IsSet() != want {
 			t.Errorf("a call that ends with %v: mark %v, want %v", answer, mark.IsSet(), want)
-		}
-	}
-}
-
-// TestFlowEndsAtOnce: where there is neither a retry nor a wait, Fail ends the call.
-func TestFlowEndsAtOnce(t *testing.T) {
-	routes, err := throttle.NewRoutes(throttle.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	strategy, err := retry.NewBudgeted(retry.BudgetedConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := egress.Policies{Throttle: routes, InflightMode: spillway.ModeOff, Retry: strategy}
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for _, row := range []struct {
-		failure fault.Failure
-		want    egress.Action
-	}{
-		{fault.Failure{}, egress.ActionDone},
-		{fault.Failure{Safety: fault.RetrySafe, Overload: true}, egress.ActionWait},
-	} {
-		var f egress.Flow
-		if s := f.Begin(&p, &spillway.Call{}, nil); s.Action != egress.ActionWait || s.Wait != 0 {
-			t.Fatalf("Begin: %+v", s)
-		}
-		if s := f.Resume(now, nil); s.Action != egress.ActionRun {
-			t.Fatalf("Resume: %+v", s)
-		}
-		s := f.Fail(now, egress.Failure{Err: errBackend, Failure: row.failure})
-		if s.Action != row.want {
-			t.Errorf("Fail with %+v: %+v, want action %d", row.failure, s, row.want)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/delay"
 )
 
 // Do calls f until it succeeds or s gives up, and waits in between as s says. A nil s is one
@@ -35,74 +36,114 @@ func Do(ctx context.Context, s Strategy, call spillway.Call, f func(ctx context.
 	if d, ok := ctx.Deadline(); ok && (call.Deadline.IsZero() || d.Before(call.Deadline)) {
 		call.Deadline = d
 	}
-	var (
-		l   Loop
-		now time.Time // of the last failure
-	)
-	step := l.Begin(s, &call)
+	l := loop{strategy: s, token: s.Begin(call), deadline: call.Deadline}
 	for {
-		if step.Wait > 0 || l.sent > 0 {
-			if err := step.Sleep(ctx, now, call.Deadline); err != nil {
-				return l.Stop(err)
-			}
+		if err := l.wait(ctx); err != nil {
+			l.release(fault.Failure{Unsent: true})
+			return WrapError(l.last, err, l.sent)
 		}
-		if !step.Again {
-			return step.Err
-		}
-		err := attempt(ctx, &l, f)
+		err := l.attempt(ctx, f)
 		if err == nil {
-			l.Succeed()
+			_ = s.Succeed(l.token) // the call has succeeded, whatever the strategy makes of it
 			return nil
 		}
-		failure := fault.Of(err)
-		if !failure.Unsent || failure.Safety == fault.RetrySafe {
-			now = time.Now()
+		if err = l.fail(ctx, err); err != nil {
+			return err
 		}
-		step = l.Fail(now, err, failure, ctx.Err())
 	}
+}
+
+// A loop is one call of Do.
+type loop struct {
+	strategy Strategy
+	token    Token     // of the next or the current attempt
+	deadline time.Time // zero: none
+	last     error     // last answer of the backend
+	failed   time.Time // when it came
+	sent     int       // attempts
+}
+
+// wait waits until the next attempt is due, or returns why it is not made.
+func (l *loop) wait(ctx context.Context) error {
+	d := l.token.Delay()
+	if d <= 0 && l.sent == 0 {
+		return nil
+	}
+	err := delay.Sleep(ctx, l.failed, d, l.deadline)
+	if errors.Is(err, delay.ErrTooLate) {
+		return &NotRetriedError{Reason: ReasonDeadline, Delay: d}
+	}
+	return err
 }
 
 // attempt runs f once. It is apart from Do because a defer outside of loops costs
 // only a few nanoseconds.
-func attempt(ctx context.Context, l *Loop, f func(ctx context.Context, a *Attempt) error) error {
+func (l *loop) attempt(ctx context.Context, f func(ctx context.Context, a *Attempt) error) error {
 	returned := false
 	defer func() {
 		if !returned {
-			l.Abort(fault.Failure{})
+			l.release(fault.Failure{})
 		}
 	}()
-	err := f(ctx, l.Attempt())
+	err := f(ctx, l.token.Attempt())
 	returned = true
 	return err
 }
 
-// Sleep waits as s says, or returns why it did not: ctx has ended, or the attempt would
-// come after the deadline of the call, if that is not zero. now is the time of the last
-// failure, zero if there was none.
-func (s Step) Sleep(ctx context.Context, now, deadline time.Time) error {
-	if s.Wait <= 0 {
-		if s.Again && !now.IsZero() {
-			return ctx.Err()
-		}
+// fail takes in the error of an attempt. It returns the error that the call ends with, or nil if another attempt follows.
+// An attempt that was not sent is neither retried nor charged.
+func (l *loop) fail(ctx context.Context, err error) error {
+	f := fault.Of(err)
+	if f.Unsent && f.Safety != fault.RetrySafe {
+		l.release(f)
+		return WrapError(l.last, err, l.sent)
+	}
+	l.failed = time.Now()
+	a := l.token.Attempt() // until the token is used
+	before, sent := a.BeforeRetry, max(l.sent, a.Number)+1
+	next, why := l.strategy.Refresh(l.failed, l.token, f)
+	last := l.last
+	l.last, l.sent = err, sent
+	switch left := ctx.Err(); {
+	case why == nil:
+		l.token = next
+		l.beforeRetry(before)
 		return nil
+	case f.Canceled, left != nil && errors.Is(err, left): // what the backend said is in last
+		return WrapError(last, err, sent)
 	}
-	if now.IsZero() {
-		now = time.Now()
-	}
-	if !deadline.IsZero() && !now.Add(s.Wait).Before(deadline) {
-		if !s.Again {
-			return nil // Err says why the call ends
-		}
-		return &NotRetriedError{Reason: ReasonDeadline, Delay: s.Wait}
-	}
-	timer := time.NewTimer(s.Wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return ctx.Err()
+	return WrapError(err, l.hold(ctx, why), sent)
 }
+
+// beforeRetry calls what an attempt has left to do before the next one.
+func (l *loop) beforeRetry(f func(wait time.Duration)) {
+	if f == nil {
+		return
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			l.release(fault.Failure{Unsent: true})
+		}
+	}()
+	f(l.token.Delay())
+	returned = true
+}
+
+// hold waits before a long poll ends because of why. It returns why, or the error of ctx if that ends first.
+func (l *loop) hold(ctx context.Context, why error) error {
+	r, ok := errors.AsType[*NotRetriedError](why)
+	if !ok || r.LongPollDelay <= 0 {
+		return why
+	}
+	if err := delay.Sleep(ctx, l.failed, r.LongPollDelay, l.deadline); err != nil && !errors.Is(err, delay.ErrTooLate) {
+		return err
+	}
+	return why
+}
+
+// release ends a call without an answer to its attempt.
+func (l *loop) release(f fault.Failure) { _ = l.strategy.Release(l.token, f) }
 
 // WrapError returns the error of a call that has ended, for an adapter with a loop of
 // its own; [Do] returns the same. err is the last answer of the backend, nil if there

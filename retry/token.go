@@ -44,13 +44,16 @@ type Attempt struct {
 	// Number is 0 for the first attempt, 1 for its first retry, and so on.
 	Number int
 	// Leave is how many tokens the retry that follows the attempt must leave in the budget, for calls that need fewer retries
-	// (budget.Shares). It has no effect for a budget without a method Level, and more than half of what the budget can hold need not
+	// (package egress sets it). It has no effect for a budget without a method Level, and more than half of what the budget can hold need not
 	// be left.
 	Leave float64
+	// BeforeRetry, if not nil, is called once it is certain that another attempt follows this one, before the wait for it, and
+	// not after the last attempt. It is the place to release what this attempt still holds, such as a connection. The next
+	// attempt begins with nil.
+	BeforeRetry func(wait time.Duration)
 
 	endpoint      string
 	deprioritized []string
-	before        func(wait time.Duration) // the next attempt
 }
 
 // Use says at which endpoint the attempt is made. If the attempt fails, later
@@ -61,12 +64,6 @@ func (a *Attempt) Use(endpoint string) { a.endpoint = endpoint }
 // Deprioritized returns the endpoints that attempts of this call failed at, for
 // server selection to avoid if there are others. It must not be changed or kept.
 func (a *Attempt) Deprioritized() []string { return a.deprioritized }
-
-// BeforeRetry makes [Do] call f once it is certain that another attempt follows this
-// one, before it waits for that long. It is the place to release what this attempt still
-// holds, such as a connection. f is not called where this is the last attempt. The last
-// BeforeRetry of an attempt counts.
-func (a *Attempt) BeforeRetry(f func(wait time.Duration)) { a.before = f }
 
 // avoid deprioritises the endpoint of the attempt.
 func (a *Attempt) avoid() {
@@ -100,13 +97,13 @@ type State struct {
 // Next returns the Token of the next attempt.
 func (s *State) Next(delay time.Duration) Token {
 	s.Number++
-	s.endpoint, s.before, s.Leave = "", nil, 0
+	s.endpoint, s.BeforeRetry, s.Leave = "", nil, 0
 	return Token{s, s.generation.Load(), delay}
 }
 
 // End ends the call. The State must not be used any more.
 func (s *State) End() {
-	s.before = nil // with all that it holds
+	s.BeforeRetry = nil // with all that it holds
 	s.issuer.pool.Put(s)
 }
 

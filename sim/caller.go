@@ -5,8 +5,8 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/budget"
-	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/internal/calls"
 	"github.com/seed90641741/spillway/internal/ejection"
 	"github.com/seed90641741/spillway/throttle"
 )
@@ -29,8 +29,8 @@ type active struct {
 	lateThrottle
 
 	limiter *inflight.Limiter
-	usual   egress.Usual
-	shares  budget.Shares
+	usual   calls.Usual
+	shares  calls.Shares
 	ejected map[int32]*ejection.Ejection // tasks that have said when to come back
 	flying  int32                        // attempts under way
 	open    int32                        // connections in use
@@ -98,7 +98,7 @@ func (b *callerBudget) Deposit(key string, tokens float64) {
 	}
 }
 
-// A lateThrottle is an [egress.Throttle] that is made when there is something to know. While
+// A lateThrottle is an [calls.Throttle] that is made when there is something to know. While
 // all calls were accepted, it is enough to know when: a throttle that receives them later is
 // what it would be.
 type lateThrottle struct {
@@ -118,7 +118,7 @@ type unseen struct{}
 // Settle implements [spillway.Settler].
 func (unseen) Settle(time.Time, spillway.Ticket, spillway.Outcome) {}
 
-// Admit implements [egress.Throttle]. A throttle that knows of no rejection admits.
+// Admit implements [calls.Throttle]. A throttle that knows of no rejection admits.
 func (t *lateThrottle) Admit(now time.Time, call spillway.Call, of throttle.Route) (spillway.Ticket, error) {
 	if t.throttle == nil {
 		return spillway.Ticket{By: unseen{}, Criticality: call.Criticality}, nil
@@ -126,10 +126,10 @@ func (t *lateThrottle) Admit(now time.Time, call spillway.Call, of throttle.Rout
 	return t.throttle.Admit(now, call, of)
 }
 
-// Timed implements [egress.Throttle]. Reading the simulated time costs nothing.
+// Timed implements [calls.Throttle]. Reading the simulated time costs nothing.
 func (t *lateThrottle) Timed(spillway.Outcome) bool { return true }
 
-// Limited implements [egress.Throttle].
+// Limited implements [calls.Throttle].
 func (t *lateThrottle) Limited(now time.Time) {
 	if t.throttle == nil {
 		t.limited = now
@@ -138,10 +138,10 @@ func (t *lateThrottle) Limited(now time.Time) {
 	}
 }
 
-// Account implements [egress.Throttle]. It is asked after failures, and soon after.
+// Account implements [calls.Throttle]. It is asked after failures, and soon after.
 func (t *lateThrottle) Account(of throttle.Route) string { return t.remember().Account(of) }
 
-// Settle implements [egress.Throttle].
+// Settle implements [calls.Throttle].
 func (t *lateThrottle) Settle(sent, now time.Time, ticket *spillway.Ticket, of throttle.Route, o spillway.Outcome) {
 	t.route = of
 	if ticket.By == (unseen{}) {
@@ -160,7 +160,7 @@ func (t *lateThrottle) Settle(sent, now time.Time, ticket *spillway.Ticket, of t
 	}
 }
 
-// Advise implements [egress.Throttle].
+// Advise implements [calls.Throttle].
 func (t *lateThrottle) Advise(now time.Time, class spillway.Criticality, ratio float64) {
 	if t.throttle != nil || ratio != 1 {
 		t.remember().Advise(now, class, ratio)

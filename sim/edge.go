@@ -8,8 +8,8 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/budget"
-	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/calls"
 	"github.com/seed90641741/spillway/internal/ejection"
 	"github.com/seed90641741/spillway/shed"
 	"github.com/seed90641741/spillway/throttle"
@@ -25,8 +25,8 @@ type edge struct {
 	to       *service
 	group    *group // nil where the callers are tasks
 	callers  []caller
-	current  int32           // caller for whom the stack decides
-	stack    egress.Policies // of the current caller
+	current  int32          // caller for whom the stack decides
+	stack    calls.Policies // of the current caller
 	budget   budget.Config
 	throttle throttle.Config
 	keep     int64   // for how long policies remember
@@ -40,7 +40,7 @@ type call struct {
 	ref // of its attempt: the generation grows with each, and when the call ends
 
 	edge     *edge
-	flow     egress.Flow
+	flow     calls.Flow
 	call     spillway.Call
 	intended int64 // when the call was to begin
 	client   int32
@@ -70,7 +70,7 @@ func (s *Sim) newEdge(c *Edge, callers int, g *group) *edge {
 	// Until the last bucket has left the window, and no limit or ejection remembers anything either.
 	e.keep = int64(max(window+window/10, throttle.AdviceLifetime, 2*ejection.Max))
 	strategy, _ := c.Retry.strategy((*callerBudget)(e), s.stream().float) // was tried once
-	e.stack = egress.Policies{ThrottleMode: c.Egress.ThrottleMode, InflightMode: c.Egress.InflightMode, Retry: strategy}
+	e.stack = calls.Policies{ThrottleMode: c.Egress.ThrottleMode, InflightMode: c.Egress.InflightMode, Retry: strategy}
 	e.throttle.Rand = s.stream().float
 	s.edges = append(s.edges, e)
 	return e
@@ -108,13 +108,13 @@ func (e *edge) attempt(c *call) {
 	step := c.flow.Resume(e.clock, nil)
 	c.call.Attempt, c.request, c.trying = int16(min(c.flow.Number, math.MaxInt16)), nil, true
 	switch step.Action {
-	case egress.ActionReject:
+	case calls.Reject:
 		e.done(c, step, rejection(step.Err))
 		return
-	case egress.ActionDone: // it was too late when the caller came to it
+	case calls.Done: // it was too late when the caller came to it
 		e.done(c, step, timedOut)
 		return
-	case egress.ActionRun, egress.ActionWait:
+	case calls.Run, calls.Wait:
 	}
 	e.witness.attempt(c)
 	if limit := e.giveUp(c); limit > 0 {
@@ -199,7 +199,7 @@ func (e *edge) greet(caller int32, task int) int64 {
 
 // answered ends an attempt with what the task has said.
 func (e *edge) answered(c *call, a reply, hint time.Duration, ratio shed.Ratio) {
-	c.flow.Advise(ratio.Float())
+	c.flow.Accepts = ratio.Float()
 	f := a.failure(hint)
 	if a == unreachable {
 		e.callers[c.client].connected &^= e.bit(c.client, int(c.at))
@@ -211,13 +211,13 @@ func (e *edge) answered(c *call, a reply, hint time.Duration, ratio shed.Ratio) 
 		e.done(c, c.flow.Succeed(e.clock), good)
 		return
 	}
-	e.done(c, c.flow.Fail(e.clock, egress.Failure{Err: attemptError(f), Failure: f}), replies[a].outcome)
+	e.done(c, c.flow.Fail(e.clock, calls.Failure{Err: attemptError(f), Failure: f}), replies[a].outcome)
 }
 
 // expired ends an attempt that has taken too long.
 func (e *edge) expired(c *call) {
 	e.leave(c)
-	f := egress.Failure{Err: attemptError{Timeout: true, Unanswered: true}, Failure: fault.Failure{Timeout: true, Unanswered: true}}
+	f := calls.Failure{Err: attemptError{Timeout: true, Unanswered: true}, Failure: fault.Failure{Timeout: true, Unanswered: true}}
 	if d := c.call.Deadline; !d.IsZero() && !e.clock.Before(d) { // and not that of the attempt
 		f.Err, f.ContextErr = context.DeadlineExceeded, context.DeadlineExceeded
 	}
@@ -230,7 +230,7 @@ func (e *edge) withdraw(c *call) {
 	if c.trying {
 		e.leave(c)
 		e.use(c.client)
-		c.flow.Fail(e.clock, egress.Failure{Err: context.Canceled, ContextErr: context.Canceled, Failure: fault.Failure{Unanswered: true}})
+		c.flow.Fail(e.clock, calls.Failure{Err: context.Canceled, ContextErr: context.Canceled, Failure: fault.Failure{Unanswered: true}})
 		e.settled(c)
 	} else {
 		c.flow.Stop(context.Canceled)
@@ -252,9 +252,9 @@ func (e *edge) leave(c *call) {
 // done ends an attempt. As the stack says, another one follows or the call ends with an outcome:
 // then the request that it was made for goes on. If the call was given up, that request is marked,
 // as a server of this package's callers does.
-func (e *edge) done(c *call, step egress.Step, o outcome) {
+func (e *edge) done(c *call, step calls.Step, o outcome) {
 	e.settled(c)
-	if step.Action == egress.ActionWait {
+	if step.Action == calls.Wait {
 		e.later(c, step.Wait)
 		return
 	}

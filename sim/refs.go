@@ -1,6 +1,6 @@
 package sim
 
-import "github.com/seed90641741/spillway/egress"
+import "github.com/seed90641741/spillway/internal/calls"
 
 // A ref refers to a request, or to an attempt of a call, by its place among all of them. What it
 // refers to may end before it is needed again: then it has another generation. The zero ref
@@ -30,7 +30,7 @@ func (s *Sim) takeCall() *call {
 
 // freeCall ends a call: what was still to happen to it does not.
 func (s *Sim) freeCall(c *call) {
-	c.flow, c.parent, c.request = egress.Flow{}, ref{}, nil
+	c.flow, c.parent, c.request = calls.Flow{}, ref{}, nil
 	c.gen++
 	s.freeCalls = append(s.freeCalls, c)
 }

@@ -24,13 +24,13 @@ type TransportConfig struct {
 	// if Egress.Retry is nil, retry budget. Egress.Hedge is for GET, HEAD and other safe requests, and with its Writes for all
 	// idempotent ones, whose body can be sent again; requests to switch protocols are not hedged.
 	Egress egress.Config
-	// MaxHosts is the number of backends for which state is kept, of a few kilobytes each.
+	// MaxBackends is the number of backends for which state is kept, of a few kilobytes each.
 	// With a higher value, a client that calls many backends loses less state. Zero means
 	// [egress.DefaultMaxBackends]; it must not be negative.
-	MaxHosts int
-	// Key names the backend of a request: requests with the same key share a
+	MaxBackends int
+	// Backend names the backend of a request: requests to the same backend share a
 	// throttle and an in-flight limit. Nil means the host and port of the URL.
-	Key func(*http.Request) string
+	Backend func(*http.Request) string
 	// Customer names the customer of a request, if not nil. Requests of a customer that the
 	// backend rejects for its quota (429) are throttled; requests of other customers are not.
 	Customer func(*http.Request) string
@@ -39,18 +39,17 @@ type TransportConfig struct {
 	// such routes of each backend. All other routes share one throttle. Nil means [DefaultRoute]. Requests with the empty
 	// route are throttled by backend only. It must be quick and safe for concurrent use.
 	Route func(*http.Request) string
-	// Internal reports whether a request goes to one of the caller's own services. Requests to
-	// other services are sent without criticality, attempt number and deadline, even if the
-	// caller set them, so that other organizations do not see them. Nil means that all
-	// services are internal.
-	Internal func(*http.Request) bool
+	// External reports whether a request goes to a service of another organization. It is sent
+	// without criticality, attempt number and deadline, even if the caller set them, so that the
+	// other organization does not see them. Nil means that no service is external.
+	External func(*http.Request) bool
 }
 
 // A Transport is an [http.RoundTripper] that protects both the backend and the
 // caller when the backend is overloaded. It is safe for concurrent use; make one
 // with [NewTransport].
 type Transport struct {
-	config  TransportConfig // with Base and Key
+	config  TransportConfig // with Base and Backend
 	pool    *egress.Pool
 	limits  bool // of connections, in the base
 	hedging atomic.Bool
@@ -58,8 +57,8 @@ type Transport struct {
 
 // NewTransport returns a Transport, or an error that names the field of c that is wrong.
 func NewTransport(c TransportConfig) (*Transport, error) {
-	if c.MaxHosts < 0 {
-		return nil, invalid.Field("spillhttp", "MaxHosts", c.MaxHosts, "0 or more")
+	if c.MaxBackends < 0 {
+		return nil, invalid.Field("spillhttp", "MaxBackends", c.MaxBackends, "0 or more")
 	}
 	if c.Base == nil {
 		c.Base = http.DefaultTransport
@@ -67,10 +66,10 @@ func NewTransport(c TransportConfig) (*Transport, error) {
 	if _, ok := c.Base.(*Transport); ok {
 		return nil, invalid.Field("spillhttp", "Base", c.Base, "a RoundTripper that is no Transport: the attempts of two would multiply")
 	}
-	if c.Key == nil {
-		c.Key = func(req *http.Request) string { return req.URL.Host }
+	if c.Backend == nil {
+		c.Backend = func(req *http.Request) string { return req.URL.Host }
 	}
-	pool, err := egress.NewPool(c.Egress, c.MaxHosts)
+	pool, err := egress.NewPool(c.Egress, c.MaxBackends)
 	if err != nil {
 		return nil, invalid.In("spillhttp", "Egress", err)
 	}
@@ -103,8 +102,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL == nil || req.Header == nil {
 		return t.config.Base.RoundTrip(req)
 	}
-	ctx, key := req.Context(), t.config.Key(req)
-	x := exchange{transport: t, request: req, answered: req, own: ownOf(req.Header), internal: t.config.Internal == nil || t.config.Internal(req)}
+	ctx, key := req.Context(), t.config.Backend(req)
+	x := exchange{transport: t, request: req, answered: req, own: ownOf(req.Header), internal: t.config.External == nil || !t.config.External(req)}
 	x.label(ctx)
 	call := spillway.Call{Key: key, Criticality: x.class}
 	call.Kind, call.Idempotent = kindOf(req)

@@ -78,7 +78,7 @@ func TestAcceptRatioIsHeard(t *testing.T) {
 			}
 			return resp, nil
 		})
-		rt := mustTransport(t, TransportConfig{Base: base, Internal: func(*http.Request) bool { return !row.external }, Egress: admitting})
+		rt := mustTransport(t, TransportConfig{Base: base, External: func(*http.Request) bool { return row.external }, Egress: admitting})
 		for range 3 {
 			resp, err := rt.RoundTrip(newRequest(t, t.Context(), http.MethodGet, nil))
 			if err != nil {

@@ -106,7 +106,7 @@ func (x *exchange) judge(resp *http.Response, a *egress.Attempt) (*http.Response
 	if suspect(resp.StatusCode, resp.Header) {
 		if f, failed := failureOf(resp.StatusCode, resp.Header, time.Now()); failed {
 			x.failed = &StatusError{StatusCode: resp.StatusCode, Header: resp.Header, failure: x.once(f), response: resp}
-			a.BeforeRetry(x.failed.giveWay)
+			a.BeforeRetry = x.failed.giveWay
 			return nil, x.failed
 		}
 	}

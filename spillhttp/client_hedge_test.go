@@ -359,7 +359,7 @@ func TestHedgeOutlivesTheCall(t *testing.T) {
 				sent = r.URL.Path + " " + r.Header.Get("Accept")
 				return nil, r.Context().Err()
 			})
-			h.Transport.config.Internal = func(*http.Request) bool { return known }
+			h.Transport.config.External = func(*http.Request) bool { return !known }
 			req := newRequest(t, t.Context(), http.MethodGet, nil)
 			req.Header.Set("Accept", "text/plain")
 			resp, err := h.Transport.RoundTrip(req)

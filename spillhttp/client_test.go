@@ -24,7 +24,7 @@ func TestTransportConfig(t *testing.T) {
 		config TransportConfig
 		want   string
 	}{
-		{TransportConfig{MaxHosts: -1}, "MaxHosts is -1, must be 0 or more"},
+		{TransportConfig{MaxBackends: -1}, "MaxBackends is -1, must be 0 or more"},
 		{TransportConfig{Base: must(NewTransport(TransportConfig{}))}, "must be a RoundTripper that is no Transport"},
 		{TransportConfig{Egress: egress.Config{ThrottleMode: 7}}, "ThrottleMode is Mode(7)"},
 		{TransportConfig{}, ""},
@@ -138,7 +138,7 @@ func TestCloseDeadlineOfAnUntrustedClient(t *testing.T) {
 // TestHosts: each host has its own limits, and they are bounded.
 func TestHosts(t *testing.T) {
 	base := baseFunc(func(req *http.Request) (*http.Response, error) { return answer(req, 200, ""), nil })
-	rt := mustTransport(t, TransportConfig{Base: base, MaxHosts: 2})
+	rt := mustTransport(t, TransportConfig{Base: base, MaxBackends: 2})
 	for _, u := range []string{"http://a/", "http://b:80/", "http://c/", "http://c/other"} {
 		req := newRequest(t, t.Context(), "GET", nil)
 		req.URL = must(url.Parse(u))
@@ -147,7 +147,7 @@ func TestHosts(t *testing.T) {
 	if s := rt.Stats(); len(s) != 2 {
 		t.Errorf("state of %d hosts kept, want 2", len(s))
 	}
-	keyed := mustTransport(t, TransportConfig{Base: base, Key: func(req *http.Request) string { return req.Method }})
+	keyed := mustTransport(t, TransportConfig{Base: base, Backend: func(req *http.Request) string { return req.Method }})
 	roundTrip(t, keyed, newRequest(t, t.Context(), "PUT", nil))
 	if _, ok := keyed.Stats()["PUT"]; !ok {
 		t.Errorf("backends %v, want the one named by Key", keyed.Stats())
@@ -227,7 +227,7 @@ func TestAllocations(t *testing.T) {
 	req := labelled(t)
 	count := func(rt http.RoundTripper) float64 { return testing.AllocsPerRun(200, func() { roundTrip(t, rt, req) }) }
 	bare := count(base)
-	external := func(*http.Request) bool { return false }
+	external := func(*http.Request) bool { return true }
 	if n := count(mustTransport(t, TransportConfig{Base: base})) - bare; n > 3 {
 		t.Errorf("%v allocations for a labelled request, want at most 3", n)
 	}
@@ -237,7 +237,7 @@ func TestAllocations(t *testing.T) {
 	if n := count(mustTransport(t, TransportConfig{Base: base})) - bare; n > 3 {
 		t.Errorf("%v allocations for one of a task, want at most 3", n)
 	}
-	if n := count(mustTransport(t, TransportConfig{Base: base, Internal: external})) - bare; n > 1 {
+	if n := count(mustTransport(t, TransportConfig{Base: base, External: external})) - bare; n > 1 {
 		t.Errorf("%v allocations for one without headers, want at most 1", n)
 	}
 }

@@ -34,7 +34,7 @@
 //	X-Envoy-Expected-Rq-Timeout-Ms  what is left of the context's deadline at the start
 //	                                of the attempt, rounded down to three digits
 //
-// Requests to services that are not [TransportConfig.Internal] carry none of these headers.
+// Requests to services that are [TransportConfig.External] carry none of these headers.
 //
 // Other members of the baggage are kept. The member criticality is left out if it would break
 // the limits of W3C Baggage (64 members, 8192 bytes). A transport below this one that writes

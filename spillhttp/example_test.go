@@ -70,7 +70,7 @@ func ExampleTransportConfig_internal() {
 	stranger := newBackend()
 	defer stranger.Close()
 	transport, _ := spillhttp.NewTransport(spillhttp.TransportConfig{
-		Internal: func(req *http.Request) bool { return strings.HasSuffix(req.URL.Hostname(), ".internal.example") },
+		External: func(req *http.Request) bool { return !strings.HasSuffix(req.URL.Hostname(), ".internal.example") },
 	})
 	client := &http.Client{Transport: transport}
 

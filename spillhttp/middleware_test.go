@@ -63,9 +63,9 @@ func TestKey(t *testing.T) {
 			func() http.Handler { return protect(t, mux, c) },
 			func() http.Handler { // other middleware between
 				c := c
-				c.Key = func(r *http.Request) string { _, p := mux.Handler(r); return p }
+				c.Route = func(r *http.Request) string { _, p := mux.Handler(r); return p }
 				if row.method == http.MethodConnect {
-					c.Key = nil
+					c.Route = nil
 				}
 				return protect(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { mux.ServeHTTP(w, r) }), c)
 			},

@@ -102,8 +102,8 @@ func panicsOfTransport(t *testing.T) {
 		}
 		r := transportRig{Fuse: f}
 		r.Transport = must(NewTransport(TransportConfig{
-			Base: baseFunc(r.base), Egress: f.Egress(c), Key: named("Key", "backend"), Customer: named("Customer", "c"), Route: named("Route", "r"),
-			Internal: func(*http.Request) bool { f.Burn("Internal"); return true },
+			Base: baseFunc(r.base), Egress: f.Egress(c), Backend: named("Backend", "backend"), Customer: named("Customer", "c"), Route: named("Route", "r"),
+			External: func(*http.Request) bool { f.Burn("External"); return false },
 		}))
 		for range 20 { // which pay for a hedge
 			_ = fetch(t.Context(), r, nil)
@@ -161,7 +161,7 @@ func panicsOfServer(t *testing.T, protocol string, early bool) {
 		}
 		gates := must(ingress.New(f.Ingress(ingress.Config{})))
 		h := must(NewHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { respond(f, w, r) }), HandlerConfig{
-			Ingress: gates, Key: named("Key"), Identity: named("Identity"),
+			Ingress: gates, Route: named("Route"), Identity: named("Identity"),
 			Classify: func(*http.Request) spillway.Call { f.Burn("Classify"); return spillway.Call{} },
 			Exempt:   func(*http.Request) bool { f.Burn("Exempt of requests"); return false },
 		}))

@@ -34,17 +34,17 @@ type HandlerConfig struct {
 	// be called twice for a request, once with the head only and without the context of
 	// the server. Nil means that nothing is known.
 	Classify func(*http.Request) spillway.Call
-	// Key names the route of a request: each route has a separate concurrency limit. It is
+	// Route names the route of a request: each route has a separate concurrency limit. It is
 	// called as Classify is, if Classify has set no Key. Nil means r.Pattern, which a router
 	// in front of the Handler has set, or else the pattern that matches, if the next handler
 	// is an [http.ServeMux]. For a mux behind other handlers, and for other routers, ask the
 	// router here:
 	//
-	//	Key: func(r *http.Request) string { _, pattern := mux.Handler(r); return pattern }
+	//	Route: func(r *http.Request) string { _, pattern := mux.Handler(r); return pattern }
 	//
 	// Clients must not be able to choose keys freely: do not use a path that contains the name
 	// of an object. Keys beyond [concurrency.Config.Keys] share one limit.
-	Key func(*http.Request) string
+	Route func(*http.Request) string
 	// Identity returns the authenticated identity of the caller, or nothing; never an
 	// unverified claim. It is called as Classify is. Nil means the first URI, else the first
 	// DNS name, else the common name of a client certificate that was verified.
@@ -144,10 +144,10 @@ func Middleware(c HandlerConfig) (func(next http.Handler) http.Handler, error) {
 func (h *Handler) before(next http.Handler) *Handler {
 	h.next = next
 	c := &h.config
-	if c.Key == nil {
+	if c.Route == nil {
 		h.mux, _ = next.(*http.ServeMux)
 	}
-	h.plain = h.mux == nil && c.Classify == nil && c.Key == nil && c.Identity == nil && c.Exempt == nil
+	h.plain = h.mux == nil && c.Classify == nil && c.Route == nil && c.Identity == nil && c.Exempt == nil
 	return h
 }
 

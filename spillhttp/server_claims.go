@@ -46,8 +46,8 @@ func (h *Handler) recognize(r *http.Request, a *arrival) {
 // keyOf names the route of r. The patterns of a mux are registered, so clients cannot make more of them.
 func (h *Handler) keyOf(r *http.Request) string {
 	switch {
-	case h.config.Key != nil:
-		return h.config.Key(r)
+	case h.config.Route != nil:
+		return h.config.Route(r)
 	case h.mux == nil, r.Pattern != "": // of an outer mux
 		return r.Pattern
 	case r.Method == http.MethodConnect, r.URL == nil: // for a redirect of CONNECT, the mux returns the path

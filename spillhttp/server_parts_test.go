@@ -19,7 +19,7 @@ func TestPlainHandlers(t *testing.T) {
 	}{
 		"nothing":  {HandlerConfig{HealthPaths: []string{"/healthz"}}, true},
 		"Classify": {HandlerConfig{Classify: func(*http.Request) (c spillway.Call) { return c }}, false},
-		"Key":      {HandlerConfig{Key: text}, false},
+		"Route":    {HandlerConfig{Route: text}, false},
 		"Identity": {HandlerConfig{Identity: text}, false},
 		"Exempt":   {HandlerConfig{Exempt: func(*http.Request) bool { return false }}, false},
 	} {

@@ -77,7 +77,7 @@ func TestTaskOfCalls(t *testing.T) {
 		return answer(req, code, ""), nil
 	})
 	rt := mustTransport(t, TransportConfig{
-		Base: base, Internal: func(r *http.Request) bool { return r.URL.Host == "backend.example" },
+		Base: base, External: func(r *http.Request) bool { return r.URL.Host != "backend.example" },
 		Egress: egress.Config{Retry: must(retry.NewBudgeted(retry.BudgetedConfig{Budget: retry.Unlimited{}, Attempts: 1})), ThrottleMode: spillway.ModeOff},
 	})
 	var task spillway.Task

@@ -35,7 +35,7 @@ func TestBaggageIsSent(t *testing.T) {
 			got = req.Header.Values("Baggage")
 			return answer(req, 200, ""), nil
 		})
-		rt := mustTransport(t, TransportConfig{Base: base, Internal: func(*http.Request) bool { return !row.external }})
+		rt := mustTransport(t, TransportConfig{Base: base, External: func(*http.Request) bool { return row.external }})
 		ctx := t.Context()
 		if row.labelled {
 			ctx = spillway.WithCriticality(ctx, spillway.Sheddable)

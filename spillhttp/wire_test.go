@@ -77,13 +77,13 @@ func TestHeadersSent(t *testing.T) {
 		c, n, d = headerCriticality, headerAttempt, headerDeadline
 		none    = ""
 	)
-	external := func(*http.Request) bool { return false }
+	external := func(*http.Request) bool { return true }
 	for _, row := range []struct {
 		name     string
 		label    spillway.Criticality
 		deadline bool
 		caller   map[string]string
-		internal func(*http.Request) bool
+		external func(*http.Request) bool
 		first    map[string]string
 		third    map[string]string
 	}{
@@ -116,7 +116,7 @@ func TestHeadersSent(t *testing.T) {
 					time.Sleep(20 * time.Millisecond)
 					return answer(req, 503, "busy"), nil
 				})
-				rt := mustTransport(t, TransportConfig{Base: base, Internal: row.internal, Egress: eager})
+				rt := mustTransport(t, TransportConfig{Base: base, External: row.external, Egress: eager})
 				ctx := spillway.WithCriticality(t.Context(), row.label)
 				if row.deadline {
 					var cancel context.CancelFunc
@@ -160,7 +160,7 @@ func TestNothingToSay(t *testing.T) {
 		return answer(req, 200, ""), nil
 	})
 	for _, internal := range []bool{true, false} {
-		rt := mustTransport(t, TransportConfig{Base: base, Internal: func(*http.Request) bool { return internal }})
+		rt := mustTransport(t, TransportConfig{Base: base, External: func(*http.Request) bool { return !internal }})
 		req := newRequest(t, t.Context(), http.MethodGet, nil)
 		if internal {
 			req.Header.Set(headerCriticality, "CRITICAL")

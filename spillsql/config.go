@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/budget"
-	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/internal/calls"
 	"github.com/seed90641741/spillway/retry"
 	"github.com/seed90641741/spillway/throttle"
 )
@@ -86,9 +85,9 @@ func (c *Config) build() (*gate, error) {
 		}
 	}
 	g := &gate{classify: c.Classify, conflicts: c.RetryConflicts, routes: routes}
-	g.policies = egress.Policies{
+	g.policies = calls.Policies{
 		Throttle: routes, ThrottleMode: c.ThrottleMode, InflightMode: spillway.ModeOff,
-		Retry: strategy, Observer: c.Observer, Usual: new(egress.Usual), Shares: new(budget.Shares),
+		Retry: strategy, Observer: c.Observer, Usual: new(calls.Usual), Shares: new(calls.Shares),
 	}
 	if c.Inflight != nil {
 		g.policies.Inflight, g.policies.InflightMode = c.Inflight, c.InflightMode

@@ -7,19 +7,18 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/internal/calls"
 	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/clock"
 	"github.com/seed90641741/spillway/internal/final"
-	"github.com/seed90641741/spillway/retry"
 	"github.com/seed90641741/spillway/throttle"
 )
 
 // A gate is the policies of a Connector with a clock: what each call has to pass.
 type gate struct {
-	policies  egress.Policies
+	policies  calls.Policies
 	routes    *throttle.Routes
 	classify  func(error) (fault.Failure, bool)
 	conflicts bool
@@ -41,7 +40,7 @@ type operation struct {
 	broken     bool  // the connection
 	failed     error // of the last attempt
 
-	flow egress.Flow
+	flow calls.Flow
 }
 
 // do makes a call, with its retries. It returns errors of send, of package retry, and
@@ -56,7 +55,7 @@ func (g *gate) do(ctx context.Context, op *operation) error {
 }
 
 // succeed ends a call whose last attempt has succeeded.
-func (g *gate) succeed(f *egress.Flow) {
+func (g *gate) succeed(f *calls.Flow) {
 	returned := false
 	defer func() {
 		if !returned { // the Observer panics
@@ -69,7 +68,7 @@ func (g *gate) succeed(f *egress.Flow) {
 
 // drive makes the attempts of a call until one succeeds. The caller then ends f. If the driver,
 // Classify or the Observer panics, what the call holds is given back.
-func (g *gate) drive(ctx context.Context, f *egress.Flow, op *operation) (err error) {
+func (g *gate) drive(ctx context.Context, f *calls.Flow, op *operation) (err error) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -82,15 +81,14 @@ func (g *gate) drive(ctx context.Context, f *egress.Flow, op *operation) (err er
 }
 
 // attempts is drive, but for panics.
-func (g *gate) attempts(ctx context.Context, f *egress.Flow, op *operation) error {
+func (g *gate) attempts(ctx context.Context, f *calls.Flow, op *operation) error {
 	call := callOf(ctx, op.key)
 	step := f.Begin(&g.policies, &call, op.route())
-	failed := time.Time{}
 	for {
 		switch step.Action {
-		case egress.ActionWait:
-			step = g.wait(ctx, f, step, failed, call.Deadline)
-		case egress.ActionRun:
+		case calls.Wait:
+			step = f.Wait(ctx, &g.clock, step.Wait)
+		case calls.Run:
 			err := op.attempt(ctx)
 			if err == nil {
 				if op.conn != nil { // and not that of a connection
@@ -102,8 +100,8 @@ func (g *gate) attempts(ctx context.Context, f *egress.Flow, op *operation) erro
 				g.stop(f, err)
 				return err
 			}
-			failed = g.clock.Now()
-			step = g.fail(ctx, f, err, op.meaning(err, g.meaning(ctx, err)), failed)
+			now := g.clock.Now()
+			step = g.fail(ctx, f, err, op.meaning(err, g.meaning(ctx, err)), now)
 		default:
 			if step.Final() {
 				final.Of(ctx).Set()
@@ -113,23 +111,15 @@ func (g *gate) attempts(ctx context.Context, f *egress.Flow, op *operation) erro
 	}
 }
 
-func (g *gate) wait(ctx context.Context, f *egress.Flow, step egress.Step, failed, deadline time.Time) egress.Step {
-	wait := retry.Step{Again: true, Wait: step.Wait}
-	if err := wait.Sleep(ctx, failed, deadline); err != nil {
-		return f.Stop(err)
-	}
-	return f.Resume(g.clock.Now(), ctx.Err())
-}
-
 // fail takes in that an attempt has failed.
-func (g *gate) fail(ctx context.Context, f *egress.Flow, err error, means fault.Failure, now time.Time) egress.Step {
-	e := egress.Failure{Err: err, Failure: means, ContextErr: ctx.Err()}
+func (g *gate) fail(ctx context.Context, f *calls.Flow, err error, means fault.Failure, now time.Time) calls.Step {
+	e := calls.Failure{Err: err, Failure: means, ContextErr: ctx.Err()}
 	e.UntrustedDeadline = e.Timeout && claims.UntrustedExpired(ctx, f.Start, now)
 	return f.Fail(now, e)
 }
 
 // end ends a call with the failure of what is not repeated.
-func (g *gate) end(ctx context.Context, f *egress.Flow, err error, means fault.Failure) {
+func (g *gate) end(ctx context.Context, f *calls.Flow, err error, means fault.Failure) {
 	means.Safety, means.Unprocessed = fault.RetryUnsafe, false
 	if step := g.fail(ctx, f, err, means, g.clock.Now()); step.Final() {
 		final.Of(ctx).Set()
@@ -191,16 +181,16 @@ func (g *gate) meaning(ctx context.Context, err error) fault.Failure {
 
 // stop ends a call that was not sent on this connection. The retry of a call that
 // database/sql sends on another connection stays paid for.
-func (g *gate) stop(f *egress.Flow, err error) {
+func (g *gate) stop(f *calls.Flow, err error) {
 	why := fault.Failure{Unsent: true}
 	if f.Number > 0 {
 		why = fault.Failure{Canceled: true}
 	}
-	f.Fail(f.Start, egress.Failure{Err: err, Failure: why})
+	f.Fail(f.Start, calls.Failure{Err: err, Failure: why})
 }
 
 // now returns the time for ending f with a success.
-func (g *gate) now(f *egress.Flow) time.Time {
+func (g *gate) now(f *calls.Flow) time.Time {
 	if f.Timed() {
 		return g.clock.Now()
 	}

@@ -8,8 +8,8 @@ import (
 	"database/sql/driver"
 	"errors"
 
-	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/calls"
 )
 
 // A tx is a transaction. It passes the policies as one call, which begins with BEGIN and
@@ -18,7 +18,7 @@ import (
 type tx struct {
 	driver.Tx
 	conn  *conn
-	flow  egress.Flow
+	flow  calls.Flow
 	ctx   context.Context //nolint:containedctx // of BeginTx, as COMMIT and ROLLBACK get none
 	worst error
 	means fault.Failure

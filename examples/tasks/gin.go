@@ -18,7 +18,7 @@ func beforeGin(e *gin.Engine) (http.Handler, error) {
 func afterGin(e *gin.Engine) (http.Handler, error) {
 	return spillhttp.NewHandler(e, spillhttp.HandlerConfig{
 		HealthPaths: []string{"/healthz"},
-		Key: spillhttp.Routes(func(add func(method, path string)) {
+		Route: spillhttp.Routes(func(add func(method, path string)) {
 			for _, r := range e.Routes() {
 				add(r.Method, r.Path)
 			}

@@ -17,7 +17,7 @@ func beforeChi(r *chi.Mux) (http.Handler, error) {
 func afterChi(r *chi.Mux) (http.Handler, error) {
 	return spillhttp.NewHandler(r, spillhttp.HandlerConfig{
 		HealthPaths: []string{"/healthz"},
-		Key:         func(req *http.Request) string { return r.Find(chi.NewRouteContext(), req.Method, req.URL.Path) },
+		Route:         func(req *http.Request) string { return r.Find(chi.NewRouteContext(), req.Method, req.URL.Path) },
 	})
 }
 
@@ -29,7 +29,7 @@ func beforeEcho(e *echo.Echo) (http.Handler, error) {
 func afterEcho(e *echo.Echo) (http.Handler, error) {
 	return spillhttp.NewHandler(e, spillhttp.HandlerConfig{
 		HealthPaths: []string{"/healthz"},
-		Key: spillhttp.Routes(func(add func(method, path string)) {
+		Route: spillhttp.Routes(func(add func(method, path string)) {
 			for _, r := range e.Routes() {
 				add(r.Method, r.Path)
 			}

@@ -7,6 +7,7 @@ const (
 	words       level = iota // what all share
 	helpers                  // what policies share, made of words
 	policies                 // one decision each
+	cores                    // what stacks and the simulator share, made of policies
 	stacks                   // policies in their order
 	reports                  // what adapters share that read the figures of stacks
 	pages                    // what shows the reports to operators
@@ -15,7 +16,7 @@ const (
 	comparisons              // programs made of another one
 )
 
-var levelNames = [...]string{"L0 words", "L0 helpers", "L1 policies", "L2 stacks", "L2 reports", "L2 pages", "L3 edges", "L4 programs", "L5 comparisons"}
+var levelNames = [...]string{"L0 words", "L0 helpers", "L1 policies", "L2 cores", "L2 stacks", "L2 reports", "L2 pages", "L3 edges", "L4 programs", "L5 comparisons"}
 
 func (l level) String() string { return levelNames[l] }
 
@@ -39,10 +40,12 @@ var table = map[string]row{
 	"fault":               {level: words},
 	"internal/archtest":   {level: helpers}, // whose tests read internal/snippets
 	"internal/charging":   {level: words},
+	"internal/calls":      {level: cores},
 	"internal/clock":      {level: policies, waits: "internal/clock/clock.go"}, // for the stacks, which policies cannot import
 	"internal/cputime":    {level: words},
 	"internal/netconn":    {level: words},
 	"internal/elapsed":    {level: words},
+	"internal/delay":      {level: words, waits: "internal/delay/delay.go"},
 	"internal/ejection":   {level: policies}, // which stands on the words
 	"internal/final":      {level: policies}, // likewise
 	"internal/hints":      {level: policies}, // likewise

@@ -11,6 +11,6 @@ import (
 
 // Protect puts the server policies in front of a router. Each route has a separate limit: the key asks the router.
 func Protect(r chi.Router, c spillhttp.HandlerConfig) (*spillhttp.Handler, error) {
-	c.Key = func(req *http.Request) string { return r.Find(chi.NewRouteContext(), req.Method, req.URL.Path) }
+	c.Route = func(req *http.Request) string { return r.Find(chi.NewRouteContext(), req.Method, req.URL.Path) }
 	return spillhttp.NewHandler(r, c)
 }

@@ -12,7 +12,7 @@ import (
 
 // Protect puts the server policies in front of an engine that has all its routes. Each route has a separate limit.
 func Protect(e *gin.Engine, c spillhttp.HandlerConfig) (*spillhttp.Handler, error) {
-	c.Key = spillhttp.Routes(func(add func(method, path string)) {
+	c.Route = spillhttp.Routes(func(add func(method, path string)) {
 		for _, r := range e.Routes() {
 			add(r.Method, r.Path)
 		}

@@ -11,7 +11,7 @@ import (
 
 // Protect puts the server policies in front of a router. Each route has a separate limit: the key asks the router.
 func Protect(r *mux.Router, c spillhttp.HandlerConfig) (*spillhttp.Handler, error) {
-	c.Key = func(req *http.Request) string {
+	c.Route = func(req *http.Request) string {
 		var match mux.RouteMatch
 		if !r.Match(req, &match) || match.Route == nil {
 			return ""

@@ -12,7 +12,7 @@ import (
 // Protect returns the option for [runtime.NewServeMux] that puts the server policies in front of all handlers. Each route has a
 // separate limit. Use a gRPC client with the client policies for the calls to the service.
 func Protect(c spillhttp.HandlerConfig) (runtime.ServeMuxOption, error) {
-	c.Key = func(r *http.Request) string {
+	c.Route = func(r *http.Request) string {
 		pattern, _ := runtime.HTTPPattern(r.Context())
 		return pattern.String()
 	}

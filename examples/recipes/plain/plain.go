@@ -12,7 +12,7 @@ import (
 // it must not depend on what a client can choose freely.
 func New(c spillhttp.HandlerConfig, users http.HandlerFunc) (http.Handler, error) {
 	c.HealthPaths = []string{"/healthz"}
-	c.Key = func(r *http.Request) string {
+	c.Route = func(r *http.Request) string {
 		if strings.HasPrefix(r.URL.Path, "/users/") {
 			return "/users/"
 		}

@@ -163,7 +163,7 @@ func (u *Version) apply(policies egress.Config, limiter *inflight.Limiter) (*spi
 	}
 	u.Limiter = policies.Inflight
 	return spillhttp.NewTransport(spillhttp.TransportConfig{
-		Base: base, Egress: policies, MaxHosts: 1, Key: func(*http.Request) string { return u.Config.Name },
+		Base: base, Egress: policies, MaxBackends: 1, Backend: func(*http.Request) string { return u.Config.Name },
 	})
 }
 

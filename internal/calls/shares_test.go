@@ -1,4 +1,4 @@
-package budget_test
+package calls_test
 
 import (
 	"fmt"
@@ -7,7 +7,17 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/internal/calls"
 )
+
+var t0 = time.Unix(1_700_000_000, 0)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
 
 // An asker asks for retries of one route, or of a new route each time if it has no name.
 type asker struct {
@@ -19,7 +29,7 @@ type asker struct {
 }
 
 // divide runs askers against a bucket that gets 5 tokens per second, for a time.
-func divide(t *testing.T, s *budget.Shares, b *budget.Bucket, begin, end time.Time, all ...*asker) {
+func divide(t *testing.T, s *calls.Shares, b *budget.Bucket, begin, end time.Time, all ...*asker) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 2))
 	const step = 5 * time.Millisecond
@@ -55,7 +65,7 @@ func divide(t *testing.T, s *budget.Shares, b *budget.Bucket, begin, end time.Ti
 // TestShares: routes that need few retries get all of them although there is a page that needs sixteen times what there is, also if that
 // was alone for ten minutes, and pages that need more than there is get the same.
 func TestShares(t *testing.T) {
-	s, b := new(budget.Shares), must(budget.New(budget.Config{Capacity: 100, Empty: true}))
+	s, b := new(calls.Shares), must(budget.New(budget.Config{Capacity: 100, Empty: true}))
 	page := &asker{name: "page", perSecond: 80}
 	t1, t2 := t0.Add(10*time.Minute), t0.Add(20*time.Minute)
 	divide(t, s, b, t0, t1, page)
@@ -78,7 +88,7 @@ func TestShares(t *testing.T) {
 
 // TestSharesOfStrangers: names without end, none of which is ever served, have one share together.
 func TestSharesOfStrangers(t *testing.T) {
-	s, b := new(budget.Shares), must(budget.New(budget.Config{Capacity: 100, Empty: true}))
+	s, b := new(calls.Shares), must(budget.New(budget.Config{Capacity: 100, Empty: true}))
 	honest, strangers := &asker{name: "honest", perSecond: .5, served: true}, &asker{perSecond: 80}
 	divide(t, s, b, t0, t0.Add(10*time.Minute), honest, strangers)
 	if honest.asked-honest.got > 3 || strangers.got < 2400 {
@@ -87,7 +97,7 @@ func TestSharesOfStrangers(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { s.Ask(t0, "honest"); s.Took(t0, "honest"); s.Served(t0, "honest") }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
-	for i := range 10 * budget.MaxShares {
+	for i := range 10 * calls.MaxShares {
 		s.Served(t0.Add(10*time.Minute), fmt.Sprint(i)) // the places go to those that were served last
 	}
 	s.Took(t0.Add(10*time.Minute), "0")
@@ -98,7 +108,7 @@ func TestSharesOfStrangers(t *testing.T) {
 
 // TestSharesForget: who asks alone leaves nothing, and what was asked for is forgotten.
 func TestSharesForget(t *testing.T) {
-	var s budget.Shares
+	var s calls.Shares
 	s.Took(t0, "a")
 	s.Served(t0, "b")
 	for _, row := range []struct {
@@ -110,7 +120,7 @@ func TestSharesForget(t *testing.T) {
 			t.Errorf("after %v, %s leaves %v, want %v", row.after, row.account, got, row.want)
 		}
 	}
-	var none *budget.Shares
+	var none *calls.Shares
 	none.Took(t0, "a")
 	if none.Ask(t0, "b") != 0 {
 		t.Error("a nil Shares leaves something")
@@ -119,7 +129,7 @@ func TestSharesForget(t *testing.T) {
 
 // TestShareBringsItsRetry: a route whose first call needed a retry leaves nothing for it afterwards.
 func TestShareBringsItsRetry(t *testing.T) {
-	var s budget.Shares
+	var s calls.Shares
 	for range 3 {
 		if leave := s.Ask(t0, "a"); leave != 0 {
 			t.Errorf("leaves %v", leave)

@@ -1,4 +1,4 @@
-package budget
+package calls
 
 import (
 	"math"
@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Shares divide what a [Bucket] has among accounts, such as the routes of a backend: an account that has taken more than another
+// Shares divide what a [budget.Bucket] has among accounts, such as the routes of a backend: an account that has taken more than another
 // leaves in the bucket what the other has asked for recently.
 //
 //	leave(a) = sum of asked(b) over all accounts b with taken(b) < taken(a); at least 1 if there are any

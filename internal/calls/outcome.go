@@ -1,4 +1,4 @@
-package egress
+package calls
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 )
 
 // Final reports whether the caller's own caller must not repeat what ended in this way:
-// [Client.Do] says which answers say so.
+// package egress says which answers say so.
 func (s *Step) Final() bool { return s.Err != nil && !repeatable(s.Err) && final.Error(s.Err) }
 
 // repeatable reports whether err is that of a call that this process would have repeated
@@ -33,8 +33,8 @@ func (e *leftError) Failure() fault.Failure {
 	return fault.Failure{Unsent: true, Safety: fault.RetryUnsafe, Timeout: e.Timeout(), Canceled: !e.Timeout()}
 }
 
-// outcomeOf returns what a failure says about the backend's load.
-func outcomeOf(f fault.Failure) spillway.Outcome {
+// OutcomeOf returns what a failure says about the backend's load.
+func OutcomeOf(f fault.Failure) spillway.Outcome {
 	switch {
 	case f.Unsent:
 		return spillway.OutcomeNotStarted

@@ -32,7 +32,7 @@ func TestBeforeRetry(t *testing.T) {
 			n := a.Number
 			note("attempt %d", n)
 			if n != 1 {
-				a.BeforeRetry(func(wait time.Duration) { note("after %d, wait %v", n, wait) })
+				a.BeforeRetry = func(wait time.Duration) { note("after %d, wait %v", n, wait) }
 			}
 			return errors.New("broken")
 		})
@@ -56,7 +56,7 @@ func TestPanicBeforeRetry(t *testing.T) {
 		}
 	}()
 	_ = retry.Do(t.Context(), s, spillway.Call{Idempotent: true}, func(_ context.Context, a *retry.Attempt) error {
-		a.BeforeRetry(func(time.Duration) { panic("before the retry") })
+		a.BeforeRetry = func(time.Duration) { panic("before the retry") }
 		return errors.New("broken")
 	})
 }
