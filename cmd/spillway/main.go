@@ -41,7 +41,7 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/operator"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/top/live"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/top"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/scenario"
 )
@@ -138,10 +138,10 @@ func (b *backendCommand) Run(w streams) error {
 }
 
 // topCommand is "spillway top".
-type topCommand struct{ live.Config }
+type topCommand struct{ top.Command }
 
 func (c *topCommand) Run(ctx context.Context, w streams) error {
-	answered, interrupted, err := c.Config.Run(ctx, w.stdout)
+	answered, interrupted, err := c.Command.Run(ctx, w.stdout)
 	return cmp.Or(err, outcome(interrupted, answered))
 }
 
@@ -173,13 +173,10 @@ func fail(stderr io.Writer, err error) int {
 		return int(s)
 	}
 	fmt.Fprintf(stderr, "spillway: %v\n", err)
-	if _, ok := errors.AsType[usage](err); ok {
-		return exitUsage
-	}
-	if _, ok := errors.AsType[*process.UsageError](err); ok {
-		return exitUsage
-	}
-	if _, ok := errors.AsType[operator.UsageError](err); ok {
+	_, ours := errors.AsType[usage](err)
+	_, drills := errors.AsType[*process.UsageError](err)
+	_, operators := errors.AsType[operator.UsageError](err)
+	if ours || drills || operators {
 		return exitUsage
 	}
 	return exitEnvironment

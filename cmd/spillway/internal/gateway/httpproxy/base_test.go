@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resources"
 )
 
 // quiet waits at the end of the test until its goroutines have ended.
@@ -97,7 +97,7 @@ func (p *Proxy) Update(c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	memory.Process.SetLimit(c.MaxBuffered)
+	resources.Memory.SetLimit(c.MaxBuffered)
 	n.Commit()
 	return nil
 }
