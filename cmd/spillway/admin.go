@@ -7,10 +7,9 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/levels"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/metrics"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/exporters"
 	"github.com/seed90641741/spillway/internal/admin"
 	"github.com/seed90641741/spillway/internal/admin/decisions"
 	"github.com/seed90641741/spillway/internal/admin/settings"
@@ -26,7 +25,7 @@ func (s *supervisor) operate(flag string, decided *decisions.Log, wall func(time
 	if err != nil {
 		return err
 	}
-	if s.exporter, err = otel.Start(s.now.Otel, version(), metrics.Registry(s.server.State, true), s.follower.logger); err != nil {
+	if s.exporter, err = exporters.Start(s.now.Otel, version(), exporters.Registry(s.server.State, true), s.follower.logger); err != nil {
 		s.close()
 	}
 	return err
@@ -54,7 +53,7 @@ func (s *supervisor) put(c *config.Config) error {
 // attempt, so they are collected by their end.
 func (s *supervisor) use(c *config.Config) {
 	s.config.Store(c)
-	s.settings.Store(new(levels.Settings(*c, *c.Defaulted())))
+	s.settings.Store(new(gateway.Settings(*c, *c.Defaulted())))
 	s.events.use(listenersOf(c.Defaulted())...)
 	var byEnd []string
 	for _, m := range c.Defaulted().Mongo {
@@ -70,7 +69,7 @@ func (s *supervisor) close() {
 
 // Levels implements [admin.Source].
 func (s *supervisor) Levels(now time.Time) admin.Levels {
-	l, access := levels.Of(s.proxy, s.config.Load().Defaulted(), now)
+	l, access := gateway.Levels(s.proxy, s.config.Load().Defaulted(), now)
 	l.Override, l.Draining = s.override.Load(), errors.Is(s.Ready(), errEnds)
 	if l.Override != nil { // since the levels were read
 		_ = l.Mode.UnmarshalText([]byte(l.Override.Value)) // that of a Mode

@@ -13,7 +13,7 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/exporters"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 )
@@ -73,7 +73,7 @@ func (c *checkCommand) steps(ctx context.Context) (all []step) {
 	all = append(all, step{Name: "schema", OK: true, Detail: fmt.Sprintf("%s is good: %s, mode %s", c.File, counts, d.Mode)})
 	all = append(all, warningSteps(&r, wanted.Warnings())...)
 	unusable := gateway.Files(wanted)
-	if err := otel.Check(wanted.Otel); err != nil {
+	if err := exporters.Check(wanted.Otel); err != nil {
 		unusable = append(unusable, err)
 	}
 	all = append(all, filesStep(unusable, wanted.Files()))

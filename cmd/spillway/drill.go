@@ -9,9 +9,9 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/costdrill"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/load"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/report"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/target"
 )
 
 // drillCommand has the flags of "spillway drill". The parser calls its Validate.
@@ -19,11 +19,11 @@ type drillCommand struct {
 	drill.Config
 	Output string `enum:"text,full,json" default:"text" placeholder:"FORMAT" help:"Output format: text, full (with a table of all figures) or json (default ${default})."`
 	outputFile
-	Own     target.Config `embed:"" group:"Load on a service of your own; the flags above do not apply to it, but for --mix:"`
-	Quota   bool          `help:"Compare a quota of requests with a quota of learned processor time, for two customers. Of the other flags only --seed, --output and --json-file apply."`
-	Proxy   bool          `help:"Protect by \"spillway proxy\" in front of the backend: --protect=proxy."`
-	Report  string        `placeholder:"FILE.html" help:"Write a page with charts and all figures to FILE, which works without a network (default a new file in the temporary directory, with text output)."`
-	Verbose bool          `help:"Print lines of progress also where standard error is no terminal."`
+	Own     load.Service `embed:"" group:"Load on a service of your own; the flags above do not apply to it, but for --mix:"`
+	Quota   bool         `help:"Compare a quota of requests with a quota of learned processor time, for two customers. Of the other flags only --seed, --output and --json-file apply."`
+	Proxy   bool         `help:"Protect by \"spillway proxy\" in front of the backend: --protect=proxy."`
+	Report  string       `placeholder:"FILE.html" help:"Write a page with charts and all figures to FILE, which works without a network (default a new file in the temporary directory, with text output)."`
+	Verbose bool         `help:"Print lines of progress also where standard error is no terminal."`
 }
 
 func (drillCommand) Help() string {

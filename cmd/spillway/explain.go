@@ -12,7 +12,7 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/explain"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/openfiles"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resources"
 )
 
 // explainCommand has the arguments of "spillway explain".
@@ -57,7 +57,7 @@ func (c *explainCommand) Run(w streams) error {
 	if err != nil {
 		return usage{err}
 	}
-	e, err := explain.Explain(wanted, explain.Question{Listener: c.Listener, Client: c.Client, Request: r, Files: cmp.Or(c.Files, openfiles.Limit())})
+	e, err := explain.Explain(wanted, explain.Question{Listener: c.Listener, Client: c.Client, Request: r, Files: cmp.Or(c.Files, resources.OpenFiles())})
 	if err != nil {
 		return usage{err}
 	}

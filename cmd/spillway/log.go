@@ -8,14 +8,14 @@ import (
 	"math"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/lines"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/logs"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 )
 
 // logging is a log whose format and level can be changed while it is written.
 type logging struct {
 	format     string        // that is not the file's to say; empty: it is
-	lines      *lines.Queue  // requests write lines, and must not wait for who reads them
+	lines      *logs.Queue   // requests write lines, and must not wait for who reads them
 	text, json slog.LevelVar // of the handlers: one has the level of the log, and the other is silent
 }
 
@@ -25,12 +25,12 @@ const silent = slog.Level(math.MaxInt)
 // newLogging returns a log with the level info, and its logger. A format overrides the configuration
 // file. The log must be closed.
 func newLogging(w io.Writer, format string) (*logging, *slog.Logger) {
-	l := &logging{format: format, lines: lines.New(func(line []byte) error {
+	l := &logging{format: format, lines: logs.NewQueue(func(line []byte) error {
 		_, err := w.Write(line)
 		return err
 	}, nil)}
 	l.set(new(config.Config))
-	to := lines.Writer{Queue: l.lines}
+	to := logs.Writer{Queue: l.lines}
 	return l, slog.New(slog.NewMultiHandler(
 		slog.NewTextHandler(to, &slog.HandlerOptions{Level: &l.text}),
 		slog.NewJSONHandler(to, &slog.HandlerOptions{Level: &l.json})))

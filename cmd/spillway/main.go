@@ -14,7 +14,7 @@
 //	spillway import     make such a configuration of others
 //	spillway schema     print the JSON schema of such configurations
 //	spillway version    print the version
-//	spillway completion say how to switch on completion in a shell
+//	spillway completion print what switches completion on in a shell
 //
 // Every flag but --help and --version can also be given by the environment variable that its help names.
 //
@@ -37,11 +37,11 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
-	kongcompletion "github.com/jotaen/kong-completion"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/completion"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/operator"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/top/live"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/top"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/scenario"
 )
@@ -59,21 +59,21 @@ const (
 type cli struct {
 	Version kong.VersionFlag `env:"-" help:"Print the version."`
 
-	Drill      drillCommand              `cmd:"" help:"Overload a real backend on this machine, with and without Spillway, and show the difference."`
-	Sim        simCommand                `cmd:"" help:"Run a whole system in virtual time, on the policies that run in production."`
-	Proxy      proxyCommand              `cmd:"" help:"Put the policies in front of a service in any language."`
-	Top        topCommand                `cmd:"" help:"Show many proxies and other processes on one page: is it overloaded, who is rejected, why, and what to do."`
-	Mode       operator.ModeCommand      `cmd:"" help:"Show or change the mode of a running proxy: observe has all requests pass."`
-	Token      operator.TokenCommand     `cmd:"" help:"Make the token file that changes of a running proxy need."`
-	Quota      quotaCommand              `cmd:"" help:"Serve rate limits to Envoys: one quota per customer over all of them."`
-	Tune       tuneCommand               `cmd:"" help:"Adjust the ingress limits of a MongoDB server to its load, and restore them at the end."`
-	Check      checkCommand              `cmd:"" help:"Check a configuration of the proxy."`
-	Explain    explainCommand            `cmd:"" help:"Show what the proxy would do with a request, and why."`
-	Import     importCommand             `cmd:"" help:"Make a configuration of the proxy from one of gRPC, Envoy or MongoDB."`
-	Schema     printed                   `cmd:"" help:"Print the JSON schema of configurations of the proxy."`
-	VersionOf  printed                   `cmd:"" name:"version" help:"Print the version."`
-	Completion kongcompletion.Completion `cmd:"" help:"Print how to switch on completion in bash, zsh or fish."`
-	Backend    backendCommand            `cmd:"" hidden:"" help:"Be the backend of a drill."`
+	Drill      drillCommand          `cmd:"" help:"Overload a real backend on this machine, with and without Spillway, and show the difference."`
+	Sim        simCommand            `cmd:"" help:"Run a whole system in virtual time, on the policies that run in production."`
+	Proxy      proxyCommand          `cmd:"" help:"Put the policies in front of a service in any language."`
+	Top        topCommand            `cmd:"" help:"Show many proxies and other processes on one page: is it overloaded, who is rejected, why, and what to do."`
+	Mode       operator.ModeCommand  `cmd:"" help:"Show or change the mode of a running proxy: observe has all requests pass."`
+	Token      operator.TokenCommand `cmd:"" help:"Make the token file that changes of a running proxy need."`
+	Quota      quotaCommand          `cmd:"" help:"Serve rate limits to Envoys: one quota per customer over all of them."`
+	Tune       tuneCommand           `cmd:"" help:"Adjust the ingress limits of a MongoDB server to its load, and restore them at the end."`
+	Check      checkCommand          `cmd:"" help:"Check a configuration of the proxy."`
+	Explain    explainCommand        `cmd:"" help:"Show what the proxy would do with a request, and why."`
+	Import     importCommand         `cmd:"" help:"Make a configuration of the proxy from one of gRPC, Envoy or MongoDB."`
+	Schema     printed               `cmd:"" help:"Print the JSON schema of configurations of the proxy."`
+	VersionOf  printed               `cmd:"" name:"version" help:"Print the version."`
+	Completion completion.Command    `cmd:"" help:"Print the script that switches completion on in bash, zsh or fish."`
+	Backend    backendCommand        `cmd:"" hidden:"" help:"Be the backend of a drill."`
 }
 
 func main() {
@@ -103,7 +103,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return fail(stderr, err)
 	}
-	kongcompletion.Register(parser) // ends the program if a shell asks for completions
+	if completion.Answer(parser) {
+		return exitOK
+	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
 		return fail(stderr, usage{fmt.Errorf("%w (see %s --help)", err, commandOf(err))})
@@ -138,10 +140,10 @@ func (b *backendCommand) Run(w streams) error {
 }
 
 // topCommand is "spillway top".
-type topCommand struct{ live.Config }
+type topCommand struct{ top.Command }
 
 func (c *topCommand) Run(ctx context.Context, w streams) error {
-	answered, interrupted, err := c.Config.Run(ctx, w.stdout)
+	answered, interrupted, err := c.Command.Run(ctx, w.stdout)
 	return cmp.Or(err, outcome(interrupted, answered))
 }
 
@@ -173,13 +175,10 @@ func fail(stderr io.Writer, err error) int {
 		return int(s)
 	}
 	fmt.Fprintf(stderr, "spillway: %v\n", err)
-	if _, ok := errors.AsType[usage](err); ok {
-		return exitUsage
-	}
-	if _, ok := errors.AsType[*process.UsageError](err); ok {
-		return exitUsage
-	}
-	if _, ok := errors.AsType[operator.UsageError](err); ok {
+	_, ours := errors.AsType[usage](err)
+	_, drills := errors.AsType[*process.UsageError](err)
+	_, operators := errors.AsType[operator.UsageError](err)
+	if ours || drills || operators {
 		return exitUsage
 	}
 	return exitEnvironment

@@ -254,7 +254,7 @@ func TestCompletion(t *testing.T) {
 	}
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		t.Setenv("COMP_LINE", "")
-		r := start(t, "completion", "--code", shell)
+		r := start(t, "completion", shell)
 		if status := r.status(t); status != exitOK || !strings.Contains(r.stdout.String(), "spillway") {
 			t.Errorf("%s: status %d, %q%s", shell, status, r.stdout.String(), r.stderr.String())
 		}

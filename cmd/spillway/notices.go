@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/lines"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/logs"
 	"github.com/seed90641741/spillway/internal/admin"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
@@ -118,7 +118,7 @@ func (e *events) read(now time.Time) (notices []admin.Notice, changes []admin.Ch
 }
 
 // addLog adds a log to levels, and a notice if its lines are being lost.
-func addLog(l *admin.Levels, name, words string, s lines.Stats) {
+func addLog(l *admin.Levels, name, words string, s logs.Stats) {
 	l.Logs = append(l.Logs, admin.Log{Name: name, Lost: s.LostTotal})
 	if n, lost := lostNotice(words, s); lost {
 		l.Notices = append(l.Notices, n)
@@ -126,7 +126,7 @@ func addLog(l *admin.Levels, name, words string, s lines.Stats) {
 }
 
 // lostNotice returns the notice that lines of a log are being lost, if they are.
-func lostNotice(log string, s lines.Stats) (n admin.Notice, lost bool) {
+func lostNotice(log string, s logs.Stats) (n admin.Notice, lost bool) {
 	if s.LostNow == 0 {
 		return n, false
 	}

@@ -13,8 +13,8 @@ import (
 	"sync/atomic"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/exporters"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/metrics"
 	"github.com/seed90641741/spillway/internal/admin"
 	"github.com/seed90641741/spillway/internal/admin/access"
 )
@@ -36,7 +36,7 @@ func (o *operators) start(flag, fallback string, c config.Admin, with *admin.Con
 	if err != nil {
 		return err
 	}
-	with.Access, with.Version, with.Metrics = o.access(), version(), metrics.Handler
+	with.Access, with.Version, with.Metrics = o.access(), version(), exporters.Handler
 	o.server = admin.New(*with)
 	if socket != nil {
 		o.serve(socket)

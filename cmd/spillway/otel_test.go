@@ -22,7 +22,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	naming "github.com/prometheus/common/model"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel/oteltest"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/gatewaytest"
 )
 
 // exporting is a proxy in this process, which was built with the tag.
@@ -79,7 +79,7 @@ const served = `spillway_decisions_total{cluster="web",criticality="CRITICAL",mo
 // TestOtelAgreesWithMetrics has a receiver see what /metrics says, and in the end the
 // requests that came after that.
 func TestOtelAgreesWithMetrics(t *testing.T) {
-	r := oteltest.New(t)
+	r := gatewaytest.NewReceiver(t)
 	e := export(t, "endpoint: '"+r.Endpoint+"', interval: 1s, resource: {team: web}", "127.0.0.1:0")
 	address, admin := addressOf(t, &e.running), dashboardOf(t, &e.running)
 	for range 20 {
@@ -87,14 +87,14 @@ func TestOtelAgreesWithMetrics(t *testing.T) {
 	}
 	awaits(t, admin+"/metrics", served+" 20")
 	// The peak goes down when a minute has passed; all else rests.
-	x := r.Wait(t, func(x oteltest.Export) bool {
+	x := r.Wait(t, func(x gatewaytest.Export) bool {
 		_, text := told(t, http.MethodGet, admin+"/metrics", "", "")
 		p := expfmt.NewTextParser(naming.UTF8Validation)
 		families, err := p.TextToMetricFamilies(strings.NewReader(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := oteltest.Figures(slices.Collect(maps.Values(families)))
+		all := gatewaytest.Figures(slices.Collect(maps.Values(families)))
 		return len(all) > 20 && maps.Equal(all, x.Figures)
 	})
 	if x.Figures[served] != 20 || x.Resource["team"] != "web" || !strings.HasPrefix(x.Resource["service.version"], "spillway ") {
@@ -112,7 +112,7 @@ func TestOtelAgreesWithMetrics(t *testing.T) {
 // TestOtelWithoutOperators exports where there is no address for operators, to where
 // the file said at the start.
 func TestOtelWithoutOperators(t *testing.T) {
-	r := oteltest.New(t)
+	r := gatewaytest.NewReceiver(t)
 	e := export(t, "endpoint: '"+r.Endpoint+"'", "off")
 	address := addressOf(t, &e.running)
 	for range 3 {

@@ -14,9 +14,9 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/exporters"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/xds"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/ready"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 	"github.com/seed90641741/spillway/internal/admin"
 	"github.com/seed90641741/spillway/internal/admin/collector"
 	"github.com/seed90641741/spillway/internal/admin/decisions"
@@ -55,7 +55,7 @@ func (c *proxyCommand) Run(ctx context.Context, w streams) error {
 		return usage{err}
 	}
 	follower.files, follower.seen = wanted.Files(), seen
-	if err := otel.Check(wanted.Otel); err != nil {
+	if err := exporters.Check(wanted.Otel); err != nil {
 		return err
 	}
 	log, logger := newLogging(w.stderr, c.Log)
@@ -63,7 +63,7 @@ func (c *proxyCommand) Run(ctx context.Context, w streams) error {
 	log.set(wanted)
 	follower.logger = logger
 	collector, decided, control := collector.New(), decisions.New(logger), new(xds.Connector)
-	tracer, err := otel.StartTraces(wanted.Defaulted().Otel, version(), logger)
+	tracer, err := exporters.StartTraces(wanted.Defaulted().Otel, version(), logger)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func flagged(err error) error {
 // started it.
 func (c *proxyCommand) hello(logger *slog.Logger, p *gateway.Proxy, wanted *config.Config) error {
 	mode := wanted.Defaulted().Mode
-	message := ready.Message{Listeners: make(map[string]string)}
+	message := process.Ready{Listeners: make(map[string]string)}
 	listening := func(name, protocol string) {
 		message.Listeners[name] = p.Addr(name).String()
 		logger.Info("listening", "listener", name, "address", message.Listeners[name], "for", protocol, "mode", string(mode))
@@ -179,7 +179,7 @@ type supervisor struct {
 	control   *xds.Connector
 	collector *collector.Collector
 	now       *config.Config // only the goroutine of follow uses it
-	exporter  *otel.Exporter
+	exporter  *exporters.Exporter
 
 	config   atomic.Pointer[config.Config]      // with changes over the API
 	settings atomic.Pointer[[]settings.Setting] // of config
@@ -190,7 +190,7 @@ type supervisor struct {
 func (s *supervisor) load(r *reading) (files []string, put func() error, err error) {
 	wanted, err := parsed(r, config.Parse)
 	if err == nil {
-		err = otel.Check(wanted.Otel)
+		err = exporters.Check(wanted.Otel)
 	}
 	if err != nil {
 		return nil, nil, err

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/levels"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotaserver"
 	"github.com/seed90641741/spillway/internal/admin"
 	"github.com/seed90641741/spillway/internal/admin/settings"
@@ -158,7 +158,7 @@ func (s *quotaSupervisor) put(c *config.QuotaServer) error {
 
 func (s *quotaSupervisor) use(c *config.QuotaServer) {
 	s.now = c
-	s.settings.Store(new(levels.Settings(*c, *c.Defaulted())))
+	s.settings.Store(new(gateway.Settings(*c, *c.Defaulted())))
 	s.events.use(secured{"for Envoys", c.TLS})
 }
 

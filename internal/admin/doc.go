@@ -33,5 +33,5 @@
 //
 // Package internal/telemetry defines names and labels, for the observers of the library,
 // too. A default configuration has fewer than 300 series, and so has one with ten clusters
-// (package metrics of the proxy), plus 21 for the routes with most rejections.
+// (package exporters of the proxy), plus 21 for the routes with most rejections.
 package admin

@@ -19,26 +19,26 @@ const (
 // rooms are the packages of the program from the ground up: each imports only rooms of floors
 // below its own. Data flow one way: what needs to call back is on the wrong floor.
 var rooms = [][]string{
-	{"strict", "ready"}, // what both wings use
+	{"adminclient", "completion", "strict"}, // what both wings use
 	{"strict/stricttest", "policyconf"},
 	// The gateway.
-	{"gateway/config/reach", "gateway/pooltest"},
-	{"gateway/balance", "gateway/drain", "gateway/frames", "gateway/headers", "gateway/importer/document", "gateway/lines", "gateway/media", "gateway/memory", "gateway/orca", "gateway/turns"},
+	{"gateway/config/reach", "gateway/gatewaytest"},
+	{"gateway/balance", "gateway/importer/document", "gateway/turns"},
 	{"gateway/config"},
-	{"gateway/body", "gateway/importer", "gateway/keys", "gateway/mongoproxy/message", "gateway/openfiles", "gateway/otel/oteltest", "gateway/routes", "gateway/tuner"},
-	{"gateway/accesslog", "gateway/clients", "gateway/metrics", "gateway/mongoproxy/link", "gateway/operator", "gateway/otel", "gateway/quotas", "gateway/upstream"},
+	{"gateway/importer", "gateway/keys", "gateway/logs", "gateway/operator", "gateway/resources", "gateway/routes", "gateway/tuner"},
+	{"gateway/exporters", "gateway/message", "gateway/mongoproxy/wire", "gateway/quotas"},
+	{"gateway/clients", "gateway/upstream"},
 	{"gateway/mongoproxy/servers"},
 	{"gateway/httpproxy", "gateway/mongoproxy", "gateway/quotaserver", "gateway/xds"},
 	{"gateway", "gateway/explain"},
-	{"gateway/hostile", "gateway/levels"},
+	{"gateway/hostile"},
 	// The page of many processes, which reads what the gateway shows.
-	{"gateway/top/query", "gateway/top/terminal"},
+	{"gateway/top/query"},
 	{"gateway/top"},
-	{"gateway/top/live"},
 	// The laboratory.
-	{"lab/process", "lab/sampling"},
-	{"lab/wire"},
-	{"lab/costdrill", "lab/drill", "lab/scenario", "lab/target"},
+	{"lab/process"},
+	{"lab/load"},
+	{"lab/costdrill", "lab/drill", "lab/scenario"},
 	{"lab/prediction", "lab/report", "lab/simreport"},
 }
 

@@ -1,7 +1,7 @@
 // Package gateway is "spillway proxy": one configuration, and in front of the services that it
 // names a proxy for HTTP and gRPC (package httpproxy) and one for MongoDB (package
 // mongoproxy). Both change together, report to the same observer, and share the limits of the
-// process: open files, and memory for clients.
+// process: open files, and memory for clients. [Levels] shows operators what their policies measure.
 package gateway
 
 import (
@@ -15,13 +15,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/logs"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/openfiles"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resources"
 	"github.com/seed90641741/spillway/internal/admin/decisions"
 )
 
@@ -71,7 +70,7 @@ func (p *Proxy) Update(c *config.Config) error {
 		return err
 	}
 	c = c.Defaulted()
-	openfiles.Log(p.logger, openfiles.Fit(c, openfiles.Limit()))
+	resources.LogCaps(p.logger, resources.FitOpenFiles(c, resources.OpenFiles()))
 	q, err := p.quotas.Prepare(context.Background(), c)
 	if err != nil {
 		return err
@@ -90,7 +89,7 @@ func (p *Proxy) Update(c *config.Config) error {
 	if err := p.decisions.SetRate(c.Log.Rejections); err != nil { // as Check has found it good
 		return abandon(err, h, m, q)
 	}
-	memory.Process.SetLimit(c.MaxBuffered)
+	resources.Memory.SetLimit(c.MaxBuffered)
 	m.Commit()
 	h.Commit()
 	q.Commit()
@@ -112,7 +111,7 @@ func (p *Proxy) log(c *config.Access) error {
 	if reflect.DeepEqual(p.config.Log.Access, c) {
 		return nil
 	}
-	l, err := accesslog.Open(c)
+	l, err := logs.OpenAccessLog(c)
 	if err == nil {
 		p.http.SetAccessLog(l).Close()
 	}

@@ -14,8 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/body"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/message"
 )
 
 // An Exchange is one request and its answer, as far as the client has a part in them: it
@@ -45,7 +44,7 @@ type Exchange struct {
 	first   bool        // by HTTP/1.1
 	former  bool        // by HTTP/1.0
 	last    bool        // the connection ends after it
-	memory  body.Account
+	memory  message.Account
 	status  int   // of the answer; 0: it has none yet
 	written int64 // bytes of its body
 
@@ -59,7 +58,7 @@ type Exchange struct {
 // [Exchange.End] must be called.
 func NewExchange(w http.ResponseWriter, r *http.Request, b *Bounds) (*Exchange, *http.Request) {
 	x := &Exchange{ResponseWriter: w, client: clientOf(r), control: http.NewResponseController(w)}
-	x.stream.Store(media.IsGRPC(r))
+	x.stream.Store(message.IsGRPC(r))
 	x.first, x.former = r.ProtoMajor == 1, !r.ProtoAtLeast(1, 1)
 	// RFC 9112, section 6.1: after a chunked request with a Content-Length the connection must end, as the client that
 	// sent it may have taken what follows its length for another request.
@@ -77,7 +76,7 @@ func NewExchange(w http.ResponseWriter, r *http.Request, b *Bounds) (*Exchange, 
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	x.cancel, x.source = cancel, r.Body
-	r = r.WithContext(body.WithAccount(ctx, &x.memory))
+	r = r.WithContext(message.WithAccount(ctx, &x.memory))
 	r.Body = (*requestBody)(x)
 	return x, r
 }
@@ -96,7 +95,7 @@ func (x *Exchange) LimitBody(most int64) {
 func (x *Exchange) Answer() (status int, bytes int64) { return x.status, x.written }
 
 // Body returns the account of the request's body.
-func (x *Exchange) Body() *body.Account { return &x.memory }
+func (x *Exchange) Body() *message.Account { return &x.memory }
 
 // Whole reports whether the whole body has arrived.
 func (x *Exchange) Whole() bool { return x.done.Load() }

@@ -3,8 +3,7 @@ package clients
 import (
 	"net/http"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/message"
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
@@ -29,7 +28,7 @@ func (s *streaming) WriteHeader(status int) {
 		if s.informed++; s.informed > maxInformational || s.exchange.former {
 			return
 		}
-		headers.Inform(h)
+		message.Inform(h)
 	case h["Content-Type"] == nil:
 		h["Content-Type"] = nil
 	}
@@ -51,7 +50,7 @@ func (s *streaming) Write(p []byte) (int, error) {
 func (s *streaming) FlushError() error {
 	s.wake()
 	err := http.NewResponseController(s.ResponseWriter).Flush()
-	if err == nil && media.IsStream(s.Header()) {
+	if err == nil && message.IsStream(s.Header()) {
 		s.resting = true
 		s.exchange.resting.Store(true)
 		spillhttp.Suspend(s.ResponseWriter)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/openfiles"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resources"
 )
 
 // GateFacts says what a gate does with a request.
@@ -156,7 +156,7 @@ func (e *explaining) caps() (all []CapFacts) {
 	if e.route != nil {
 		cluster = e.route.Config.Cluster
 	}
-	for _, x := range openfiles.Fit(e.config.Defaulted(), e.question.Files) { // a copy
+	for _, x := range resources.FitOpenFiles(e.config.Defaulted(), e.question.Files) { // a copy
 		if of := map[string]string{"listener": e.listener.Name, "cluster": cluster}[x.Part]; of == x.Name {
 			all = append(all, CapFacts{x.Part + "s[" + x.Name + "]." + x.Setting, x.Configured, x.InForce})
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/message"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 	"github.com/seed90641741/spillway/ingress"
 )
@@ -65,7 +65,7 @@ func (e *explaining) sent(name string) string {
 	switch {
 	case s == nil || len(s.Header[name]) == 0:
 		return ""
-	case name == headers.RequestID && !slices.Equal(s.Header[name], e.question.Request.Header[name]):
+	case name == message.RequestID && !slices.Equal(s.Header[name], e.question.Request.Header[name]):
 		return "a new UUID"
 	case name == "X-Request-Level" && e.call.Level == 0:
 		return "1 to 128, drawn at random for each request"
@@ -242,7 +242,7 @@ func (e *explaining) forwarded() (all []HeaderFacts) {
 		f := HeaderFacts{Name: name, Why: "hop-by-hop header: not forwarded"}
 		if len(goes) > 0 {
 			f.Sent, f.Why = e.sent(name), "the proxy sets this header itself"
-			if name == headers.RequestID {
+			if name == message.RequestID {
 				f.Why = "at an edge the proxy sets a new id, unless preserve_external_request_id is set"
 			}
 		} else if strings.HasPrefix(name, "X-Forwarded-") || name == "Forwarded" {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/message"
 )
 
 // RetryFacts says after which failures a request is sent again.
@@ -77,7 +77,7 @@ func (e *explaining) retries() (*RetryFacts, error) {
 	}
 	f.Why += "; in every mode, a request on a connection that the endpoint had already closed is sent again on another connection"
 	cases := retryCases
-	if media.IsGRPC(e.question.Request) {
+	if message.IsGRPC(e.question.Request) {
 		cases = retryCasesOfGRPC
 	}
 	for _, c := range cases {

@@ -11,20 +11,20 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/frames"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/gatewaytest"
 )
 
 // rapidReset: 2,000 streams a second on one connection, at full strength 8,000, each canceled
 // at once, before its body: a server may keep what it has for the body.
 func rapidReset(ctx context.Context, s *stage) error {
-	s.manyStreams(ctx, frames.Cancel)
+	s.manyStreams(ctx, gatewaytest.CancelFrame)
 	return nil
 }
 
 // madeReset is the same with an error for which the server resets the stream: a window that
 // grows by 0.
 func madeReset(ctx context.Context, s *stage) error {
-	s.manyStreams(ctx, func(stream uint32) string { return frames.Increment(stream, 0) })
+	s.manyStreams(ctx, func(stream uint32) string { return gatewaytest.WindowFrame(stream, 0) })
 	return nil
 }
 
@@ -72,7 +72,7 @@ func fewFiles(ctx context.Context, s *stage) error {
 }
 
 func continuations(ctx context.Context, s *stage) error {
-	flood := frames.Of(http2.FrameHeaders, 0, 1, "") + strings.Repeat(frames.Of(http2.FrameContinuation, 0, 1, frames.Fields("a", "b")), 2000)
+	flood := gatewaytest.Frame(http2.FrameHeaders, 0, 1, "") + strings.Repeat(gatewaytest.Frame(http2.FrameContinuation, 0, 1, gatewaytest.Fields("a", "b")), 2000)
 	every(ctx, 20*time.Millisecond, func(int) { s.sendOnce(ctx, flood) })
 	return nil
 }
@@ -92,8 +92,8 @@ func (s *stage) sendOnce(ctx context.Context, text string) {
 func hpackBomb(ctx context.Context, s *stage) error {
 	value := strings.Repeat("x", 4000)
 	insert := "\x40\x01a\x7f" + string([]byte{byte(len(value) - 127 | 0x80), byte((len(value) - 127) >> 7)}) + value
-	bomb := frames.Of(http2.FrameHeaders, http2.FlagHeadersEndHeaders|http2.FlagHeadersEndStream, 1,
-		frames.Fields(":method", "GET", ":scheme", "http", ":path", "/", ":authority", "a")+insert+strings.Repeat("\xbe", 8000))
+	bomb := gatewaytest.Frame(http2.FrameHeaders, http2.FlagHeadersEndHeaders|http2.FlagHeadersEndStream, 1,
+		gatewaytest.Fields(":method", "GET", ":scheme", "http", ":path", "/", ":authority", "a")+insert+strings.Repeat("\xbe", 8000))
 	every(ctx, 20*time.Millisecond, func(int) { s.sendOnce(ctx, bomb) })
 	return nil
 }

@@ -10,12 +10,12 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/frames"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/gatewaytest"
 )
 
 // post begins a POST whose body is still to come.
 func post(stream uint32, more ...string) string {
-	return frames.Request(0, stream, "POST", "/attack", more...)
+	return gatewaytest.RequestFrame(0, stream, "POST", "/attack", more...)
 }
 
 // dial connects, and hangs up when ctx ends.
@@ -34,7 +34,7 @@ func second(ctx context.Context, address string, settings string) (net.Conn, err
 		return nil, err
 	}
 	go func() { _, _ = io.Copy(io.Discard, c) }()
-	_, err = io.WriteString(c, http2.ClientPreface+frames.Of(http2.FrameSettings, 0, 0, settings))
+	_, err = io.WriteString(c, http2.ClientPreface+gatewaytest.Frame(http2.FrameSettings, 0, 0, settings))
 	return c, err
 }
 

@@ -23,7 +23,7 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resources"
 )
 
 // roleVariable says what a copy of the test program is to be.
@@ -62,7 +62,7 @@ func measure() (f footprint) {
 	runtime.GC() // which also empties pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	f.Heap, f.Goroutines, f.Kept = m.HeapAlloc, runtime.NumGoroutine(), memory.Process.Used()
+	f.Heap, f.Goroutines, f.Kept = m.HeapAlloc, runtime.NumGoroutine(), resources.Memory.Used()
 	if files, err := os.ReadDir("/proc/self/fd"); err == nil {
 		f.Files = len(files)
 	}

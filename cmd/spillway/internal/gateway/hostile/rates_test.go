@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/frames"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/gatewaytest"
 )
 
 // Clients that keep to the minimum rate, or that stop where a protocol lets them.
@@ -76,10 +76,10 @@ func manyStreams(ctx context.Context, s *stage, path string, window uint32) {
 		const streams = 100
 		var opened, more strings.Builder
 		initial := string(binary.BigEndian.AppendUint32([]byte{0, 4}, window)) // SETTINGS_INITIAL_WINDOW_SIZE
-		opened.WriteString(http2.ClientPreface + frames.Of(http2.FrameSettings, 0, 0, initial) + frames.Increment(0, 1<<30))
+		opened.WriteString(http2.ClientPreface + gatewaytest.Frame(http2.FrameSettings, 0, 0, initial) + gatewaytest.WindowFrame(0, 1<<30))
 		for i := range uint32(streams) {
-			opened.WriteString(frames.Request(http2.FlagHeadersEndStream, 2*i+1, "GET", path))
-			more.WriteString(frames.Increment(2*i+1, aboveMinimum))
+			opened.WriteString(gatewaytest.RequestFrame(http2.FlagHeadersEndStream, 2*i+1, "GET", path))
+			more.WriteString(gatewaytest.WindowFrame(2*i+1, aboveMinimum))
 		}
 		go drip(ctx, c, opened.String(), more.String(), time.Second)
 	})

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/frames"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/gatewaytest"
 )
 
 // resets: one connection, 15 requests a second whose body never comes, each taken back
@@ -22,7 +22,7 @@ func resets(ctx context.Context, s *stage) error {
 	every(ctx, time.Second/15, func(i int) {
 		_, _ = io.WriteString(c, post(uint32(2*i+1)))
 		if old := i - 45; old >= 0 {
-			_, _ = io.WriteString(c, frames.Cancel(uint32(2*old+1)))
+			_, _ = io.WriteString(c, gatewaytest.CancelFrame(uint32(2*old+1)))
 		}
 	})
 	return nil
@@ -110,7 +110,7 @@ func noWindow(ctx context.Context, s *stage) error {
 			return
 		}
 		for stream := range uint32(50) {
-			_, _ = io.WriteString(c, frames.Request(http2.FlagHeadersEndStream, 2*stream+1, "GET", "/large"))
+			_, _ = io.WriteString(c, gatewaytest.RequestFrame(http2.FlagHeadersEndStream, 2*stream+1, "GET", "/large"))
 		}
 	})
 	return nil

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/logs"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/message"
 	"github.com/seed90641741/spillway/internal/admin/accounts"
 	"github.com/seed90641741/spillway/internal/admin/decisions"
 	"github.com/seed90641741/spillway/internal/claims"
@@ -166,7 +166,7 @@ func (b *bookkeeper) early(e *spillway.Event) {
 	if !ok {
 		return
 	}
-	h.ID = headers.IDOf(h.Request.Header, b.trusted)
+	h.ID = message.IDOf(h.Request.Header, b.trusted)
 	source := head{h, b.listener}
 	e.Context = context.WithValue(e.Context, decisions.SourceKey{}, source)
 	if log := b.proxy.access.Load(); log != nil && log.Samples(e.Time, end.Account) {
@@ -276,7 +276,7 @@ func (h head) bytes(reason spillway.Reason) int64 {
 }
 
 // line returns the line of the access log for the rejection.
-func (h head) line(e *spillway.Event, end accounts.End) accesslog.Record {
+func (h head) line(e *spillway.Event, end accounts.End) logs.Record {
 	var d decisions.Decision
 	h.Describe(&d)
 	d.Cluster, d.Route = decisions.Split(e.Call.Key)
@@ -284,7 +284,7 @@ func (h head) line(e *spillway.Event, end accounts.End) accesslog.Record {
 	d.Measure(e.Level, e.Limit, e.Err)
 	x := lineOf(h.Request, end)
 	x.Set(&d)
-	x.Time, x.Status, x.AnsweredBy, x.Bytes = e.Time, http.StatusServiceUnavailable, accesslog.ByProxy, h.bytes(e.Reason)
+	x.Time, x.Status, x.AnsweredBy, x.Bytes = e.Time, http.StatusServiceUnavailable, logs.ByProxy, h.bytes(e.Reason)
 	if e.Reason == spillway.ReasonQuota {
 		x.Status = http.StatusTooManyRequests
 	}

@@ -11,10 +11,8 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/body"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/message"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/admin/accounts"
@@ -47,7 +45,7 @@ var (
 	errMalformed  = &own{http.StatusBadRequest, "3", accounts.Rejected, accounts.BadRequest, "the method, the host or a trailer is malformed"}
 	errDraining   = &own{http.StatusServiceUnavailable, "14", accounts.Rejected, accounts.Draining, "ending"}
 	errClientLeft = &own{499, "1", accounts.GoneWaiting, 0, "the client has left"}
-	grpcContent   = []string{media.GRPC}
+	grpcContent   = []string{message.GRPC}
 )
 
 // A rejection by the proxy's own throttle, in-flight limit or queue concerns the whole
@@ -77,7 +75,7 @@ func ownOf(r *http.Request, err error) *own {
 		return errPath
 	case long:
 		return errTooLong
-	case late && (broken || body.Late(r.Context())):
+	case late && (broken || message.Late(r.Context())):
 		return errSlow
 	case broken:
 		return errCutShort
@@ -98,7 +96,7 @@ func answer(w http.ResponseWriter, r *http.Request, err error, after time.Durati
 	a := ownOf(r, err)
 	n, h := accountingOf(r.Context()), w.Header()
 	n.note(a, err)
-	h[headers.RequestID] = n.id
+	h[message.RequestID] = n.id
 	ms := strconv.FormatInt(after.Milliseconds(), 10)
 	final := a == errBusy && errors.Is(err, spillway.ErrRejected)
 	reason := disclosed(r, a, err)
@@ -111,7 +109,7 @@ func answer(w http.ResponseWriter, r *http.Request, err error, after time.Durati
 	case a == errBusy, a == errDraining:
 		h[scopeHeader] = scopeTask
 	}
-	if media.IsGRPC(r) {
+	if message.IsGRPC(r) {
 		h["Content-Type"] = grpcContent
 		h["Grpc-Status"] = []string{a.code}
 		h["Grpc-Message"] = []string{a.message(reason)}

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resources"
 )
 
 // quiet waits at the end of the test until its goroutines have ended.
@@ -97,7 +97,7 @@ func (p *Proxy) Update(c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	memory.Process.SetLimit(c.MaxBuffered)
+	resources.Memory.SetLimit(c.MaxBuffered)
 	n.Commit()
 	return nil
 }
@@ -174,6 +174,50 @@ func do(t testing.TB, c *http.Client, method, url, body string, headers ...strin
 		t.Fatal(err)
 	}
 	return resp, string(text)
+}
+
+// steadily runs a test in which something must be done before a timeout, which is then waited for. A machine that stands still can take
+// all of the timeout. So a test that fails while it did is repeated, with a timeout that is eight times as long. In a run in which it
+// did not, the first failure counts.
+func steadily(t *testing.T, timeout time.Duration, try func(timeout time.Duration) error) {
+	t.Helper()
+	const longest = 40 * time.Second
+	for ; ; timeout *= 8 {
+		stall := watchStalls()
+		err, stood := try(timeout), stall()
+		if err == nil {
+			return
+		}
+		if stood < timeout/8 || timeout*8 > longest {
+			t.Errorf("with a timeout of %v, on a machine that stood still for %v: %v", timeout, stood, err)
+			return
+		}
+	}
+}
+
+// watchStalls returns a function that ends the watch and returns the longest time for which this process did not run.
+func watchStalls() func() time.Duration {
+	const often = 5 * time.Millisecond
+	end, longest := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		ticks := time.NewTicker(often)
+		defer ticks.Stop()
+		most, last := time.Duration(0), time.Now()
+		for {
+			select {
+			case <-ticks.C:
+				now := time.Now()
+				most, last = max(most, now.Sub(last)-often), now
+			case <-end:
+				longest <- max(most, time.Since(last)-often)
+				return
+			}
+		}
+	}()
+	return func() time.Duration {
+		close(end)
+		return <-longest
+	}
 }
 
 // closedAddress is where nothing listens. The port of a listener that was closed would do only

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/frames"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/gatewaytest"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/message"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resources"
 )
 
 var swallow = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -143,10 +143,10 @@ func TestUnreadCallsEnd(t *testing.T) {
 		left <- r.URL.Path
 	}), func(c *config.Config) { c.Listeners[0].StreamIdle = 300 * time.Millisecond })
 	c := dial(t, p)
-	settings := frames.Of(http2.FrameSettings, 0, 0, "\x00\x04\x00\x00\x00\x00") // SETTINGS_INITIAL_WINDOW_SIZE 0
+	settings := gatewaytest.Frame(http2.FrameSettings, 0, 0, "\x00\x04\x00\x00\x00\x00") // SETTINGS_INITIAL_WINDOW_SIZE 0
 	call := func(stream uint32, path string) string {
-		head := frames.Request(0, stream, "POST", path, "content-type", "application/grpc", "te", "trailers")
-		return head + frames.Of(http2.FrameData, http2.FlagDataEndStream, stream, frame("hello"))
+		head := gatewaytest.RequestFrame(0, stream, "POST", path, "content-type", "application/grpc", "te", "trailers")
+		return head + gatewaytest.Frame(http2.FrameData, http2.FlagDataEndStream, stream, frame("hello"))
 	}
 	fmt.Fprint(c, http2.ClientPreface+settings+call(1, "/silent")+call(3, "/large"))
 	go func() { _, _ = io.Copy(io.Discard, c) }() // what comes all the same, until the end of the test
@@ -165,7 +165,7 @@ func TestUnreadCallsEnd(t *testing.T) {
 func TestIdleStreamsEnd(t *testing.T) {
 	quiet(t)
 	url, p := front(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if media.IsGRPC(r) {
+		if message.IsGRPC(r) {
 			w.Header().Set("Content-Type", "application/grpc")
 			_ = http.NewResponseController(w).Flush()
 			_, _ = io.Copy(io.Discard, r.Body)
@@ -273,7 +273,7 @@ func TestOnlyPeersConnect(t *testing.T) {
 // the limit bodies are streamed.
 func TestBodiesAreKeptWithinTheBudget(t *testing.T) {
 	quiet(t)
-	t.Cleanup(func() { memory.Process.SetLimit(0) })
+	t.Cleanup(func() { resources.Memory.SetLimit(0) })
 	url, p := front(t, swallow, func(c *config.Config) { c.MaxBuffered = 100_000 })
 	silent := make([]net.Conn, 20)
 	for i := range silent {
@@ -283,7 +283,7 @@ func TestBodiesAreKeptWithinTheBudget(t *testing.T) {
 	until(t, "all wait for their body", func() bool { // net/http says nothing of it
 		return p.Stats(time.Now()).Clients["127.0.0.1:0"].Waiting == len(silent)
 	})
-	if used := memory.Process.Used(); used > int64(len(silent)*4<<10) {
+	if used := resources.Memory.Used(); used > int64(len(silent)*4<<10) {
 		t.Errorf("%d bytes are taken for bodies that have not come", used)
 	}
 	for range 5 {
@@ -293,11 +293,11 @@ func TestBodiesAreKeptWithinTheBudget(t *testing.T) {
 			}
 		}
 	}
-	if used := memory.Process.Used(); used > 100_000 || used+60_000 <= 100_000 {
+	if used := resources.Memory.Used(); used > 100_000 || used+60_000 <= 100_000 {
 		t.Errorf("%d bytes: the limit was not reached, or exceeded", used)
 	}
 	for _, c := range silent {
 		_ = c.Close()
 	}
-	until(t, "no byte is kept for clients that have left", func() bool { return memory.Process.Used() == 0 })
+	until(t, "no byte is kept for clients that have left", func() bool { return resources.Memory.Used() == 0 })
 }

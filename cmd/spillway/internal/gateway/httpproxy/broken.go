@@ -7,7 +7,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/message"
 )
 
 // Answers of an upstream that break off. A client must see that: one that gets no bytes may take the connection for one that was
@@ -19,7 +19,7 @@ const smallAnswer = 2048
 // completed reads the body of a small answer, so that an answer that breaks off is replaced by one of the proxy.
 func completed(resp *http.Response) error {
 	length := resp.ContentLength
-	if length <= 0 || length > smallAnswer || resp.Request.Method == http.MethodHead || media.IsStream(resp.Header) {
+	if length <= 0 || length > smallAnswer || resp.Request.Method == http.MethodHead || message.IsStream(resp.Header) {
 		return nil
 	}
 	text := make([]byte, length)
@@ -55,7 +55,7 @@ func (n *accounting) broken(ctx context.Context, w http.ResponseWriter) {
 		return
 	}
 	_ = n.exchange.FlushError() // who has left does not read it
-	if err, _ := p.(error); !errors.Is(err, http.ErrAbortHandler) || !media.IsGRPC(n.request) || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if err, _ := p.(error); !errors.Is(err, http.ErrAbortHandler) || !message.IsGRPC(n.request) || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		panic(p) //nolint:forbidigo // that of ReverseProxy goes on
 	}
 	n.note(errLate, ctx.Err())

@@ -67,6 +67,19 @@ func TestSmallAnswersStayWhole(t *testing.T) {
 // its side or not, and not as one that was reset.
 func TestCallsEndWithTheirDeadline(t *testing.T) {
 	t.Parallel()
+	for _, path := range []string{"/announced", "/plain"} {
+		for _, open := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s open %v", path[1:], open), func(t *testing.T) {
+				t.Parallel()
+				steadily(t, 500*time.Millisecond, func(timeout time.Duration) error { return callEnds(t, path, open, timeout) })
+			})
+		}
+	}
+}
+
+// callEnds makes a call whose answer does not end, and whose request ends unless it is open.
+func callEnds(t *testing.T, path string, open bool, timeout time.Duration) error {
+	t.Helper()
 	url, _ := front(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/grpc")
 		if r.URL.Path == "/announced" {
@@ -75,25 +88,28 @@ func TestCallsEndWithTheirDeadline(t *testing.T) {
 		fmt.Fprint(w, frame("first"))
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
-	}), func(c *config.Config) { c.Routes = []config.Route{{Timeout: 500 * time.Millisecond}} })
-	for _, path := range []string{"/announced", "/plain"} {
-		open, end := io.Pipe()
+	}), func(c *config.Config) { c.Routes = []config.Route{{Timeout: timeout}} })
+	sent := io.Reader(strings.NewReader(frame("a")))
+	if open {
+		in, end := io.Pipe()
 		defer end.Close()
-		for _, sent := range []io.Reader{strings.NewReader(frame("a")), open} {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+path, sent)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Header.Set("Content-Type", "application/grpc")
-			resp, err := client(t, true).Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := io.ReadAll(resp.Body)
-			_ = resp.Body.Close()
-			if status := cmp.Or(resp.Trailer.Get("Grpc-Status"), resp.Header.Get("Grpc-Status")); status != "4" || err != nil || string(got) != frame("first") {
-				t.Errorf("%s: %q, %v, status %q, want the message and 4", path, got, err, status)
-			}
-		}
+		sent = in
 	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+path, sent)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/grpc")
+	c := client(t, true)
+	c.Timeout = 0 // the call has an end
+	resp, err := c.Do(r)
+	if err != nil {
+		return err
+	}
+	got, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if status := cmp.Or(resp.Trailer.Get("Grpc-Status"), resp.Header.Get("Grpc-Status")); status != "4" || err != nil || string(got) != frame("first") {
+		return fmt.Errorf("%q, %v, status %q, want the message and 4", got, err, status)
+	}
+	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/pooltest"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/gatewaytest"
 	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/internal/thorough"
 )
@@ -43,7 +43,7 @@ func TestColdStart(t *testing.T) {
 				t.Skip("it takes more than ten seconds of real time: run it with -tags thorough")
 			}
 			quiet(t)
-			pool := pooltest.New()
+			pool := gatewaytest.NewPool()
 			address, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				pool.Work()
 				if row.grpc {

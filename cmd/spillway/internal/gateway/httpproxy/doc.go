@@ -22,7 +22,7 @@
 //
 // Package clients bounds how long the proxy waits for the client of a request. Meanwhile package spillhttp
 // suspends the request, so that it is not load. Short bodies are read before the gate, within one byte
-// budget of the process (package body).
+// budget of the process (package message).
 //
 // # Retries
 //
@@ -30,7 +30,7 @@
 // retries is enforce, and its body, if any, can be sent again. A body with a declared
 // length within the bound is read before the request is sent. The body of a gRPC call is
 // streamed; what was sent is kept until the answer begins, or the body exceeds the
-// bound (package body). All other bodies are streamed, and sent once.
+// bound (package message). All other bodies are streamed, and sent once.
 // A rejection by an upstream in terms of gRPC, a status in the headers, counts as
 // a rejection in terms of HTTP does: it feeds the throttle, directs the retry to another
 // endpoint, and is retried where it allows that (package spillhttp). net/http itself

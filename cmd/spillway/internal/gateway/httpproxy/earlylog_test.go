@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/logs"
 )
 
 // TestBytesOfRejections: the line of a rejected request has the length of the body that the client got, also if the
@@ -22,7 +22,7 @@ func TestBytesOfRejections(t *testing.T) {
 	quiet(t)
 	for told, body := range map[string]string{"coarse": "rejected: overload\n", "full": "rejected: rate_limit\n", "none": ""} {
 		name := filepath.Join(t.TempDir(), "access.json")
-		log, err := accesslog.Open(&config.Access{File: name, MaxBytes: 1 << 20, Sample: 1, SampleLost: 1, Rate: 1000})
+		log, err := logs.OpenAccessLog(&config.Access{File: name, MaxBytes: 1 << 20, Sample: 1, SampleLost: 1, Rate: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func TestBytesOfRejections(t *testing.T) {
 		}
 		rejected := 0
 		for line := range strings.Lines(string(text)) {
-			var x accesslog.Record
+			var x logs.Record
 			if err := json.Unmarshal([]byte(line), &x); err != nil {
 				t.Fatal(err)
 			}

@@ -12,8 +12,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/message"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 	"github.com/seed90641741/spillway/internal/admin/loglimit"
 	"github.com/seed90641741/spillway/spillhttp"
@@ -59,10 +58,10 @@ func (g *gate) rewrite(r *httputil.ProxyRequest) {
 	if internal {
 		h["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
 	} else {
-		headers.Sanitize(h, s.table.Trusted)
+		message.Sanitize(h, s.table.Trusted)
 	}
-	headers.Degrade(h, spillway.DegradationFrom(r.In.Context()), internal)
-	h[headers.RequestID] = a.id
+	message.Degrade(h, spillway.DegradationFrom(r.In.Context()), internal)
+	h[message.RequestID] = a.id
 	a.visit.inject(h)
 	r.SetXForwarded()
 	if internal { // the hop before has said how the client came
@@ -86,7 +85,7 @@ func switches(resp *http.Response) error {
 	if asked := resp.Request.Header.Get("Upgrade"); asked == "" || !strings.EqualFold(resp.Header.Get("Upgrade"), asked) {
 		return errors.New("the upstream has changed the protocol unasked")
 	}
-	headers.Switch(resp.Header)
+	message.Switch(resp.Header)
 	asked := *resp.Request // after a POST net/http would give the answer a length: RFC 9110, section 8.6
 	asked.Method, resp.Request = http.MethodGet, &asked
 	return nil
@@ -142,8 +141,8 @@ func (g *gate) received(resp *http.Response) error {
 	values := resp.Header[costHeader]
 	delete(resp.Header, costHeader)
 	a.upstreamAnswered()
-	resp.Header[headers.RequestID] = a.id
-	if a.timer != nil && (resp.StatusCode == http.StatusSwitchingProtocols || media.IsEvents(resp.Header)) && a.timer.stop() {
+	resp.Header[message.RequestID] = a.id
+	if a.timer != nil && (resp.StatusCode == http.StatusSwitchingProtocols || message.IsEvents(resp.Header)) && a.timer.stop() {
 		a.exchange.Untimed()
 	}
 	if len(values) == 1 && g.cluster.Current().Config.ReportsCost {

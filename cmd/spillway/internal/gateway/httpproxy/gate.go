@@ -13,8 +13,8 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/drain"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/message"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resources"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/turns"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/ingress"
@@ -33,7 +33,7 @@ type gate struct {
 	settings atomic.Pointer[settings] // of the listener
 	forward  *httputil.ReverseProxy
 	observer spillway.Observer
-	users    drain.Users
+	users    resources.Users
 	requests atomic.Uint64
 
 	admitted, unlabelled atomic.Uint64 // requests
@@ -124,7 +124,7 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 	a.markSent()
 	g.cluster.pool.Enter(x)
 	defer g.cluster.pool.Leave(x)
-	delete(w.Header(), headers.RequestID) // the answer of the upstream gets it
+	delete(w.Header(), message.RequestID) // the answer of the upstream gets it
 	out := x.Streaming(w)
 	defer a.broken(r.Context(), out)
 	g.forward.ServeHTTP(out, r)

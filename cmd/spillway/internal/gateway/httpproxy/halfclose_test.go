@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/logs"
 )
 
 // upgrade upgrades a connection to a proxy with an early text.
@@ -97,7 +97,7 @@ func TestUpgradesInTheLog(t *testing.T) {
 	const n = 20
 	_, p := front(t, switching(func(net.Conn, string, error) {}), func(c *config.Config) { c.DrainTimeout = time.Millisecond })
 	name := filepath.Join(t.TempDir(), "access.log")
-	log, err := accesslog.Open(&config.Access{File: name, MaxBytes: 1 << 20, Sample: 1, SampleLost: 1, Rate: 1000})
+	log, err := logs.OpenAccessLog(&config.Access{File: name, MaxBytes: 1 << 20, Sample: 1, SampleLost: 1, Rate: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,15 +14,15 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/frames"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/gatewaytest"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/message"
 )
 
 // guarded starts a proxy with narrow limits in front of an echo server.
 func guarded(t testing.TB, change ...func(*config.Listener)) *Proxy {
 	t.Helper()
 	address, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if media.IsGRPC(r) {
+		if message.IsGRPC(r) {
 			echoing(w, r)
 			return
 		}
@@ -65,14 +65,14 @@ func TestHostileClients(t *testing.T) {
 		"nothing":                    {"", ""},
 		"half a body":                {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhal", "HTTP/1.1 408 "},
 		"a preface and nothing":      {http2.ClientPreface, ""},
-		"a frame that is too long":   {http2.ClientPreface + frames.Of(0, 0, 1, strings.Repeat("y", 1<<15)), ""},
-		"a flood of pings":           {http2.ClientPreface + frames.Of(4, 0, 0, "") + strings.Repeat(frames.Of(6, 0, 0, "12345678"), 2000), ""},
-		"a flood of resets":          {http2.ClientPreface + frames.Of(4, 0, 0, "") + resetStreams(500), ""},
-		"a flood of settings":        {http2.ClientPreface + strings.Repeat(frames.Of(4, 0, 0, "\x00\x03\x00\x00\x00\x64"), 2000), ""},
-		"headers that do not end":    {http2.ClientPreface + frames.Of(4, 0, 0, "") + frames.Of(1, 0, 1, "") + strings.Repeat(frames.Of(9, 0, 1, "\x00\x01a\x01b"), 5000), ""},
-		"data without a stream":      {http2.ClientPreface + frames.Of(4, 0, 0, "") + frames.Of(0, 0, 9, "data"), ""},
-		"a window beyond numbers":    {http2.ClientPreface + frames.Of(4, 0, 0, "") + frames.Of(8, 0, 0, "\x7f\xff\xff\xff"), ""},
-		"an index that is not there": {http2.ClientPreface + frames.Of(4, 0, 0, "") + frames.Of(1, 5, 1, "\xff\xff\xff\x0f"), ""},
+		"a frame that is too long":   {http2.ClientPreface + gatewaytest.Frame(0, 0, 1, strings.Repeat("y", 1<<15)), ""},
+		"a flood of pings":           {http2.ClientPreface + gatewaytest.Frame(4, 0, 0, "") + strings.Repeat(gatewaytest.Frame(6, 0, 0, "12345678"), 2000), ""},
+		"a flood of resets":          {http2.ClientPreface + gatewaytest.Frame(4, 0, 0, "") + resetStreams(500), ""},
+		"a flood of settings":        {http2.ClientPreface + strings.Repeat(gatewaytest.Frame(4, 0, 0, "\x00\x03\x00\x00\x00\x64"), 2000), ""},
+		"headers that do not end":    {http2.ClientPreface + gatewaytest.Frame(4, 0, 0, "") + gatewaytest.Frame(1, 0, 1, "") + strings.Repeat(gatewaytest.Frame(9, 0, 1, "\x00\x01a\x01b"), 5000), ""},
+		"data without a stream":      {http2.ClientPreface + gatewaytest.Frame(4, 0, 0, "") + gatewaytest.Frame(0, 0, 9, "data"), ""},
+		"a window beyond numbers":    {http2.ClientPreface + gatewaytest.Frame(4, 0, 0, "") + gatewaytest.Frame(8, 0, 0, "\x7f\xff\xff\xff"), ""},
+		"an index that is not there": {http2.ClientPreface + gatewaytest.Frame(4, 0, 0, "") + gatewaytest.Frame(1, 5, 1, "\xff\xff\xff\x0f"), ""},
 	} {
 		c := dial(t, p)
 		all.Go(func() { _, _ = io.WriteString(c, row.sent) }) // it may be hung up on in the middle
@@ -112,8 +112,8 @@ func resetStreams(n int) string {
 	var b strings.Builder
 	for i := range n {
 		id := uint32(2*i + 1)
-		b.WriteString(frames.Request(http2.FlagHeadersEndStream, id, "GET", "/"))
-		b.WriteString(frames.Cancel(id))
+		b.WriteString(gatewaytest.RequestFrame(http2.FlagHeadersEndStream, id, "GET", "/"))
+		b.WriteString(gatewaytest.CancelFrame(id))
 	}
 	return b.String()
 }
@@ -153,18 +153,18 @@ func FuzzCalls(f *testing.F) {
 	})
 	other := client(f, true)
 	f.Fuzz(func(t *testing.T, message []byte, kind, timeout string, flags byte, cut uint16) {
-		head := frames.Fields(":method", "POST", ":scheme", "http", ":path", "/a.B/C", ":authority", "a",
+		head := gatewaytest.Fields(":method", "POST", ":scheme", "http", ":path", "/a.B/C", ":authority", "a",
 			"content-type", kind, "grpc-timeout", timeout, "te", "trailers")
 		if len(head) > 1<<13 {
 			return
 		}
-		sent := http2.ClientPreface + frames.Of(4, 0, 0, "") + frames.Of(1, http2.Flags(4|flags&1), 1, head)
+		sent := http2.ClientPreface + gatewaytest.Frame(4, 0, 0, "") + gatewaytest.Frame(1, http2.Flags(4|flags&1), 1, head)
 		for len(message) > 0 {
 			n := min(len(message), 16<<10)
-			sent += frames.Of(0, http2.Flags(flags&8), 1, string(message[:n]))
+			sent += gatewaytest.Frame(0, http2.Flags(flags&8), 1, string(message[:n]))
 			message = message[n:]
 		}
-		sent += frames.Of(0, 1, 1, "")
+		sent += gatewaytest.Frame(0, 1, 1, "")
 		if at := len(sent) - int(cut); cut > 0 && at > len(http2.ClientPreface) {
 			sent = sent[:at]
 		}

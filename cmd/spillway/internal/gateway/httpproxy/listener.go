@@ -15,7 +15,7 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/drain"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resources"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/connlimit"
@@ -90,7 +90,7 @@ type listener struct {
 	cancel   context.CancelFunc
 	resets   *resets.Log
 	clients  *clients.Set
-	users    drain.Users // requests, those that have taken over their connection included
+	users    resources.Users // requests, those that have taken over their connection included
 }
 
 // listen opens a listener. If another listener has the address already, its socket is shared,

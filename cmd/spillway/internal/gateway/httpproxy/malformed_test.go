@@ -10,15 +10,15 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/frames"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/gatewaytest"
 )
 
 // answered returns the status of the answer to a HEADERS frame with these fields on a new connection.
 func answered(t *testing.T, p *Proxy, fields ...string) string {
 	t.Helper()
 	c := dial(t, p)
-	head := frames.Of(http2.FrameHeaders, http2.FlagHeadersEndHeaders|http2.FlagHeadersEndStream, 1, frames.Fields(fields...))
-	fmt.Fprint(c, http2.ClientPreface+frames.Of(http2.FrameSettings, 0, 0, "")+head)
+	head := gatewaytest.Frame(http2.FrameHeaders, http2.FlagHeadersEndHeaders|http2.FlagHeadersEndStream, 1, gatewaytest.Fields(fields...))
+	fmt.Fprint(c, http2.ClientPreface+gatewaytest.Frame(http2.FrameSettings, 0, 0, "")+head)
 	in := http2.NewFramer(nil, c)
 	in.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	for {

@@ -11,13 +11,12 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/drain"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/lines"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/exporters"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/logs"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resources"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/connlimit"
 	"github.com/seed90641741/spillway/ingress"
@@ -39,7 +38,7 @@ type Config struct {
 	// of policies.
 	Decisions *decisions.Log
 	// Tracer, if not nil, makes spans of requests.
-	Tracer *otel.Tracer
+	Tracer *exporters.Tracer
 	// Connect connects to the control plane that the configuration names. Nil means
 	// that it may name none.
 	Connect Connect
@@ -53,12 +52,12 @@ type Connect func(x *config.XDS, logger *slog.Logger) (upstream.ControlPlane, er
 
 // A Proxy is a running proxy. It is safe for concurrent use; create one with [New].
 type Proxy struct {
-	with    Config                        // with its defaults
-	access  atomic.Pointer[accesslog.Log] // nil: there is none
-	base    context.Context               //nolint:containedctx // of all requests, as http.Server.BaseContext has it
+	with    Config                         // with its defaults
+	access  atomic.Pointer[logs.AccessLog] // nil: there is none
+	base    context.Context                //nolint:containedctx // of all requests, as http.Server.BaseContext has it
 	cancel  context.CancelFunc
-	running sync.WaitGroup // servers, and what was replaced and has still to end
-	former  drain.Users    // listeners that were replaced, as long as they drain
+	running sync.WaitGroup  // servers, and what was replaced and has still to end
+	former  resources.Users // listeners that were replaced, as long as they drain
 
 	mu      sync.Mutex // one change at a time
 	closed  bool
@@ -98,7 +97,7 @@ func New(ctx context.Context, c Config) *Proxy {
 
 // SetAccessLog sets the log for requests that end from now on; nil turns it off. It returns
 // the previous log.
-func (p *Proxy) SetAccessLog(l *accesslog.Log) (former *accesslog.Log) { return p.access.Swap(l) }
+func (p *Proxy) SetAccessLog(l *logs.AccessLog) (former *logs.AccessLog) { return p.access.Swap(l) }
 
 // Addr returns the address of the named listener, or nil if it does not exist. The name ""
 // selects the first listener.
@@ -174,7 +173,7 @@ type Stats struct {
 	Gates     []GateStats
 	Clusters  map[string]upstream.Stats
 	Tuners    map[string]tune.Stats // of clusters that have one: the limit, and its last moves
-	AccessLog lines.Stats
+	AccessLog logs.Stats
 }
 
 // GateStats is a snapshot of the gate of a listener and a cluster.

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/message"
 	"github.com/seed90641741/spillway/internal/admin/accounts"
 	"github.com/seed90641741/spillway/internal/admin/decisions"
 	"github.com/seed90641741/spillway/internal/longheads"
@@ -57,8 +57,8 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	came, cut, a := r.Context(), true, &accounting{listener: l, request: r}
 	l.proxy.with.Accounts.Begin()
 	s := l.settings.Load()
-	a.id = headers.Identify(r.Header, s.keepsID)
-	w.Header()[headers.RequestID] = a.id
+	a.id = message.Identify(r.Header, s.keepsID)
+	w.Header()[message.RequestID] = a.id
 	a.visit = l.visit(r, s)
 	x, r := clients.NewExchange(w, r.WithContext(context.WithValue(came, decisions.SourceKey{}, a)), s.bounds)
 	a.exchange = x

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/message"
 	"github.com/seed90641741/spillway/internal/admin/decisions"
 )
 
@@ -22,8 +22,8 @@ func TestRequestID(t *testing.T) {
 	quiet(t)
 	var got []string
 	upstream := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		got = r.Header[headers.RequestID]
-		w.Header()[headers.RequestID] = []string{"other", "another"}
+		got = r.Header[message.RequestID]
+		w.Header()[message.RequestID] = []string{"other", "another"}
 		if r.URL.Path == "/early" {
 			w.Header().Set("Link", "</a.css>")
 			w.WriteHeader(http.StatusEarlyHints)
@@ -51,10 +51,10 @@ func TestRequestID(t *testing.T) {
 			got = nil
 			var send []string
 			if row.came != "" {
-				send = []string{headers.RequestID, row.came}
+				send = []string{message.RequestID, row.came}
 			}
 			resp, _ := do(t, client(t, second), http.MethodGet, url+row.path, "", send...)
-			back := resp.Header[headers.RequestID]
+			back := resp.Header[message.RequestID]
 			if len(got) != 1 || len(back) != 1 || got[0] != back[0] || (got[0] == row.came) != row.kept || len(got[0]) != 36 && !row.kept {
 				t.Errorf("%+v, HTTP/2 %v: %q is sent, %q is returned", row, second, got, back)
 			}
@@ -66,7 +66,7 @@ func TestRequestID(t *testing.T) {
 func TestEarlyHints(t *testing.T) {
 	quiet(t)
 	upstream := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		for _, name := range []string{headers.RequestID, costHeader, reasonHeader, scopeHeader, "X-Request-Accept-Ratio"} {
+		for _, name := range []string{message.RequestID, costHeader, reasonHeader, scopeHeader, "X-Request-Accept-Ratio"} {
 			w.Header().Set(name, "1")
 		}
 		w.Header().Set("Link", "</a.css>")
@@ -105,9 +105,9 @@ func TestRequestIDOfRejections(t *testing.T) {
 	p := start(t, c)
 	statuses := make(map[int]int)
 	for _, path := range []string{"/none", "/api/a", "/api/b", "/api/c", "/api/d"} {
-		resp, _ := do(t, client(t, false), http.MethodGet, "http://"+p.Addr("").String()+path, "", headers.RequestID, "mine", "X-Customer", "acme")
+		resp, _ := do(t, client(t, false), http.MethodGet, "http://"+p.Addr("").String()+path, "", message.RequestID, "mine", "X-Customer", "acme")
 		statuses[resp.StatusCode]++
-		if id := resp.Header[headers.RequestID]; len(id) != 1 || len(id[0]) != 36 || strings.Contains(id[0], "mine") {
+		if id := resp.Header[message.RequestID]; len(id) != 1 || len(id[0]) != 36 || strings.Contains(id[0], "mine") {
 			t.Errorf("%s: %d with the id %q", path, resp.StatusCode, id)
 		}
 	}
@@ -148,7 +148,7 @@ func TestRequestIDOfEarlyRejections(t *testing.T) {
 				conn.Close()
 				conn = nil
 			}
-			id := resp.Header[headers.RequestID]
+			id := resp.Header[message.RequestID]
 			if len(id) != 1 || boundary == "edge" && (len(id[0]) != 36 || ids[id[0]]) || boundary == "internal" && id[0] != fmt.Sprint("mine-", i%2) {
 				t.Fatalf("%s: request %d has the id %q", boundary, i, id)
 			}

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/frames"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/gatewaytest"
 )
 
 // TestSilentCallsCostLittle: if an endpoint allows frames of 1 MiB, as net/http does, a call
@@ -47,9 +47,9 @@ func TestSilentCallsCostLittle(t *testing.T) {
 		}
 		go func() { _, _ = io.Copy(io.Discard, c2) }()
 		before := heapInUse()
-		text := http2.ClientPreface + frames.Of(http2.FrameSettings, 0, 0, "")
+		text := http2.ClientPreface + gatewaytest.Frame(http2.FrameSettings, 0, 0, "")
 		for i := range uint32(calls) {
-			text += frames.Request(0, 2*i+1, "POST", "/silent", "content-type", "application/grpc", "te", "trailers")
+			text += gatewaytest.RequestFrame(0, 2*i+1, "POST", "/silent", "content-type", "application/grpc", "te", "trailers")
 		}
 		if _, err := io.WriteString(c2, text); err != nil {
 			t.Fatal(err)
@@ -125,7 +125,7 @@ func TestProtocols(t *testing.T) {
 func secondConn(t *testing.T, p *Proxy, text string) net.Conn {
 	t.Helper()
 	c := dial(t, p)
-	if _, err := io.WriteString(c, http2.ClientPreface+frames.Of(http2.FrameSettings, 0, 0, "")+text); err != nil {
+	if _, err := io.WriteString(c, http2.ClientPreface+gatewaytest.Frame(http2.FrameSettings, 0, 0, "")+text); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -140,7 +140,7 @@ func TestConnectionsThatLeave(t *testing.T) {
 	leave := func() {
 		var all []net.Conn
 		for range conns {
-			all = append(all, secondConn(t, p, frames.Request(http2.FlagHeadersEndStream, 1, "GET", "/", "x", strings.Repeat("x", 12<<10))))
+			all = append(all, secondConn(t, p, gatewaytest.RequestFrame(http2.FlagHeadersEndStream, 1, "GET", "/", "x", strings.Repeat("x", 12<<10))))
 		}
 		for _, c := range all {
 			if _, err := io.ReadFull(c, make([]byte, 9)); err != nil { // it is served
@@ -162,9 +162,9 @@ func TestConnectionsThatLeave(t *testing.T) {
 func TestIdleEnds(t *testing.T) {
 	quiet(t)
 	_, p := front(t, http.NotFoundHandler(), func(c *config.Config) { c.Listeners[0].IdleTimeout = 100 * time.Millisecond })
-	c := secondConn(t, p, frames.Request(http2.FlagHeadersEndStream, 1, "GET", "/"))
+	c := secondConn(t, p, gatewaytest.RequestFrame(http2.FlagHeadersEndStream, 1, "GET", "/"))
 	got, err := io.ReadAll(c)
-	goAway := frames.Of(7, 0, 0, "\x7f\xff\xff\xff\x00\x00\x00\x00")
+	goAway := gatewaytest.Frame(7, 0, 0, "\x7f\xff\xff\xff\x00\x00\x00\x00")
 	if err != nil || !strings.HasSuffix(string(got), goAway) {
 		t.Errorf("it ends with %q, %v, want GOAWAY", got, err)
 	}

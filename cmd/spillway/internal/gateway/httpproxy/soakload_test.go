@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/message"
 )
 
 // A book records the applied requests of each client. A client sends its requests one after
@@ -79,7 +79,7 @@ func (s *service) order(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	call := media.IsGRPC(r)
+	call := message.IsGRPC(r)
 	if call && len(text) > 5 {
 		text = text[5:]
 	}
@@ -173,7 +173,7 @@ func send(ctx context.Context, c *http.Client, r *http.Request, want string) int
 	case resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("X-Envoy-Overloaded") == "true",
 		status == "14" && resp.Header.Get("Grpc-Message") == "overloaded":
 		return http.StatusServiceUnavailable
-	case resp.StatusCode != http.StatusOK || string(text) != want || media.IsGRPC(r) && resp.Trailer.Get("Grpc-Status") != "0":
+	case resp.StatusCode != http.StatusOK || string(text) != want || message.IsGRPC(r) && resp.Trailer.Get("Grpc-Status") != "0":
 		return 1
 	}
 	return http.StatusOK

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -56,52 +57,76 @@ func waitFor(in io.Reader) <-chan struct{} {
 // answer ends in time. A stream whose client leaves ends at the upstream as well.
 func TestStreamsOutliveTheTimeout(t *testing.T) {
 	t.Parallel()
-	const timeout = time.Second
+	steadily(t, time.Second, func(timeout time.Duration) error { return streamsOutlive(t, timeout) })
+}
+
+// An openStream is an answer that has begun.
+type openStream struct {
+	name string
+	in   io.ReadCloser
+}
+
+func streamsOutlive(t *testing.T, timeout time.Duration) error {
+	t.Helper()
 	next, left := make(chan struct{}), make(chan string, 10)
+	end := sync.OnceFunc(func() { close(next) })
+	defer end()
 	url, p := front(t, lasting(next, left), func(c *config.Config) { c.Routes = []config.Route{{Timeout: timeout}} })
-	type opened struct {
-		name string
-		in   io.ReadCloser
+	streams, err := openStreams(t, url, p)
+	for _, s := range streams {
+		defer s.in.Close()
 	}
-	var streams []opened
-	for _, second := range []bool{false, true} {
-		for _, kind := range []string{"text/event-stream", "text/event-stream%3Bcharset=utf-8", "text/plain"} {
-			resp, err := client(t, second).Get(url + "/?type=" + kind)
-			if err != nil || resp.StatusCode != http.StatusOK {
-				t.Fatal(resp, err)
-			}
-			defer resp.Body.Close()
-			streams = append(streams, opened{kind, resp.Body})
-		}
+	if err != nil {
+		return err
 	}
-	c := dial(t, p)
-	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-	in := bufio.NewReader(c)
-	if resp, err := http.ReadResponse(in, nil); err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
-		t.Fatal(resp, err)
-	}
-	streams = append(streams, opened{"upgraded", io.NopCloser(in)})
 	gone, err := client(t, false).Get(url + "/gone?type=text/event-stream")
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
+	defer gone.Body.Close()
 	for range 2 { // plain answers
 		if path := <-left; path != "/" {
-			t.Errorf("%s ends", path)
+			return fmt.Errorf("%s ends", path)
 		}
 	}
 	<-time.After(timeout / 5) // so that all are past their deadline
 	_ = gone.Body.Close()
 	if path := <-left; path != "/gone" {
-		t.Errorf("%s ends", path)
+		return fmt.Errorf("%s ends", path)
 	}
-	close(next)
+	end()
 	for _, s := range streams {
 		got, err := io.ReadAll(s.in)
 		if plain := s.name == "text/plain"; plain != (err != nil) || !plain && string(got) != "first last" {
-			t.Errorf("%s: %q, %v", s.name, got, err)
+			return fmt.Errorf("%s: %q, %v", s.name, got, err)
 		}
 	}
+	return nil
+}
+
+// openStreams opens streams of events and plain answers, and an upgraded connection.
+func openStreams(t *testing.T, url string, p *Proxy) (all []openStream, err error) {
+	t.Helper()
+	for _, second := range []bool{false, true} {
+		for _, kind := range []string{"text/event-stream", "text/event-stream%3Bcharset=utf-8", "text/plain"} {
+			resp, err := client(t, second).Get(url + "/?type=" + kind)
+			if err != nil {
+				return all, err
+			}
+			all = append(all, openStream{kind, resp.Body})
+			if resp.StatusCode != http.StatusOK {
+				return all, fmt.Errorf("%s: status %d", kind, resp.StatusCode)
+			}
+		}
+	}
+	c := dial(t, p)
+	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	in := bufio.NewReader(c)
+	resp, err := http.ReadResponse(in, nil)
+	if err == nil && resp.StatusCode != http.StatusSwitchingProtocols {
+		err = fmt.Errorf("upgrade: status %d", resp.StatusCode)
+	}
+	return append(all, openStream{"upgraded", io.NopCloser(in)}), err
 }
 
 // TestUntimedStreamsIdle: a stream of events that has ended the deadline of its request has an idle timeout.

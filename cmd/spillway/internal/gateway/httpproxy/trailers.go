@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/message"
 	"github.com/seed90641741/spillway/ingress"
 )
 
@@ -32,10 +32,10 @@ func (s *settings) sendTrailer(r *httputil.ProxyRequest) {
 		return
 	}
 	clean := func() {
-		headers.SanitizeTrailer(trailer)
-		headers.RemoveListed(trailer, r.In.Header["Connection"])
+		message.SanitizeTrailer(trailer)
+		message.RemoveListed(trailer, r.In.Header["Connection"])
 		if !s.internal {
-			headers.Sanitize(trailer, s.table.Trusted)
+			message.Sanitize(trailer, s.table.Trusted)
 		}
 	}
 	clean()
@@ -47,7 +47,7 @@ func (s *settings) sendTrailer(r *httputil.ProxyRequest) {
 // receiveTrailer has the trailers of an answer say no more than its headers.
 func (s *settings) receiveTrailer(resp *http.Response) {
 	clean := func() {
-		headers.SanitizeTrailer(resp.Trailer)
+		message.SanitizeTrailer(resp.Trailer)
 		delete(resp.Trailer, costHeader)
 		if resp.Trailer[reasonHeader] != nil && s.discloses != ingress.ReasonsFull {
 			s.concealIn(resp.Trailer, resp.Trailer.Get("Grpc-Status") == "8")

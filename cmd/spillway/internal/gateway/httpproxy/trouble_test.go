@@ -12,16 +12,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/logs"
 )
 
 // lineOfOne sends a request through a proxy and returns its line in the access log. Another one comes
 // before it, if spare is set.
-func lineOfOne(t *testing.T, c *config.Config, spare bool, headers ...string) (x accesslog.Record) {
+func lineOfOne(t *testing.T, c *config.Config, spare bool, headers ...string) (x logs.Record) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "access.json")
-	log, err := accesslog.Open(&config.Access{File: name, MaxBytes: 1 << 20, Sample: 1, SampleLost: 1, Rate: 1000})
+	log, err := logs.OpenAccessLog(&config.Access{File: name, MaxBytes: 1 << 20, Sample: 1, SampleLost: 1, Rate: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,36 +79,36 @@ func TestWhatFailed(t *testing.T) {
 		upstream http.HandlerFunc // nil: nothing listens
 		change   func(*config.Config)
 		header   string // with its value after a colon
-		want     accesslog.Record
+		want     logs.Record
 		failure  string // what the error has
 	}{
-		"502 by the upstream": {status(502), nil, "", accesslog.Record{Account: "failed", Status: 502, AnsweredBy: "upstream", Attempts: 1}, ""},
-		"504 by the upstream": {status(504), nil, "", accesslog.Record{Account: "late", Status: 504, AnsweredBy: "upstream", Attempts: 1}, ""},
-		"502 by the proxy":    {nil, func(c *config.Config) { c.Clusters[0].Retry.Mode = "off" }, "", accesslog.Record{Account: "failed", Status: 502, AnsweredBy: "proxy", Attempts: 1}, "connection refused"},
-		"504 by the proxy": {hangs, func(c *config.Config) { c.Routes = []config.Route{{Timeout: 50 * time.Millisecond}} }, "", accesslog.Record{
+		"502 by the upstream": {status(502), nil, "", logs.Record{Account: "failed", Status: 502, AnsweredBy: "upstream", Attempts: 1}, ""},
+		"504 by the upstream": {status(504), nil, "", logs.Record{Account: "late", Status: 504, AnsweredBy: "upstream", Attempts: 1}, ""},
+		"502 by the proxy":    {nil, func(c *config.Config) { c.Clusters[0].Retry.Mode = "off" }, "", logs.Record{Account: "failed", Status: 502, AnsweredBy: "proxy", Attempts: 1}, "connection refused"},
+		"504 by the proxy": {hangs, func(c *config.Config) { c.Routes = []config.Route{{Timeout: 50 * time.Millisecond}} }, "", logs.Record{
 			Account: "late", Status: 504, AnsweredBy: "proxy", Attempts: 1,
 		}, "no answer before the deadline"},
-		"hangs up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nil, "", accesslog.Record{
+		"hangs up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nil, "", logs.Record{
 			Account: "failed", Status: 502, AnsweredBy: "proxy", Attempts: 1,
 		}, "EOF"},
-		"breaks off":               {halfOf("9"), nil, "", accesslog.Record{Account: "failed", Status: 502, AnsweredBy: "proxy", Attempts: 1}, "the answer broke off: unexpected EOF"},
-		"breaks off late":          {halfOf("9000"), nil, "", accesslog.Record{Account: "failed", Status: 200, AnsweredBy: "upstream", Attempts: 1}, "the answer broke off"},
-		"rejected by the upstream": {status(429), nil, "", accesslog.Record{Account: "rejected_upstream", Status: 429, AnsweredBy: "upstream", Attempts: 1}, ""},
+		"breaks off":               {halfOf("9"), nil, "", logs.Record{Account: "failed", Status: 502, AnsweredBy: "proxy", Attempts: 1}, "the answer broke off: unexpected EOF"},
+		"breaks off late":          {halfOf("9000"), nil, "", logs.Record{Account: "failed", Status: 200, AnsweredBy: "upstream", Attempts: 1}, "the answer broke off"},
+		"rejected by the upstream": {status(429), nil, "", logs.Record{Account: "rejected_upstream", Status: 429, AnsweredBy: "upstream", Attempts: 1}, ""},
 		"call of gRPC": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/grpc")
 			w.Header().Set("Grpc-Status", "14")
 			w.WriteHeader(http.StatusOK)
-		}, nil, "Content-Type:application/grpc", accesslog.Record{Account: "rejected_upstream", Status: 200, AnsweredBy: "upstream", Attempts: 1}, "grpc-status 14"},
-		"retried": {nil, func(c *config.Config) { c.Clusters[0].Retry = config.Retry{Attempts: 3, Ratio: 1} }, "", accesslog.Record{
+		}, nil, "Content-Type:application/grpc", logs.Record{Account: "rejected_upstream", Status: 200, AnsweredBy: "upstream", Attempts: 1}, "grpc-status 14"},
+		"retried": {nil, func(c *config.Config) { c.Clusters[0].Retry = config.Retry{Attempts: 3, Ratio: 1} }, "", logs.Record{
 			Account: "failed", Status: 502, AnsweredBy: "proxy", Attempts: 3, Retried: true,
 		}, "connection refused; not retried: no more attempts are allowed"},
 		"by a limit": {status(200), func(c *config.Config) {
 			c.Clusters[0].Quota = &config.Quota{DefaultLimit: config.Limit{Rate: 0.001}, Cost: 1e6}
 			c.Routes = []config.Route{{Customer: config.Customer{Header: "X-Customer", Trusted: true}}}
-		}, "X-Customer:acme", accesslog.Record{Account: "rejected", Status: 429, AnsweredBy: "proxy", Reason: "quota", Policy: "quota", Unit: "per second", Settings: "clusters[upstream].quota"}, ""},
+		}, "X-Customer:acme", logs.Record{Account: "rejected", Status: 429, AnsweredBy: "proxy", Reason: "quota", Policy: "quota", Unit: "per second", Settings: "clusters[upstream].quota"}, ""},
 		"by the proxy": {status(200), func(c *config.Config) {
 			c.Routes = []config.Route{{Path: "/else", Cluster: "upstream"}, {Path: "/other", Cluster: "upstream"}}
-		}, "", accesslog.Record{
+		}, "", logs.Record{
 			Account: "rejected", Status: 404, AnsweredBy: "proxy", Reason: "no_route", Policy: "proxy", Settings: "routes",
 		}, "no route"},
 	} {
@@ -126,7 +126,7 @@ func TestWhatFailed(t *testing.T) {
 				send = []string{key, value}
 			}
 			x := lineOfOne(t, c, row.want.Policy == "quota", send...)
-			got := accesslog.Record{
+			got := logs.Record{
 				Account: x.Account, Status: x.Status, AnsweredBy: x.AnsweredBy, Attempts: x.Attempts, Retried: x.Retried,
 				Reason: x.Reason, Policy: x.Policy, Unit: x.Unit, Settings: x.Settings,
 			}

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/exporters"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/logs"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/internal/admin/accounts"
 	"github.com/seed90641741/spillway/internal/admin/decisions"
@@ -15,8 +15,8 @@ import (
 // A visit has the data for the access log and the span of a request. It is nil for requests
 // with neither.
 type visit struct {
-	log   *accesslog.Log // nil: there is none
-	span  *otel.Span     // nil: there is none
+	log   *logs.AccessLog // nil: there is none
+	span  *exporters.Span // nil: there is none
 	began time.Time
 }
 
@@ -74,8 +74,8 @@ func (v *visit) end(n *accounting, end accounts.End) {
 }
 
 // lineOf returns the line of a request, without its times, its answer and its decision.
-func lineOf(r *http.Request, end accounts.End) accesslog.Record {
-	x := accesslog.Record{
+func lineOf(r *http.Request, end accounts.End) logs.Record {
+	x := logs.Record{
 		Account: end.Account.String(), Method: decisions.Clean(r.Method), Path: decisions.Clean(r.URL.Path), Class: end.Criticality.String(), Retried: end.Retried,
 	}
 	if end.Account == accounts.Rejected {
@@ -87,7 +87,7 @@ func lineOf(r *http.Request, end accounts.End) accesslog.Record {
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // tell adds to a line and its decision what they say of a rejection or a failure.
-func (n *accounting) tell(x *accesslog.Record, d *decisions.Decision, end accounts.End) {
+func (n *accounting) tell(x *logs.Record, d *decisions.Decision, end accounts.End) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	x.Attempts, x.Endpoint = n.attempts, n.endpoint
@@ -95,9 +95,9 @@ func (n *accounting) tell(x *accesslog.Record, d *decisions.Decision, end accoun
 	switch {
 	case x.Status == 0:
 	case n.answered == nil && !n.head.IsZero():
-		x.AnsweredBy = accesslog.ByUpstream
+		x.AnsweredBy = logs.ByUpstream
 	default:
-		x.AnsweredBy = accesslog.ByProxy
+		x.AnsweredBy = logs.ByProxy
 	}
 	switch {
 	case end.Account == accounts.Served:

@@ -13,15 +13,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/exporters"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/logs"
 )
 
 const parent = "00-" + trace + "-00f067aa0ba902b7-01"
 
 // watched starts a proxy with an access log and a tracer; both may be nil.
-func watched(t *testing.T, h http.Handler, log *accesslog.Log, tracer *otel.Tracer) (url string, end func()) {
+func watched(t *testing.T, h http.Handler, log *logs.AccessLog, tracer *exporters.Tracer) (url string, end func()) {
 	t.Helper()
 	address, _ := upstreamAt(t, h)
 	c := config.ForUpstream("127.0.0.1:0", address)
@@ -55,7 +55,7 @@ func fetch(t *testing.T, url string) {
 // TestAccessLog: a line has the customer, the outcome and the latency at each stage.
 func TestAccessLog(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "access.json")
-	log, err := accesslog.Open(&config.Access{File: name, MaxBytes: 1 << 20, Sample: 1, SampleLost: 1, Rate: 1000})
+	log, err := logs.OpenAccessLog(&config.Access{File: name, MaxBytes: 1 << 20, Sample: 1, SampleLost: 1, Rate: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestAccessLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got [2]accesslog.Record
+	var got [2]logs.Record
 	d := json.NewDecoder(strings.NewReader(string(text)))
 	for i := range got {
 		if err := d.Decode(&got[i]); err != nil {
@@ -95,7 +95,7 @@ func TestAccessLog(t *testing.T) {
 		t.Error("no endpoint")
 	}
 	served.Endpoint = ""
-	if want := (accesslog.Record{
+	if want := (logs.Record{
 		AnsweredBy: "upstream", Attempts: 1, Account: "served", Listener: "main", Cluster: "upstream", Route: "/api/", Method: "GET", Path: "/api/orders/7", Status: 201, Bytes: 5,
 		Class: "CRITICAL", Customer: "acme", Caller: "127.0.0.1", RequestID: "id-1", TraceID: trace,
 	}); served != want {
@@ -109,7 +109,7 @@ func TestAccessLog(t *testing.T) {
 // Requests that are rejected when their headers arrive have lines as the others have.
 func TestAccessLogOfEarlyRejections(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "access.json")
-	log, err := accesslog.Open(&config.Access{File: name, MaxBytes: 1 << 20, Sample: 1, SampleLost: 1, Rate: 1000})
+	log, err := logs.OpenAccessLog(&config.Access{File: name, MaxBytes: 1 << 20, Sample: 1, SampleLost: 1, Rate: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestAccessLogOfEarlyRejections(t *testing.T) {
 		t.Errorf("%d lines for %d requests", len(lines), requests)
 	}
 	for _, line := range lines[1:] {
-		var got accesslog.Record
+		var got logs.Record
 		if err := json.Unmarshal([]byte(line), &got); err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestAccessLogOfEarlyRejections(t *testing.T) {
 			t.Errorf("level %d, want one that was drawn", got.Level)
 		}
 		got.Time, got.Duration, got.Bytes, got.Level = time.Time{}, 0, 0, 0
-		if want := (accesslog.Record{
+		if want := (logs.Record{
 			AnsweredBy: "proxy", Policy: "ratelimit", Settings: "clusters[upstream].rate_limit.rate", Limit: 0.001, Unit: "per second",
 			Account: "rejected", Reason: "rate_limit", Listener: "main", Cluster: "upstream", Route: "/api/", Method: "GET", Path: "/api/orders/7",
 			Status: 503, Class: "CRITICAL", Customer: "acme", Caller: "127.0.0.1", RequestID: "id-1", TraceID: trace,
@@ -163,13 +163,13 @@ func TestTraceContext(t *testing.T) {
 	release := make(chan struct{})
 	hangs := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	defer hangs.Close()
-	tracer, err := otel.StartTraces(&config.Otel{Endpoint: hangs.URL, Traces: &config.Traces{Ratio: 1, Rate: 1000}}, "test", slog.New(slog.DiscardHandler))
+	tracer, err := exporters.StartTraces(&config.Otel{Endpoint: hangs.URL, Traces: &config.Traces{Ratio: 1, Rate: 1000}}, "test", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tracer.Close()
 	defer close(release)
-	for _, x := range []*otel.Tracer{nil, tracer} {
+	for _, x := range []*exporters.Tracer{nil, tracer} {
 		sent := make(chan string, 1)
 		url, end := watched(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { sent <- r.Header.Get("Traceparent") }), nil, x)
 		fetch(t, url+"/api/")
@@ -184,14 +184,14 @@ func TestTraceContext(t *testing.T) {
 // TestAccessLogOfUpgrades: the line of an upgraded connection has the status by which it was upgraded.
 func TestAccessLogOfUpgrades(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "access.json")
-	log, err := accesslog.Open(&config.Access{File: name, MaxBytes: 1 << 20, Sample: 1, SampleLost: 1, Rate: 1000})
+	log, err := logs.OpenAccessLog(&config.Access{File: name, MaxBytes: 1 << 20, Sample: 1, SampleLost: 1, Rate: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, p := front(t, switching(func(net.Conn, string, error) {}), nil)
 	p.SetAccessLog(log)
 	_, _ = io.Copy(io.Discard, upgraded(t, p, "", ""))
-	var line accesslog.Record
+	var line logs.Record
 	text, err := os.ReadFile(name)
 	for end := time.Now().Add(10 * time.Second); json.Unmarshal(text, &line) != nil; <-time.After(time.Millisecond) {
 		if err != nil || time.Now().After(end) {
@@ -200,7 +200,7 @@ func TestAccessLogOfUpgrades(t *testing.T) {
 		text, err = os.ReadFile(name)
 	}
 	p.SetAccessLog(nil).Close()
-	if line.Status != http.StatusSwitchingProtocols || line.AnsweredBy != accesslog.ByUpstream || line.Upstream == nil {
+	if line.Status != http.StatusSwitchingProtocols || line.AnsweredBy != logs.ByUpstream || line.Upstream == nil {
 		t.Errorf("%s", text)
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/wire"
 	"github.com/seed90641741/spillway/internal/admin/accounts"
 )
 
 // request handles a command that neither is a hello nor authenticates, and counts it in exactly
 // one account.
-func (c *conn) request(f message.Frame, cmd *message.Command) error {
+func (c *conn) request(f wire.Frame, cmd *wire.Command) error {
 	l := c.listener
 	l.proxy.with.Accounts.Begin()
 	c.source.set(cmd, c.who.user)
@@ -27,7 +27,7 @@ func (c *conn) request(f message.Frame, cmd *message.Command) error {
 }
 
 // run sends the command to the server: through the gates, unless it comes before authentication.
-func (t *trial) run(f message.Frame) error {
+func (t *trial) run(f wire.Frame) error {
 	c := t.conn
 	if err := c.guard(f, t.command); err != nil {
 		return err

@@ -1,7 +1,7 @@
 package mongoproxy
 
 import (
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/wire"
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
@@ -15,7 +15,7 @@ type identity struct {
 // claim records the user that a client names in a saslStart or an authenticate.
 func (c *conn) claim(doc []byte) {
 	if doc != nil {
-		c.who.claimed = message.Claimant(doc)
+		c.who.claimed = wire.Claimant(doc)
 	}
 }
 
@@ -34,7 +34,7 @@ func (c *conn) proven(doc []byte) {
 }
 
 // prove forwards a command that authenticates, and its answer.
-func (c *conn) prove(f message.Frame, cmd *message.Command) error {
+func (c *conn) prove(f wire.Frame, cmd *wire.Command) error {
 	command := string(cmd.Name)
 	if command == "saslStart" || command == "authenticate" {
 		c.claim(cmd.Doc)
@@ -46,7 +46,7 @@ func (c *conn) prove(f message.Frame, cmd *message.Command) error {
 	if err != nil {
 		return err
 	}
-	doc, _, ok := message.Document(r)
+	doc, _, ok := wire.Document(r)
 	switch {
 	case !ok:
 		return endAs(Broken, "an answer to an authentication that cannot be read")

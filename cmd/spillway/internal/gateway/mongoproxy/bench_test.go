@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/wire"
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
@@ -231,8 +231,8 @@ func besideRelay(b *testing.B, mode string) {
 
 // BenchmarkRead measures the cost of parsing a command.
 func BenchmarkRead(b *testing.B) {
-	f := message.Frame{Header: mongowire.ParseHeader(find), Head: find}
-	var c message.Command
+	f := wire.Frame{Header: mongowire.ParseHeader(find), Head: find}
+	var c wire.Command
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := c.Read(f, nil); err != nil {

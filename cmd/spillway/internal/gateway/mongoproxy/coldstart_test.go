@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/pooltest"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/gatewaytest"
 	"github.com/seed90641741/spillway/internal/mongowire"
 	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/internal/thorough"
@@ -39,7 +39,7 @@ type coldStart struct {
 
 func (row coldStart) run(t *testing.T) {
 	t.Helper()
-	pool := pooltest.New()
+	pool := gatewaytest.NewPool()
 	s := newServer(t, func(h mongowire.Header, rest []byte) [][]byte {
 		pool.Work()
 		return fine(h, rest)

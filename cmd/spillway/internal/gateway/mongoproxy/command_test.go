@@ -4,8 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/wire"
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
@@ -22,7 +21,7 @@ func TestRead(t *testing.T) {
 		here           int // how much of it is; 0: all
 		command, db    string
 		timeout        time.Duration
-		kind           message.Kind
+		kind           wire.Kind
 		whole, noReply bool
 	}{
 		{name: "plain", text: msg(1, 0, inserted), command: "insert", db: "test", timeout: 250 * time.Millisecond, whole: true},
@@ -35,7 +34,7 @@ func TestRead(t *testing.T) {
 			name: "documents last", text: raw(0, mongowire.OpMsg, u32(0), []byte{0}, inserted, sequence),
 			command: "insert", db: "test", timeout: 250 * time.Millisecond, whole: true,
 		},
-		{name: "no more than the beginning", text: msg(1, 0, long), here: link.PageSize, command: "insert"},
+		{name: "no more than the beginning", text: msg(1, 0, long), here: wire.PageSize, command: "insert"},
 		{
 			name: "compressed", text: raw(0, mongowire.OpCompressed, u32(mongowire.OpMsg), u32(uint32(len(body))), []byte{mongowire.CompressorZlib}, compressed(t, mongowire.CompressorZlib, body)),
 			command: "insert", db: "test", timeout: 250 * time.Millisecond, whole: true, noReply: true,
@@ -43,22 +42,22 @@ func TestRead(t *testing.T) {
 		{
 			name:    "a query",
 			text:    raw(0, mongowire.OpQuery, u32(4), []byte("admin.$cmd\x00"), u32(0), u32(1), isMaster),
-			command: "isMaster", db: "admin", kind: message.Greeting, whole: true,
+			command: "isMaster", db: "admin", kind: wire.Greeting, whole: true,
 		},
 		{
 			name: "a getMore that waits", text: msg(1, 0, commanding("getMore", func(b *mongowire.Builder) { b.Int("maxTimeMS", 250) })),
 			command: "getMore", db: "test", whole: true,
 		},
 		{name: "no time at all", text: msg(1, 0, commanding("find", func(b *mongowire.Builder) { b.Double("maxTimeMS", -1) })), command: "find", db: "test", whole: true},
-		{name: "who is there", text: msg(1, 0, commanding("saslStart", nil)), command: "saslStart", db: "test", kind: message.Proving, whole: true},
+		{name: "who is there", text: msg(1, 0, commanding("saslStart", nil)), command: "saslStart", db: "test", kind: wire.Proving, whole: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			f := message.Frame{Header: mongowire.ParseHeader(test.text), Head: test.text}
+			f := wire.Frame{Header: mongowire.ParseHeader(test.text), Head: test.text}
 			if test.here > 0 {
 				f.Head, f.Rest = test.text[:test.here], len(test.text)-test.here
 			}
-			var c message.Command
-			if err := c.Read(f, make([]byte, link.PageSize)); err != nil {
+			var c wire.Command
+			if err := c.Read(f, make([]byte, wire.PageSize)); err != nil {
 				t.Fatal(err)
 			}
 			if string(c.Name) != test.command || string(c.Database) != test.db || c.Timeout() != test.timeout || c.Kind != test.kind ||

@@ -12,9 +12,8 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/servers"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/wire"
 	"github.com/seed90641741/spillway/internal/admin/decisions"
 	"github.com/seed90641741/spillway/internal/netconn"
 	"github.com/seed90641741/spillway/ratelimit"
@@ -37,11 +36,11 @@ type conn struct {
 	looked  uint64     // the turn at the latest look of the watch
 
 	settings *settings // of the command in flight
-	down, up *link.Link
+	down, up *wire.Link
 	place    *servers.Server
 
 	greeted  bool
-	client   message.Handshake
+	client   wire.Handshake
 	who      identity
 	unproven unproven
 	opened   time.Time
@@ -49,9 +48,9 @@ type conn struct {
 	caller   ratelimit.Caller
 	known    spillway.Call // of commands that are not told apart by their database
 	database string        // of the latest command that named one
-	command  message.Command
+	command  wire.Command
 	source   source
-	scratch  *link.Page // for the command in flight, if it is compressed
+	scratch  *wire.Page // for the command in flight, if it is compressed
 }
 
 func (l *listener) newConn(nc net.Conn) *conn {
@@ -82,7 +81,7 @@ func (c *conn) serve() *end {
 		c.listener.endpoints.Leave(c.address, c.place)
 	}
 	c.kill(&end{reasonOf(err), err})
-	for _, l := range []*link.Link{c.down, c.up} {
+	for _, l := range []*wire.Link{c.down, c.up} {
 		if l != nil {
 			l.Discard()
 		}
@@ -134,7 +133,7 @@ func (c *conn) open() error {
 		}
 		plain = secure
 	}
-	c.down = link.New(plain, m.StallTimeout, clientError)
+	c.down = wire.NewLink(plain, m.StallTimeout, clientError)
 	c.down.Small, c.down.Until = true, deadline
 	if err := c.down.Wait(); err != nil {
 		return c.idleError(err)
@@ -181,7 +180,7 @@ func (c *conn) connect(secure *tls.Config) error {
 	if err != nil {
 		return because(Unreachable, err)
 	}
-	c.up, c.place = link.New(up, m.StallTimeout, serverError), place
+	c.up, c.place = wire.NewLink(up, m.StallTimeout, serverError), place
 	c.reached.Store(true)
 	if c.ctx.Err() != nil { // it was killed before there was something to close
 		_ = up.Close() // what it was for is over
@@ -260,7 +259,7 @@ func (c *conn) one() error {
 	if err != nil {
 		return err
 	}
-	if cmd.Kind == message.Ordinary {
+	if cmd.Kind == wire.Ordinary {
 		return c.request(f, cmd)
 	}
 	return c.introduce(f, cmd)

@@ -3,9 +3,8 @@ package mongoproxy
 import (
 	"sync"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/servers"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/wire"
 )
 
 // maxCursors is how many cursors are known for certain: more than the change streams of most clusters.
@@ -63,20 +62,20 @@ func (s *cursors) drop(at *servers.Server, id int64) {
 }
 
 // meet notes on a getMore whether its cursor waits for news.
-func (c *conn) meet(cmd *message.Command) {
+func (c *conn) meet(cmd *wire.Command) {
 	if id, ok := cmd.Cursor(); ok {
 		cmd.Awaits = c.listener.cursors.has(c.place, id)
 	}
 }
 
 // follow keeps what an answer says of the cursors that wait for news.
-func (c *conn) follow(a *answered, cmd *message.Command) {
+func (c *conn) follow(a *answered, cmd *wire.Command) {
 	if !cmd.Opens && !cmd.Awaits {
 		return
 	}
-	space := link.GetPage()
-	defer link.PutPage(space)
-	id, known := message.CursorOf(a.Frame, space[:])
+	space := wire.GetPage()
+	defer wire.PutPage(space)
+	id, known := wire.CursorOf(a.Frame, space[:])
 	switch all := &c.listener.cursors; {
 	case cmd.Awaits && (a.Failed || known && id == 0):
 		of, _ := cmd.Cursor() // which it has

@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/wire"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
 // admit sends a command through the gates to the server, with retries on behalf of the client.
-func (t *trial) admit(f message.Frame) error {
+func (t *trial) admit(f wire.Frame) error {
 	c, now := t.conn, t.start
 	t.call = c.call(now, t.command)
 	for {
@@ -37,7 +36,7 @@ func (t *trial) admit(f message.Frame) error {
 }
 
 // bypass sends a command on without asking a gate.
-func (t *trial) bypass(f message.Frame) error {
+func (t *trial) bypass(f wire.Frame) error {
 	t.sent = true
 	a, err := t.conn.exchange(f, t.command, new(ingress.Slot), nil)
 	if err != nil {
@@ -49,13 +48,13 @@ func (t *trial) bypass(f message.Frame) error {
 
 // answered is an answer that was not forwarded yet, with its verdict.
 type answered struct {
-	message.Frame
-	message.Verdict
+	wire.Frame
+	wire.Verdict
 }
 
 // exchange forwards a command and returns the first answer, if the command has one. The tuner
 // measures it, unless that is nil.
-func (c *conn) exchange(f message.Frame, cmd *message.Command, p *ingress.Slot, by *tuning) (a answered, err error) {
+func (c *conn) exchange(f wire.Frame, cmd *wire.Command, p *ingress.Slot, by *tuning) (a answered, err error) {
 	timed := !cmd.Waits() && !cmd.NoReply()
 	if timed {
 		by.begin()
@@ -111,7 +110,7 @@ func (c *conn) blame(err error) spillway.Outcome {
 }
 
 // answer reads the beginning of the answer to the message id, or of the next streamed answer.
-func (c *conn) answer(id int32, next bool) (f message.Frame, err error) {
+func (c *conn) answer(id int32, next bool) (f wire.Frame, err error) {
 	if next { // no command is in flight, so nothing is cut off where it ends
 		c.streams.Store(true)
 		defer c.streams.Store(false)
@@ -129,17 +128,17 @@ func (c *conn) answer(id int32, next bool) (f message.Frame, err error) {
 	return f, nil
 }
 
-func (c *conn) judge(f message.Frame, cmd *message.Command) (message.Verdict, error) {
+func (c *conn) judge(f wire.Frame, cmd *wire.Command) (wire.Verdict, error) {
 	if f.OpCode != mongowire.OpCompressed {
-		return message.Judge(f, nil, false)
+		return wire.Judge(f, nil, false)
 	}
-	space := link.GetPage()
-	defer link.PutPage(space)
-	return message.Judge(f, space[:], cmd.Flags&mongowire.ExhaustAllowed != 0)
+	space := wire.GetPage()
+	defer wire.PutPage(space)
+	return wire.Judge(f, space[:], cmd.Flags&mongowire.ExhaustAllowed != 0)
 }
 
 // deliver sends the answer to the client, and the streamed answers after it.
-func (c *conn) deliver(f message.Frame, cmd *message.Command, a answered) error {
+func (c *conn) deliver(f wire.Frame, cmd *wire.Command, a answered) error {
 	if f.Rest == 0 {
 		c.down.Pass(f)
 	}
@@ -164,7 +163,7 @@ func (c *conn) deliver(f message.Frame, cmd *message.Command, a answered) error 
 }
 
 // reject answers a rejected command instead of the server.
-func (c *conn) reject(f message.Frame, cmd *message.Command, no ingress.Rejection) error {
+func (c *conn) reject(f wire.Frame, cmd *wire.Command, no ingress.Rejection) error {
 	c.down.Pass(f)
 	if err := c.down.Stream(f.Rest, nil); err != nil {
 		return err
@@ -196,7 +195,7 @@ func (c *conn) identify() {
 	c.known = c.classify("")
 }
 
-func (c *conn) call(now time.Time, cmd *message.Command) spillway.Call {
+func (c *conn) call(now time.Time, cmd *wire.Command) spillway.Call {
 	if c.settings.byDatabase {
 		// A long body may have $db at its end, outside of the buffer. Most connections use one
 		// database.

@@ -4,8 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/wire"
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
@@ -17,7 +16,7 @@ const (
 	// page. Commands that authenticate are shorter. Until the first message is complete, the
 	// connection costs the server nothing, and the proxy a buffer of 1 KiB that grows with the
 	// data that arrives.
-	maxUnprovenMessage = link.PageSize
+	maxUnprovenMessage = wire.PageSize
 	// Other than hello, which monitors repeat for ever.
 	maxUnprovenCommands = 32
 	// From the first command other than hello until the connection has authenticated.
@@ -49,7 +48,7 @@ func (c *conn) longest() int {
 }
 
 // guard counts a command of a connection that has to authenticate.
-func (c *conn) guard(f message.Frame, cmd *message.Command) error {
+func (c *conn) guard(f wire.Frame, cmd *wire.Command) error {
 	if cmd.Name == nil && (c.mustProve() || c.ownsProof()) { // it may authenticate, and would not be noticed
 		return endAs(Malformed, "a command before authentication whose name comes too late")
 	}
@@ -59,7 +58,7 @@ func (c *conn) guard(f message.Frame, cmd *message.Command) error {
 	if f.OpCode == mongowire.OpCompressed {
 		return endAs(Unauthenticated, "a compressed command before authentication")
 	}
-	if cmd.Kind == message.Greeting {
+	if cmd.Kind == wire.Greeting {
 		return nil
 	}
 	now := time.Now()
@@ -103,7 +102,7 @@ func (c *conn) ownsProof() bool {
 // X.509. Both values of a duplicate field are checked, as it is unknown which one a server
 // reads.
 func borrows(doc []byte) bool {
-	if name, _ := message.First(doc); string(name) == "authenticate" && mongowire.Lookup(doc, "mechanism").Kind == 0 {
+	if name, _ := wire.First(doc); string(name) == "authenticate" && mongowire.Lookup(doc, "mechanism").Kind == 0 {
 		return true // the mechanism that it is for
 	}
 	for key, v := range mongowire.Elements(doc) {
@@ -116,11 +115,11 @@ func borrows(doc []byte) bool {
 
 // borrowsProof reports whether a command must be rejected, as it would authenticate with
 // the certificate of the proxy.
-func (c *conn) borrowsProof(cmd *message.Command) bool {
+func (c *conn) borrowsProof(cmd *wire.Command) bool {
 	if !c.ownsProof() {
 		return false
 	}
-	if cmd.Kind == message.Proving {
+	if cmd.Kind == wire.Proving {
 		name := string(cmd.Name)
 		return (name == "authenticate" || name == "saslStart") && borrows(cmd.Doc)
 	}

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/wire"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resources"
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
@@ -133,7 +133,7 @@ func TestBeforeAuthentication(t *testing.T) {
 	f := newFront(t, func(m *config.Mongo) { m.Authentication = true }, newServer(t, counting(&seen)))
 	long := doc(func(b *mongowire.Builder) {
 		b.Int("ping", 1)
-		b.Text("x", string(make([]byte, link.PageSize)))
+		b.Text("x", string(make([]byte, wire.PageSize)))
 		b.Text("$db", "test")
 	})
 
@@ -177,7 +177,7 @@ func TestBeforeAuthentication(t *testing.T) {
 func TestFirstMessageComesBeforeTheServer(t *testing.T) {
 	s := newServer(t, fine)
 	f := newFront(t, func(m *config.Mongo) { m.HandshakeTimeout = 5 * time.Second }, s)
-	kept := memory.Process.Used()
+	kept := resources.Memory.Used()
 	before := heap()
 	var all []*peer
 	for range 500 {
@@ -203,7 +203,7 @@ func TestFirstMessageComesBeforeTheServer(t *testing.T) {
 	for _, p := range all {
 		p.ended()
 	}
-	eventually(t, "given back", func() bool { return memory.Process.Used() == kept })
+	eventually(t, "given back", func() bool { return resources.Memory.Used() == kept })
 	eventually(t, "closed as stalled", func() bool { return f.stats().Closed[Stalled] == 500 })
 }
 
@@ -255,20 +255,20 @@ func TestMemoryOfRetriesGrowsWithWhatArrives(t *testing.T) {
 	}))
 	p := f.dial()
 	p.ask(hello(false))
-	kept := memory.Process.Used()
+	kept := resources.Memory.Used()
 	p.send(command[:100<<10])
-	eventually(t, "arrived", func() bool { return memory.Process.Used() > kept })
-	if used := memory.Process.Used() - kept; used > 512<<10 {
+	eventually(t, "arrived", func() bool { return resources.Memory.Used() > kept })
+	if used := resources.Memory.Used() - kept; used > 512<<10 {
 		t.Errorf("%d KB are taken for 100 that have come", used>>10)
 	}
 	p.send(command[100<<10:])
 	if _, d := p.receive(); !isOK(d) || tries.Load() != 2 {
 		t.Errorf("not sent again: %d", tries.Load())
 	}
-	eventually(t, "given back", func() bool { return memory.Process.Used() == kept })
+	eventually(t, "given back", func() bool { return resources.Memory.Used() == kept })
 
-	memory.Process.SetLimit(kept + 1)
-	defer memory.Process.SetLimit(0)
+	resources.Memory.SetLimit(kept + 1)
+	defer resources.Memory.SetLimit(0)
 	tries.Store(0)
 	p.send(command)
 	if _, d := p.receive(); isOK(d) || tries.Load() != 1 {

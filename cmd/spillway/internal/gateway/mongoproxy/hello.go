@@ -1,18 +1,18 @@
 package mongoproxy
 
 import (
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/wire"
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
 // greet forwards a hello and its answer, or its answers if the server streams them.
-func (c *conn) greet(f message.Frame, cmd *message.Command) error {
+func (c *conn) greet(f wire.Frame, cmd *wire.Command) error {
 	if !c.greeted {
 		c.greeted = true
-		c.client = message.NewHandshake(cmd.Doc)
+		c.client = wire.NewHandshake(cmd.Doc)
 		c.identify()
 	}
-	m := message.Mask{Hide: c.settings.config.Topology != "pass"}
+	m := wire.Mask{Hide: c.settings.config.Topology != "pass"}
 	if c.client.Balanced {
 		m.Service = c.place.ID
 	}
@@ -36,8 +36,8 @@ func (c *conn) greet(f message.Frame, cmd *message.Command) error {
 }
 
 // greetBack sends one answer to a hello, and reports whether another follows.
-func (c *conn) greetBack(r message.Frame, m message.Mask, speculative bool) (more bool, err error) {
-	doc, flags, ok := message.Document(r)
+func (c *conn) greetBack(r wire.Frame, m wire.Mask, speculative bool) (more bool, err error) {
+	doc, flags, ok := wire.Document(r)
 	if !ok {
 		return false, endAs(Broken, "an answer to a hello that cannot be read")
 	}
@@ -51,7 +51,7 @@ func (c *conn) greetBack(r message.Frame, m message.Mask, speculative bool) (mor
 }
 
 // introduce handles a hello, or a command that authenticates. No gate rejects it.
-func (c *conn) introduce(f message.Frame, cmd *message.Command) error {
+func (c *conn) introduce(f wire.Frame, cmd *wire.Command) error {
 	if err := c.guard(f, cmd); err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (c *conn) introduce(f message.Frame, cmd *message.Command) error {
 	if err := c.reach(); err != nil {
 		return err
 	}
-	if cmd.Kind == message.Greeting {
+	if cmd.Kind == wire.Greeting {
 		return c.greet(f, cmd)
 	}
 	return c.prove(f, cmd)

@@ -14,10 +14,10 @@ import (
 
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/drain"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/servers"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/wire"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resources"
 	"github.com/seed90641741/spillway/connlimit"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/admin/loglimit"
@@ -63,7 +63,7 @@ func newSettings(all *config.Config, m *config.Mongo, old *settings) (*settings,
 type counts struct {
 	commands, exempt, admitted, dropped, overloads, retries, rescued atomic.Uint64
 
-	working drain.Users
+	working resources.Users
 	backoff atomic.Int64 // in nanoseconds
 	closed  [Reasons]atomic.Uint64
 }
@@ -223,9 +223,9 @@ func (c *conn) look() {
 	switch {
 	case !c.whole.Load() && c.listener.nearlyFull() && time.Since(c.opened) > hurriedHandshake:
 		c.kill(&end{Stalled, errors.New("no first message within a second, and most connections are taken")})
-	case turn%2 == 1 && link.HungUp(c.socket):
+	case turn%2 == 1 && wire.HungUp(c.socket):
 		c.kill(&end{Left, errors.New("the client has left while it waited")})
-	case turn%2 == 0 && c.reached.Load() && link.HungUp(c.up.Conn):
+	case turn%2 == 0 && c.reached.Load() && wire.HungUp(c.up.Conn):
 		c.kill(&end{HungUp, errors.New("the server has hung up")})
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resources"
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
@@ -20,7 +20,7 @@ func TestCompressedWithoutMemory(t *testing.T) {
 	body := append([]byte{0, 0, 0, 0, 0}, commanding("insert", func(b *mongowire.Builder) { b.Text("x", text.String()) })...)
 	small := compressed(t, mongowire.CompressorZstd, body)
 	m := raw(0, mongowire.OpCompressed, u32(mongowire.OpMsg), u32(uint32(len(body))), []byte{mongowire.CompressorZstd}, small)
-	defer memory.Process.SetLimit(0)
+	defer resources.Memory.SetLimit(0)
 	for _, comes := range []bool{true, false} {
 		f := newFront(t, func(c *config.Mongo) {
 			if !comes {
@@ -29,14 +29,14 @@ func TestCompressedWithoutMemory(t *testing.T) {
 		}, newServer(t, fine))
 		p := f.dial()
 		p.ask(hello(true))
-		memory.Process.SetLimit(1)
+		resources.Memory.SetLimit(1)
 		p.send(m)
 		if !comes {
 			p.ended()
 			f.closed(Cut)
 			continue
 		}
-		time.AfterFunc(50*time.Millisecond, func() { memory.Process.SetLimit(0) })
+		time.AfterFunc(50*time.Millisecond, func() { resources.Memory.SetLimit(0) })
 		if _, answer := p.receive(); !isOK(answer) {
 			t.Error("no answer")
 		}

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/wire"
 )
 
 // relay copies bytes between client and server without parsing them, until one side closes, a
@@ -41,7 +41,7 @@ type relaying struct {
 const relayLook = 30 * time.Second
 
 // copy copies one direction, in the kernel where possible.
-func (r *relaying) copy(to, from *link.Link, over Reason) *end {
+func (r *relaying) copy(to, from *wire.Link, over Reason) *end {
 	for {
 		start := time.Now()
 		look := relayLook
@@ -58,7 +58,7 @@ func (r *relaying) copy(to, from *link.Link, over Reason) *end {
 		if err := to.Conn.SetWriteDeadline(giveUp); err != nil {
 			return &end{over, err}
 		}
-		n, err := io.CopyN(to.Conn, from.Conn, link.Piece)
+		n, err := io.CopyN(to.Conn, from.Conn, wire.Piece)
 		now := time.Now()
 		if n > 0 {
 			r.moved.Store(int64(now.Sub(r.began)))

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/wire"
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
@@ -179,7 +179,7 @@ func TestAnnouncements(t *testing.T) {
 		"0 as a double":  {func(b *mongowire.Builder) { b.Double("backpressure", 0) }, false},
 		"something else": {func(b *mongowire.Builder) { b.Array("backpressure", "x") }, true},
 	} {
-		if got := message.NewHandshake(doc(test.fill)).Backpressure; got != test.want {
+		if got := wire.NewHandshake(doc(test.fill)).Backpressure; got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}

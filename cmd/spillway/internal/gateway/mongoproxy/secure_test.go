@@ -19,7 +19,7 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/wire"
 	"github.com/seed90641741/spillway/internal/mongowire"
 	"github.com/seed90641741/spillway/internal/race"
 )
@@ -130,14 +130,14 @@ func TestClasses(t *testing.T) {
 		{"batch-night", "ann", "shop", "SHEDDABLE_PLUS", "batch-night"},
 		{"batch-night", "ann", "logs", "SHEDDABLE", "logs"},
 	} {
-		c := &conn{listener: l, settings: l.settings.Load(), client: message.Handshake{Application: test.application}, who: identity{user: test.user}}
-		cmd := &message.Command{Database: []byte(test.database)}
+		c := &conn{listener: l, settings: l.settings.Load(), client: wire.Handshake{Application: test.application}, who: identity{user: test.user}}
+		cmd := &wire.Command{Database: []byte(test.database)}
 		got := c.call(time.Now(), cmd)
 		if got.Criticality.String() != test.class || got.Customer != test.customer || got.Key != "m" {
 			t.Errorf("%+v: got %+v", test, got)
 		}
 		// A body that is too long to find $db counts for the same database.
-		if again := c.call(time.Now(), new(message.Command)); again.Customer != test.customer {
+		if again := c.call(time.Now(), new(wire.Command)); again.Customer != test.customer {
 			t.Errorf("%+v: then %+v", test, again)
 		}
 	}
@@ -184,7 +184,7 @@ func TestClaimants(t *testing.T) {
 		}), "ann"},
 		{nil, ""},
 	} {
-		if got := message.Claimant(test.doc); got != test.want {
+		if got := wire.Claimant(test.doc); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
 		}
 	}
@@ -195,14 +195,14 @@ func TestReadAllocatesNothing(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	var c message.Command
-	fr := message.Frame{Header: mongowire.ParseHeader(find), Head: find}
-	answer := message.Frame{Header: mongowire.ParseHeader(foundMessage), Head: foundMessage}
+	var c wire.Command
+	fr := wire.Frame{Header: mongowire.ParseHeader(find), Head: find}
+	answer := wire.Frame{Header: mongowire.ParseHeader(foundMessage), Head: foundMessage}
 	if n := testing.AllocsPerRun(100, func() {
 		if c.Read(fr, nil) != nil {
 			t.Error("malformed")
 		}
-		if v, err := message.Judge(answer, nil, false); err != nil || v.Failed {
+		if v, err := wire.Judge(answer, nil, false); err != nil || v.Failed {
 			t.Error("malformed")
 		}
 	}); n > 0 {

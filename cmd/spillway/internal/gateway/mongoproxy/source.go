@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"sync"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/wire"
 	"github.com/seed90641741/spillway/internal/admin/decisions"
 )
 
@@ -25,7 +25,7 @@ type source struct {
 // command.
 const maxSourceText = 63
 
-func (s *source) set(cmd *message.Command, user string) {
+func (s *source) set(cmd *wire.Command, user string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.user = user

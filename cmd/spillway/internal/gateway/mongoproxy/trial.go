@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/wire"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/retry"
@@ -20,7 +20,7 @@ func (c *conn) patient() bool {
 // A trial has the attempts of one command.
 type trial struct {
 	conn    *conn
-	command *message.Command
+	command *wire.Command
 	call    spillway.Call
 	start   time.Time
 	token   retry.Token
@@ -31,13 +31,13 @@ type trial struct {
 	// For its account.
 	sent    bool              // to the server, once at least
 	left    bool              // the connection ended before the last attempt did
-	verdict message.Verdict   // of the last attempt
+	verdict wire.Verdict      // of the last attempt
 	no      ingress.Rejection // of the last attempt, by a gate
 }
 
 // attempt sends the command through the gates to the server. A rejection by a gate counts like
 // one by the server.
-func (t *trial) attempt(f message.Frame, now time.Time) (a answered, no ingress.Rejection, err error) {
+func (t *trial) attempt(f wire.Frame, now time.Time) (a answered, no ingress.Rejection, err error) {
 	c := t.conn
 	l := c.listener
 	if !t.command.Waits() {
@@ -50,7 +50,7 @@ func (t *trial) attempt(f message.Frame, now time.Time) (a answered, no ingress.
 		p.Done(spillway.OutcomeAbandoned)
 		return a, no, because(Left, c.ctx.Err())
 	case no.Rejected():
-		a.Verdict = message.Verdict{Failed: true, Overloaded: true, Retryable: c.settings.config.AllowsRetries() && !no.DontRetry}
+		a.Verdict = wire.Verdict{Failed: true, Overloaded: true, Retryable: c.settings.config.AllowsRetries() && !no.DontRetry}
 		return a, no, nil
 	}
 	t.admitted()
@@ -68,7 +68,7 @@ func (t *trial) admitted() {
 }
 
 // again decides whether a rejected command is retried, and waits for the backoff.
-func (t *trial) again(f message.Frame, v message.Verdict) bool {
+func (t *trial) again(f wire.Frame, v wire.Verdict) bool {
 	c := t.conn
 	if !c.patient() || f.Rest > 0 || t.command.NoReply() || !t.command.Resendable() {
 		return false
@@ -113,7 +113,7 @@ func (t *trial) begin() {
 	t.token.Attempt().Use(c.place.Address)
 }
 
-func (t *trial) end(v message.Verdict, no ingress.Rejection) {
+func (t *trial) end(v wire.Verdict, no ingress.Rejection) {
 	t.settle(v)
 	t.verdict, t.no = v, no
 	switch c := t.conn; {
@@ -132,7 +132,7 @@ func (t *trial) end(v message.Verdict, no ingress.Rejection) {
 var errDeclined = errors.New("the server is overloaded")
 
 // settle reports the end to the strategy, if the outcome matters to it.
-func (t *trial) settle(v message.Verdict) {
+func (t *trial) settle(v wire.Verdict) {
 	c := t.conn
 	if !c.patient() || v.Overloaded {
 		t.abandon()

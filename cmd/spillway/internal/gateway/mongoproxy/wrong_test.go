@@ -13,8 +13,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/wire"
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
@@ -386,22 +385,22 @@ func FuzzCommand(f *testing.F) {
 		}
 		h := mongowire.ParseHeader(data)
 		h.Length = int32(len(data) + rest)
-		fr := message.Frame{Header: h, Head: data, Rest: rest}
-		space := make([]byte, link.PageSize)
-		var c message.Command
+		fr := wire.Frame{Header: h, Head: data, Rest: rest}
+		space := make([]byte, wire.PageSize)
+		var c wire.Command
 		if err := c.Read(fr, space); err == nil {
-			_, _, _, _, _ = c.Timeout(), c.Access(), c.Unacknowledged(), c.Waits(), message.NewHandshake(c.Doc)
-			_ = message.Claimant(c.Doc)
+			_, _, _, _, _ = c.Timeout(), c.Access(), c.Unacknowledged(), c.Waits(), wire.NewHandshake(c.Doc)
+			_ = wire.Claimant(c.Doc)
 			c.Shorten(fr, time.Second)
 			if rest == 0 && h.OpCode == mongowire.OpMsg && c.Name == nil {
 				t.Error("a whole message without a name")
 			}
 		}
-		if v, err := message.Judge(fr, space, true); err == nil && v.Overloaded && !v.Failed {
+		if v, err := wire.Judge(fr, space, true); err == nil && v.Overloaded && !v.Failed {
 			t.Error("overloaded, but not failed")
 		}
-		if doc, _, ok := message.Document(fr); ok {
-			seen := message.Mask{Hide: true, Service: [12]byte{1}}.Apply(doc)
+		if doc, _, ok := wire.Document(fr); ok {
+			seen := wire.Mask{Hide: true, Service: [12]byte{1}}.Apply(doc)
 			if _, rest, err := mongowire.Document(seen); err != nil || len(rest) > 0 {
 				t.Errorf("a hello became malformed: %v", err)
 			}

@@ -8,15 +8,15 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/adminclient"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/internal/admin/access"
 )
 
 // A client is a client of the address for operators of a running proxy.
@@ -26,54 +26,45 @@ type client struct {
 	token   string            // empty: none
 }
 
-// answerTimeout is the time for one answer.
-const answerTimeout = 10 * time.Second
-
-// mostAnswer bounds what is read of an answer.
-const mostAnswer = 64 << 20
+// Bounds of an answer.
+const (
+	answerTimeout = 10 * time.Second
+	mostAnswer    = 64 << 20
+)
 
 // ask returns the body of an answer. An answer that is not 200 is an error.
 func (c *client) ask(ctx context.Context, method, path, body string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	scheme := "http"
-	if c.tls != nil {
-		scheme = "https"
+	proxy := adminclient.New(adminclient.Config{Token: access.Text(c.token), TLS: c.pinned(), Timeout: answerTimeout, MaxBody: mostAnswer})
+	defer proxy.Close()
+	var text []byte
+	to, err := c.target()
+	if err == nil {
+		text, err = proxy.Do(ctx, to, method, path, body)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, scheme+"://localhost"+path, strings.NewReader(body))
-	if err != nil {
-		return "", err
+	if answer, ok := errors.AsType[*adminclient.StatusError](err); ok {
+		return "", fmt.Errorf("%s answers %d: %s", c.address, answer.Status, strings.TrimSpace(answer.Text))
 	}
-	if c.token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	transport := &http.Transport{DialContext: c.dial, TLSClientConfig: c.pinned(), DisableKeepAlives: true}
-	resp, err := transport.RoundTrip(req)
 	if err != nil {
 		return "", fmt.Errorf("the proxy does not answer at %s: %w; --admin names its address for operators", c.address, err)
 	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s answers %d: %s", c.address, resp.StatusCode, bytes.TrimSpace(text))
-	}
-	return string(text), err
+	return string(text), nil
 }
 
-// dial connects to the address that the proxy listens on. An unspecified address is reached over loopback.
-func (c *client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	var d net.Dialer
-	if path, ok := strings.CutPrefix(c.address, "unix:"); ok {
-		return d.DialContext(ctx, "unix", path)
+// target returns the address that the proxy listens on. An unspecified address is reached over loopback.
+func (c *client) target() (adminclient.Target, error) {
+	t := adminclient.Target{URL: "http://localhost", Dial: c.address} // each proxy knows this name
+	if c.tls != nil {
+		t.URL = "https://localhost"
+	}
+	if strings.HasPrefix(c.address, "unix:") {
+		return t, nil
 	}
 	host, port, err := net.SplitHostPort(c.address)
-	if err != nil {
-		return nil, err
-	}
-	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+	if ip, wrong := netip.ParseAddr(host); host == "" || wrong == nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	return d.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+	t.Dial = net.JoinHostPort(host, port)
+	return t, err
 }
 
 // pinned trusts the certificate of the configuration and no other: the address has no name that it could be for.

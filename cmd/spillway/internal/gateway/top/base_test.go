@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -114,7 +113,7 @@ func decoded(t testing.TB, state map[string]any) *query.State {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, p := query.Decode(strings.NewReader(string(text)))
+	s, p := query.Decode(text)
 	if p != nil {
 		t.Fatal(p)
 	}

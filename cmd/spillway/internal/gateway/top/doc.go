@@ -3,6 +3,8 @@
 //
 //	addresses, DNS ─► Fleet ─► Process (history) ─► Page ─► text or JSON
 //
+// A [Command] has the flags. It asks again and again, and shows the pages in place on a terminal, or one after another.
+//
 // # One window
 //
 // A process counts requests since its start. The package reads the counts again and again, and makes rates of two

@@ -11,8 +11,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/orca"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/message"
 	"github.com/seed90641741/spillway/internal/admin/decisions"
 )
 
@@ -144,7 +143,7 @@ func (e *endpoints) places() int { return e.each * len(e.all) }
 type noter interface{ Sent(endpoint string) }
 
 func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
-	t, call := e.plain, media.IsGRPC(r)
+	t, call := e.plain, message.IsGRPC(r)
 	if e.second != nil && (e.always || call) {
 		t = e.second
 	}
@@ -238,16 +237,16 @@ func safe(r *http.Request) bool {
 // report removes the load report from headers or trailers. It is hop-by-hop and not passed on
 // to the client.
 func (e *endpoints) report(now time.Time, x *endpoint, h http.Header) {
-	if h[orca.Header] == nil && h[orca.HeaderBinary] == nil {
+	if h[message.Header] == nil && h[message.HeaderBinary] == nil {
 		return
 	}
 	wanted := e.set.Wants(now, x.Endpoint)
-	if r, ok := orca.Take(h, wanted); ok {
+	if r, ok := message.TakeLoadReport(h, wanted); ok {
 		e.take(now, x, r)
 	}
 }
 
-func (e *endpoints) take(now time.Time, x *endpoint, r orca.Report) {
+func (e *endpoints) take(now time.Time, x *endpoint, r message.LoadReport) {
 	e.set.Report(now, x.Endpoint, balance.Load{Application: r.Application, CPU: r.CPU, QPS: r.RPS, EPS: r.EPS})
 	e.work.report(now, x, r)
 }

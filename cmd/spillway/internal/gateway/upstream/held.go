@@ -7,8 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/orca"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/message"
 )
 
 // hold counts an attempt as in flight until its answer has ended, and removes the load report
@@ -18,9 +17,9 @@ func (e *endpoints) hold(x *endpoint, resp *http.Response) {
 		x.End()
 		return
 	}
-	orca.Take(resp.Trailer, false) // the announced ones
+	message.TakeLoadReport(resp.Trailer, false) // the announced ones
 	h := &held{ReadCloser: resp.Body, endpoints: e, endpoint: x, response: resp, listed: resp.Header["Connection"]}
-	headers.RemoveListed(resp.Trailer, h.listed)
+	message.RemoveListed(resp.Trailer, h.listed)
 	resp.Body = h
 	if w, ok := h.ReadCloser.(io.Writer); ok { // a protocol was switched to: both may talk
 		resp.Body = &duplex{h, w}
@@ -42,7 +41,7 @@ func (h *held) Read(p []byte) (int, error) {
 	if err != nil {
 		if len(h.response.Trailer) > 0 {
 			h.endpoints.report(time.Now(), h.endpoint, h.response.Trailer)
-			headers.RemoveListed(h.response.Trailer, h.listed)
+			message.RemoveListed(h.response.Trailer, h.listed)
 		}
 		h.end()
 	}

@@ -5,8 +5,7 @@ import (
 	"net/http"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/body"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/message"
 )
 
 // A keeper buffers short bodies for retries, and holds the state that the attempts of one
@@ -18,14 +17,14 @@ type keeper struct {
 }
 
 func (k *keeper) RoundTrip(r *http.Request) (*http.Response, error) {
-	call := media.IsGRPC(r)
+	call := message.IsGRPC(r)
 	if !call && !k.trails {
 		return k.send(r)
 	}
 	t := new(trail)
 	r = r.WithContext(context.WithValue(r.Context(), trailKey{}, t))
 	if call && k.most > 0 && r.Body != nil && r.Body != http.NoBody && r.ContentLength < 0 {
-		t.body = body.NewReplay(r.Body, int(k.most))
+		t.body = message.NewReplay(r.Body, int(k.most))
 		defer t.body.Settle()
 		r.GetBody = t.body.Open
 		r.Body, _ = t.body.Open() // nothing was read yet: cannot fail
@@ -37,7 +36,7 @@ func (k *keeper) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // send sends r with its body buffered, if the declared length is short enough.
 func (k *keeper) send(r *http.Request) (*http.Response, error) {
-	account := body.AccountOf(r)
+	account := message.AccountOf(r)
 	if account == nil || r.Body == nil || r.Body == http.NoBody || r.ContentLength < 0 {
 		return k.next.RoundTrip(r)
 	}
@@ -59,7 +58,7 @@ func (k *keeper) send(r *http.Request) (*http.Response, error) {
 // A trail is the state that the attempts of one request share.
 type trail struct {
 	tried []*balance.Endpoint // that rejected, or could not be connected to
-	body  *body.Replay        // of a call of gRPC, if it can be sent again
+	body  *message.Replay     // of a call of gRPC, if it can be sent again
 
 	final *http.Response // the last answer, if it was given a header that says don't retry
 }

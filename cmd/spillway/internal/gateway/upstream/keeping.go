@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/body"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/message"
 )
 
 // Requests that must not be repeated, and kept connections. A request that is sent while the endpoint closes the connection is
@@ -78,7 +78,7 @@ func replayable(r *http.Request) (again *http.Request, settle func()) {
 	if r.Body == nil || r.Body == http.NoBody || r.GetBody != nil {
 		return r, func() {}
 	}
-	replay, settled := body.NewReplay(r.Body, replayed), new(atomic.Bool)
+	replay, settled := message.NewReplay(r.Body, replayed), new(atomic.Bool)
 	kept := *r
 	kept.GetBody = func() (io.ReadCloser, error) {
 		pass, err := replay.Open()

@@ -12,7 +12,7 @@ import (
 	orcapb "github.com/cncf/xds/go/xds/service/orca/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/orca"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/message"
 )
 
 // outOfBand receives load reports from the endpoints of a cluster over streams of
@@ -79,7 +79,7 @@ func (o *outOfBand) stream(ctx context.Context, x *endpoint) (received bool, err
 		received, c.left = true, maxMessage
 		now := time.Now()
 		if e.set.Wants(now, x.Endpoint) {
-			e.take(now, x, orca.Of(stream.Msg()))
+			e.take(now, x, message.LoadReportOf(stream.Msg()))
 		}
 		// An endpoint that sends more often than requested is slowed down by flow control.
 		if !lasts(ctx, min(o.every/2, time.Second)) {

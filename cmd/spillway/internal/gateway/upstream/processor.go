@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/orca"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/message"
 )
 
 // processor adds up the time that the processors of the endpoints work for the requests of this
@@ -31,7 +31,7 @@ const maxUtilization = 1000
 
 var errNoReport = errors.New("an endpoint has sent no cpu_utilization lately")
 
-func (p *processor) report(now time.Time, x *endpoint, r orca.Report) {
+func (p *processor) report(now time.Time, x *endpoint, r message.LoadReport) {
 	if !(r.CPU > 0) || r.CPU > maxUtilization {
 		return // the endpoint does not report its utilization
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/orca"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/message"
 	"github.com/seed90641741/spillway/cost"
 )
 
@@ -22,7 +22,7 @@ type payer struct {
 
 // costsOf has customers call two endpoints by this proxy for some minutes of virtual time, and returns what
 // was learned. others is how many times as many calls of the same kind come by other proxies. change changes reports.
-func costsOf(t *testing.T, payers []payer, minutes int, others float64, change func(i int, r *orca.Report) bool) map[string]cost.KeyStats {
+func costsOf(t *testing.T, payers []payer, minutes int, others float64, change func(i int, r *message.LoadReport) bool) map[string]cost.KeyStats {
 	t.Helper()
 	e := newEndpoints(&config.Cluster{Endpoints: []string{"a:1", "b:1"}}, nil)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -55,7 +55,7 @@ func costsOf(t *testing.T, payers []payer, minutes int, others float64, change f
 			continue
 		}
 		for i := range e.all {
-			r := orca.Report{CPU: busy[i], RPS: calls[i]}
+			r := message.LoadReport{CPU: busy[i], RPS: calls[i]}
 			if change == nil || change(i, &r) {
 				e.work.report(now, e.all[i], r)
 			}
@@ -169,14 +169,14 @@ func TestReportsThatTeachNothing(t *testing.T) {
 	payers := []payer{
 		{name: "cheap", rate: wave(200, 47*time.Second), cost: always(1e-3)}, {name: "dear", rate: wave(20, 31*time.Second), cost: always(20e-3)},
 	}
-	for name, change := range map[string]func(i int, r *orca.Report) bool{
-		"none":             func(int, *orca.Report) bool { return false },
-		"of one endpoint":  func(i int, _ *orca.Report) bool { return i == 0 },
-		"without cpu":      func(_ int, r *orca.Report) bool { r.CPU = 0; return true },
-		"no number":        func(_ int, r *orca.Report) bool { r.CPU = math.NaN(); return true },
-		"infinite":         func(_ int, r *orca.Report) bool { r.CPU = math.Inf(1); return true },
-		"a million times":  func(_ int, r *orca.Report) bool { r.CPU *= 1e6; return true },
-		"less than no cpu": func(_ int, r *orca.Report) bool { r.CPU = -1; return true },
+	for name, change := range map[string]func(i int, r *message.LoadReport) bool{
+		"none":             func(int, *message.LoadReport) bool { return false },
+		"of one endpoint":  func(i int, _ *message.LoadReport) bool { return i == 0 },
+		"without cpu":      func(_ int, r *message.LoadReport) bool { r.CPU = 0; return true },
+		"no number":        func(_ int, r *message.LoadReport) bool { r.CPU = math.NaN(); return true },
+		"infinite":         func(_ int, r *message.LoadReport) bool { r.CPU = math.Inf(1); return true },
+		"a million times":  func(_ int, r *message.LoadReport) bool { r.CPU *= 1e6; return true },
+		"less than no cpu": func(_ int, r *message.LoadReport) bool { r.CPU = -1; return true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for key, k := range costsOf(t, payers, 3, 0, change) {
@@ -201,20 +201,20 @@ func TestEndpointsThatStopReporting(t *testing.T) {
 	total(0, true) // it has got nothing to do
 	x.total.Add(10)
 	total(0, false)
-	e.work.report(now, x, orca.Report{CPU: 0.5})
+	e.work.report(now, x, message.LoadReport{CPU: 0.5})
 	now = now.Add(2 * time.Second)
 	x.total.Add(10)
 	total(0, true) // it has reported lately
-	e.work.report(now, x, orca.Report{CPU: 0.5})
+	e.work.report(now, x, message.LoadReport{CPU: 0.5})
 	total(time.Second, true)
 	now = now.Add(config.CostInterval + 1)
 	total(time.Second, true) // it has had nothing to do since
 	x.total.Add(1)
 	total(0, false)
-	e.work.report(now, x, orca.Report{CPU: 0.5})
+	e.work.report(now, x, message.LoadReport{CPU: 0.5})
 	total(time.Second, true)
 	now = now.Add(time.Second)
 	x.total.Add(5)
-	e.work.report(now, x, orca.Report{CPU: 0.5, RPS: 20})
+	e.work.report(now, x, message.LoadReport{CPU: 0.5, RPS: 20})
 	total(time.Second+125*time.Millisecond, true) // a quarter of its requests came from here
 }

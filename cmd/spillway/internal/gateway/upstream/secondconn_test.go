@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/frames"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/gatewaytest"
 )
 
 // A pieces is a connection that gives what it has in pieces of a given size.
@@ -32,13 +32,13 @@ func TestShortFrames(t *testing.T) {
 	const long = "\x00\x05\x00\x10\x00\x00" // 1 MiB
 	const short = "\x00\x05\x00\x00\x40\x00"
 	stream := func(size string) string {
-		return frames.Of(http2.FrameSettings, 0, 0, "\x00\x03\x00\x00\x00\xfa"+size+"\x00\x04\x00\x10\x00\x00") +
-			frames.Of(http2.FrameSettings, 1, 0, "") + // an acknowledgement
-			frames.Of(http2.FrameData, 0, 1, long+long) +
-			frames.Of(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 1, strings.Repeat(long, 20)) +
-			frames.Of(http2.FrameSettings, 0, 0, size+size) +
-			frames.Of(http2.FrameSettings, 0, 0, "\x00\x05\x00") + // of a wrong length
-			frames.Of(http2.FramePing, 0, 0, "12345678")
+		return gatewaytest.Frame(http2.FrameSettings, 0, 0, "\x00\x03\x00\x00\x00\xfa"+size+"\x00\x04\x00\x10\x00\x00") +
+			gatewaytest.Frame(http2.FrameSettings, 1, 0, "") + // an acknowledgement
+			gatewaytest.Frame(http2.FrameData, 0, 1, long+long) +
+			gatewaytest.Frame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 1, strings.Repeat(long, 20)) +
+			gatewaytest.Frame(http2.FrameSettings, 0, 0, size+size) +
+			gatewaytest.Frame(http2.FrameSettings, 0, 0, "\x00\x05\x00") + // of a wrong length
+			gatewaytest.Frame(http2.FramePing, 0, 0, "12345678")
 	}
 	given, want := stream(long), stream(short)
 	for seed := range uint64(100) {
@@ -54,7 +54,7 @@ func TestShortFrames(t *testing.T) {
 // FuzzShortFrames: what an endpoint sends keeps its length, and whole reads and single
 // bytes give the same.
 func FuzzShortFrames(f *testing.F) {
-	f.Add([]byte(frames.Of(http2.FrameSettings, 0, 0, "\x00\x05\x00\x10\x00\x00")))
+	f.Add([]byte(gatewaytest.Frame(http2.FrameSettings, 0, 0, "\x00\x05\x00\x10\x00\x00")))
 	f.Add([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		whole, single := bytes.Clone(b), bytes.Clone(b)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/message"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/spillhttp"
 	"github.com/seed90641741/spillway/throttle"
@@ -77,7 +77,7 @@ func (t *throttles) route(r *http.Request) throttle.Route {
 	switch {
 	case t.whole:
 		return throttle.Route{}
-	case media.IsGRPC(r):
+	case message.IsGRPC(r):
 		return throttle.Route{Name: r.URL.Path} // the method
 	default:
 		return throttle.Route{Namer: (*routed)(r)}

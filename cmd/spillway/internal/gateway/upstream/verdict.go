@@ -14,7 +14,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/body"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/message"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/internal/admin/decisions"
 	"github.com/seed90641741/spillway/internal/claims"
@@ -112,7 +112,7 @@ func errorOf(ctx context.Context, err error, start, now time.Time) balance.Answe
 	op, connecting := errors.AsType[*net.OpError](err)
 	timeout, ok := errors.AsType[net.Error](err)
 	switch {
-	case waited, errors.Is(err, spillway.ErrRejected), ctx.Err() != nil && !late, late && (claims.UntrustedExpired(ctx, start, now) || body.Late(ctx)):
+	case waited, errors.Is(err, spillway.ErrRejected), ctx.Err() != nil && !late, late && (claims.UntrustedExpired(ctx, start, now) || message.Late(ctx)):
 		return balance.Answer{Outcome: spillway.OutcomeAbandoned}
 	case connecting && op.Op == "dial" && !late:
 		return balance.Answer{Outcome: spillway.OutcomeOverloaded, Failed: true, Unreachable: true}

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/wire"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/load"
 )
 
 // A caller makes one call, with all the attempts that it takes, and returns the
@@ -16,7 +16,7 @@ type caller func(ctx context.Context, intended time.Time) (status int, err error
 // An endpoint is where a client sends its calls.
 type endpoint struct {
 	client   *http.Client
-	wire     wire.Format
+	wire     load.Format
 	url      string
 	deadline time.Duration
 }
@@ -50,7 +50,7 @@ func (e endpoint) naive(retries int) caller {
 // transports has the transport of each client. Above them a probe sees all.
 type transports []*http.Transport
 
-func transportsOf(w wire.Format, clients, conns int) transports {
+func transportsOf(w load.Format, clients, conns int) transports {
 	all := make(transports, clients)
 	for i := range all {
 		all[i] = w.Transport(share(conns, clients))

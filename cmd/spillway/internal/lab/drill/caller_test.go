@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/wire"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/load"
 )
 
 func answer(status int) *http.Response {
@@ -63,8 +63,8 @@ func TestCallersLabel(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []caller{
-		endpoint{&http.Client{Transport: probe}, wire.Format{}, "http://127.0.0.1/", time.Second}.naive(0),
-		endpoint{&http.Client{Transport: transport}, wire.Format{}, "http://127.0.0.1/", time.Second}.call,
+		endpoint{&http.Client{Transport: probe}, load.Format{}, "http://127.0.0.1/", time.Second}.naive(0),
+		endpoint{&http.Client{Transport: transport}, load.Format{}, "http://127.0.0.1/", time.Second}.call,
 	} {
 		probe.start = time.Now()
 		ctx := spillway.WithCriticality(withRecord(t.Context(), new(record)), spillway.SheddablePlus)
@@ -104,7 +104,7 @@ func TestClientsAreOnTheirOwn(t *testing.T) {
 }
 
 func TestTransportsAreOfOneClientEach(t *testing.T) {
-	all := transportsOf(wire.Format{}, 3, 257)
+	all := transportsOf(load.Format{}, 3, 257)
 	defer all.close()
 	for i, one := range all {
 		if one.MaxConnsPerHost != 85 || i > 0 && one == all[0] {
@@ -124,7 +124,7 @@ var hangs = tripAs(func(r *http.Request) (*http.Response, error) {
 
 func TestNaiveWaitsTheDeadlineInEachAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		call := endpoint{&http.Client{Transport: hangs}, wire.Format{}, "http://127.0.0.1/", 100 * ms}.naive(3)
+		call := endpoint{&http.Client{Transport: hangs}, load.Format{}, "http://127.0.0.1/", 100 * ms}.naive(3)
 		start := time.Now()
 		_, err := call(t.Context(), start)
 		if took := time.Since(start); took != 400*ms || classifyError(t.Context(), err) != timedOut {
@@ -149,7 +149,7 @@ func TestProtectedKeepsItsDeadline(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := endpoint{&http.Client{Transport: transport}, wire.Format{}, "http://127.0.0.1/", 100 * ms}
+		p := endpoint{&http.Client{Transport: transport}, load.Format{}, "http://127.0.0.1/", 100 * ms}
 		start := time.Now()
 		probe.start = start
 		r := new(record)
@@ -169,7 +169,7 @@ func TestProtectBoundsWhatIsInFlight(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		p := endpoint{&http.Client{Transport: transport}, wire.Format{}, "http://127.0.0.1/", 100 * ms}
+		p := endpoint{&http.Client{Transport: transport}, load.Format{}, "http://127.0.0.1/", 100 * ms}
 		probe.start = time.Now()
 		g := newGenerator([]caller{p.call}, 100*ms, 400*ms, every(0, calls))
 		records := g.run(t.Context(), probe.start)

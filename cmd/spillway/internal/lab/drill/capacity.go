@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/load"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/wire"
 )
 
 const (
@@ -32,7 +32,7 @@ type rate struct {
 // measureCapacity returns the capacity of the backend. The load is a closed loop, so the backend is
 // always busy and has no backlog. The result is the median of several slices,
 // since other load on the machine makes them differ.
-func measureCapacity(ctx context.Context, p *process.Process, w wire.Format) (rate, error) {
+func measureCapacity(ctx context.Context, p *process.Process, w load.Format) (rate, error) {
 	if _, err := closedLoop(ctx, p, w, warmUp); err != nil {
 		return rate{}, err
 	}
@@ -50,7 +50,7 @@ func measureCapacity(ctx context.Context, p *process.Process, w wire.Format) (ra
 }
 
 // closedLoop calls the backend for d with a few workers. Each worker sends its next call after the answer to its last one.
-func closedLoop(ctx context.Context, p *process.Process, w wire.Format, d time.Duration) (rate, error) {
+func closedLoop(ctx context.Context, p *process.Process, w load.Format, d time.Duration) (rate, error) {
 	var (
 		wg      sync.WaitGroup
 		ended   atomic.Int64

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/load"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/wire"
 )
 
 // TestMain lets this test program be a backend, as the real one can.
@@ -30,7 +30,7 @@ func TestCapacityIsBoundedByTheService(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Stop()
-	found, err := closedLoop(t.Context(), p, wire.Format{}, 300*ms)
+	found, err := closedLoop(t.Context(), p, load.Format{}, 300*ms)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestCapacityOfABackendThatFails(t *testing.T) {
 		w.WriteHeader(http.StatusInternalServerError)
 	}))
 	defer server.Close()
-	_, err := closedLoop(t.Context(), &process.Process{URL: server.URL}, wire.Format{}, time.Minute)
+	_, err := closedLoop(t.Context(), &process.Process{URL: server.URL}, load.Format{}, time.Minute)
 	if err == nil || !strings.HasPrefix(err.Error(), "measuring the capacity: ") {
 		t.Errorf("the error is %v", err)
 	}

@@ -8,9 +8,8 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/load"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/sampling"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/wire"
 )
 
 // Config configures a drill. The tags are for the command line, which has the defaults and knows the words.
@@ -54,9 +53,9 @@ func (c Config) Validate() error {
 	}
 	sized := c.sized(c.leastSpacing())
 	return cmp.Or(
-		within("calm", c.Calm, sampling.RecoveryWindow, 10*time.Minute, ""),
-		within("step", c.Step, sampling.RecoveryWindow, 10*time.Minute, ""),
-		within("recovery", c.Recovery, sampling.RecoveryHold, 10*time.Minute, ""),
+		within("calm", c.Calm, load.RecoveryWindow, 10*time.Minute, ""),
+		within("step", c.Step, load.RecoveryWindow, 10*time.Minute, ""),
+		within("recovery", c.Recovery, load.RecoveryHold, 10*time.Minute, ""),
 		within("service", sized.Service, 100*time.Microsecond, 400*time.Millisecond, " (0: derive it)"),
 		within("deadline", sized.Deadline, 2*sized.unloaded(), time.Minute, ""),
 		c.validateMix(),
@@ -185,7 +184,7 @@ const (
 
 func (c Config) length() time.Duration { return c.Calm + c.Step + c.Recovery }
 
-func (c Config) wire() wire.Format { return wire.Format{HTTP2: c.HTTP2, Body: make([]byte, c.Body)} }
+func (c Config) wire() load.Format { return load.Format{HTTP2: c.HTTP2, Body: make([]byte, c.Body)} }
 
 func (c Config) settings() Settings {
 	phases := c.phases(0)

@@ -6,8 +6,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/load"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/sampling"
 )
 
 // The machine disturbs a run if one of these is exceeded. None of it is caused by calls, or by Spillway: interrupts and the processes of
@@ -69,12 +69,12 @@ func (d *drill) watch(ctx context.Context, start time.Time, own ...*process.Proc
 		return w
 	}
 	begin, known := d.cpus.Taken(own...)
-	for last, at := begin, sampling.RecoveryWindow; known && sleepUntil(ctx, from.Add(at)); at += sampling.RecoveryWindow {
+	for last, at := begin, load.RecoveryWindow; known && sleepUntil(ctx, from.Add(at)); at += load.RecoveryWindow {
 		var now time.Duration
 		if now, known = d.cpus.Taken(own...); !known {
 			break
 		}
-		share := (now - last).Seconds() / sampling.RecoveryWindow.Seconds()
+		share := (now - last).Seconds() / load.RecoveryWindow.Seconds()
 		if w.worst == nil || share > *w.worst {
 			w.worst = &share
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/sampling"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/load"
 )
 
 // An arrival is a call that is to be sent.
@@ -25,7 +25,7 @@ func schedule(seed uint64, phases []Phase, mix []float64, clients int) []arrival
 	var all []arrival
 	for _, p := range phases {
 		for t := p.Start + rng.ExpFloat64()/p.OfferedRPS; t < p.End; t += rng.ExpFloat64() / p.OfferedRPS {
-			all = append(all, arrival{seconds(t), sampling.Class(mix, classes.Float64()), whose.IntN(clients)})
+			all = append(all, arrival{seconds(t), load.ClassOf(mix, classes.Float64()), whose.IntN(clients)})
 		}
 	}
 	return all

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/sampling"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/load"
 )
 
 // MinSamplesP99 is how many samples a 99th percentile takes to be claimed: ten
@@ -16,9 +16,9 @@ const MinSamplesP99 = 1000
 // recovery returns how long the service took to be back, and whether it was.
 // records are those from the end of the step on, in order of their intended send.
 func recovery(records []record, end, until time.Duration) (time.Duration, bool) {
-	whole := int((until - end) / sampling.RecoveryWindow)
-	return sampling.Recovery(whole, func(window int) (offered, answered int) {
-		to := end + time.Duration(window+1)*sampling.RecoveryWindow
+	whole := int((until - end) / load.RecoveryWindow)
+	return load.Recovery(whole, func(window int) (offered, answered int) {
+		to := end + time.Duration(window+1)*load.RecoveryWindow
 		for ; len(records) > 0 && records[0].at < to; records = records[1:] {
 			offered++
 			if records[0].outcome == good {
@@ -115,9 +115,9 @@ func (run *Run) summarizeStep(records []record, length, capacity float64) {
 		run.AttemptsPerCall = float64(run.Attempts) / float64(sent)
 	}
 	run.Samples = len(latencies)
-	run.P50MS = sampling.Quantile(latencies, 0.50)
+	run.P50MS = load.Quantile(latencies, 0.50)
 	if run.Samples >= MinSamplesP99 {
-		run.P99MS = sampling.Quantile(latencies, 0.99)
+		run.P99MS = load.Quantile(latencies, 0.99)
 	}
 }
 
@@ -127,8 +127,8 @@ func (run *Run) summarizeLateness(records []record) {
 		behind[i] = records[i].sent - records[i].at
 	}
 	if len(behind) > 0 {
-		run.LatenessP50MS = *sampling.Quantile(behind, 0.50)
-		run.LatenessP99MS = *sampling.Quantile(behind, 0.99)
+		run.LatenessP50MS = *load.Quantile(behind, 0.50)
+		run.LatenessP99MS = *load.Quantile(behind, 0.99)
 	}
 }
 
@@ -182,8 +182,8 @@ func (s *Series) add(records []record, seen *slot) {
 	s.TimedOut = append(s.TimedOut, c.TimedOut)
 	s.Failed = append(s.Failed, c.Failed)
 	s.DroppedSends = append(s.DroppedSends, c.DroppedSends)
-	s.P50MS = append(s.P50MS, sampling.Quantile(answered, 0.50))
-	s.P99MS = append(s.P99MS, sampling.Quantile(answered, 0.99))
+	s.P50MS = append(s.P50MS, load.Quantile(answered, 0.50))
+	s.P99MS = append(s.P99MS, load.Quantile(answered, 0.99))
 	s.Attempts = append(s.Attempts, int(seen.attempts.Load()))
 	s.Retries = append(s.Retries, int(seen.retries.Load()))
 	s.InFlight = append(s.InFlight, int(seen.inFlight.Load()))

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/sampling"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/load"
 )
 
 const ms = time.Millisecond
@@ -16,7 +16,7 @@ func windows(end time.Duration, answered ...int) []record {
 	var all []record
 	for w, n := range answered {
 		for i := range 20 {
-			r := record{arrival: arrival{at: end + time.Duration(w)*sampling.RecoveryWindow + time.Duration(i)*ms}, outcome: timedOut}
+			r := record{arrival: arrival{at: end + time.Duration(w)*load.RecoveryWindow + time.Duration(i)*ms}, outcome: timedOut}
 			if i < n {
 				r.outcome = good
 			}
@@ -43,7 +43,7 @@ func TestRecovery(t *testing.T) {
 		{"the phase is too short", []int{20, 20, 20}, never},
 	} {
 		const end = 12 * time.Second
-		until := end + time.Duration(len(row.answered))*sampling.RecoveryWindow
+		until := end + time.Duration(len(row.answered))*load.RecoveryWindow
 		got, ok := recovery(windows(end, row.answered...), end, until)
 		if !ok {
 			got = never
@@ -56,9 +56,9 @@ func TestRecovery(t *testing.T) {
 
 func TestRecoveryWithoutCallsInAWindow(t *testing.T) {
 	calls := windows(0, 0, 20, 20, 20, 20)
-	calls = slices.DeleteFunc(calls, func(r record) bool { return r.at/sampling.RecoveryWindow == 2 })
-	if got, ok := recovery(calls, 0, 5*sampling.RecoveryWindow); !ok || got != sampling.RecoveryWindow {
-		t.Errorf("recovery = %v, %v; want %v", got, ok, sampling.RecoveryWindow)
+	calls = slices.DeleteFunc(calls, func(r record) bool { return r.at/load.RecoveryWindow == 2 })
+	if got, ok := recovery(calls, 0, 5*load.RecoveryWindow); !ok || got != load.RecoveryWindow {
+		t.Errorf("recovery = %v, %v; want %v", got, ok, load.RecoveryWindow)
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/load"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/sampling"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/retry"
@@ -123,7 +123,7 @@ const (
 func model(r *drill.Result, callers, server bool, seed uint64) sim.Config {
 	set := &r.Settings
 	c := sim.Config{
-		Seed: seed, Duration: seconds(set.Phases[2].End) + 4*deadlineOf(set), Step: sampling.RecoveryWindow,
+		Seed: seed, Duration: seconds(set.Phases[2].End) + 4*deadlineOf(set), Step: load.RecoveryWindow,
 		Services: []sim.Service{backendOf(r, server)},
 		Clients:  []sim.Clients{callersOf(set, callers)},
 	}
@@ -213,7 +213,7 @@ func back(r *drill.Result, predicted *sim.Result) float64 {
 	s := &predicted.Clients[0].Series
 	from := int(math.Round(r.Settings.Phases[1].End / predicted.StepS))
 	until := min(int(math.Round(r.Settings.Phases[2].End/predicted.StepS)), len(s.Good))
-	took, ok := sampling.Recovery(until-from, func(i int) (offered, answered int) { return s.Offered[from+i], s.Good[from+i] })
+	took, ok := load.Recovery(until-from, func(i int) (offered, answered int) { return s.Offered[from+i], s.Good[from+i] })
 	if !ok {
 		return math.NaN()
 	}

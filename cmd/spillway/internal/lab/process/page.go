@@ -3,12 +3,12 @@ package process
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/adminclient"
 	"github.com/seed90641741/spillway/internal/admin"
 	"github.com/seed90641741/spillway/spilladmin"
 )
@@ -53,23 +53,14 @@ const (
 
 // ReadPage returns what the page for operators of the Backend, at the URL Page, says now.
 func (p *Process) ReadPage(ctx context.Context) (*admin.State, error) {
-	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.Page+"api/v1/state", http.NoBody)
+	client := adminclient.New(adminclient.Config{Timeout: pageTimeout, MaxBody: pageSize})
+	defer client.Close()
+	text, err := client.Do(ctx, adminclient.Target{URL: strings.TrimSuffix(p.Page, "/")}, http.MethodGet, "/api/v1/state", "")
 	if err != nil {
 		return nil, err
-	}
-	transport := &http.Transport{DisableKeepAlives: true}
-	resp, err := transport.RoundTrip(r)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("status %d", resp.StatusCode)
 	}
 	s := new(admin.State)
-	if err := json.NewDecoder(io.LimitReader(resp.Body, pageSize)).Decode(s); err != nil {
+	if err := json.Unmarshal(text, s); err != nil {
 		return nil, err
 	}
 	return s, nil

@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/seed90641741/spillway/cmd/spillway/internal/ready"
 )
 
 // ProxyCommand is the first argument by which this program is asked to be a proxy.
@@ -75,7 +73,7 @@ func runProxy(ctx context.Context, dir string, backend *Process, reject bool) (*
 	if err != nil {
 		return nil, err
 	}
-	var message ready.Message
+	var message Ready
 	if err := p.hear(ctx, said, &message); err != nil {
 		return nil, err
 	}

@@ -7,8 +7,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	"github.com/seed90641741/spillway/cmd/spillway/internal/ready"
 )
 
 // beProxy makes this test program act as the proxy for its parent. It answers each
@@ -24,7 +22,7 @@ func beProxy(args []string) int {
 	if err != nil {
 		return 3
 	}
-	if args[1] != "--ready-fd=3" || (ready.Message{Listeners: map[string]string{proxyListener: ln.Addr().String()}}).Send(readyFD) != nil {
+	if args[1] != "--ready-fd=3" || (Ready{Listeners: map[string]string{proxyListener: ln.Addr().String()}}).Send(readyFD) != nil {
 		return 4
 	}
 	_ = http.Serve(ln, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(text) }))

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/sampling"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/load"
 )
 
 // A caller is one of the two that were compared.
@@ -48,7 +48,7 @@ var terms = []term{
 	{"Attempts per call", "Attempts handed to the connection pool over calls that made at least one; calls rejected locally are not in it."},
 	{"Recovery", fmt.Sprintf("From the end of the step to the start of the first window of %v from which on, "+
 		"for %v, each window had at least %s of its calls answered in time.",
-		sampling.RecoveryWindow, sampling.RecoveryHold, asSet(100*sampling.RecoveryShare, nbsp+"%"))},
+		load.RecoveryWindow, load.RecoveryHold, asSet(100*load.RecoveryShare, nbsp+"%"))},
 	{"Class", "The criticality that the caller gave the call. When not all can be served, one is rejected only if all lower ones are."},
 	{"Rejected locally", "Calls that Spillway rejected in the caller at last, by its throttle or its in-flight limit: they cost the backend nothing."},
 	{"Rejected remotely", "Calls whose last answer was 503 or 429, by the backend or by a proxy before it."},

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/adminclient"
 )
 
 // good is the least that is a State.
@@ -170,7 +171,7 @@ func TestToken(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	if _, p := client.Fetch(t.Context(), Target{url: s.URL}); p == nil || p.Kind != Unauthorized {
+	if _, p := client.Fetch(t.Context(), Target{at: adminclient.Target{URL: s.URL}}); p == nil || p.Kind != Unauthorized {
 		t.Errorf("without the file: %+v", p)
 	}
 }
@@ -237,7 +238,7 @@ func TestDecodeHostile(t *testing.T) {
 	rows := strings.Repeat(`{"name":"\u001b]0;x\u0007\u202eevil\u009b2J","count":1},`, 5000)
 	hostile := strings.TrimSuffix(good, "}") + `,"mean":{"p99_ms":1e308,"in_flight":-5,"limit":1e300},"top":{"customers":{"rows":[` + strings.TrimSuffix(rows, ",") + `]}},` +
 		`"verdict":{"headline":"` + strings.Repeat("x", 10_000) + `"},"reasons":[{"policy":"\u001b[31m","total":[-1,1e300,0,0,5]}]}`
-	s, p := Decode(strings.NewReader(hostile))
+	s, p := Decode([]byte(hostile))
 	if p != nil {
 		t.Fatal(p)
 	}
@@ -255,16 +256,5 @@ func TestDecodeHostile(t *testing.T) {
 	}
 	if _, err := json.Marshal(s); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestBounded(t *testing.T) {
-	b := &bounded{strings.NewReader("abcdef"), 4}
-	got := make([]byte, 10)
-	if n, err := b.Read(got); n != 4 || err != nil {
-		t.Errorf("%d, %v", n, err)
-	}
-	if n, err := b.Read(got); n != 0 || !errors.Is(err, errTooLarge) {
-		t.Errorf("%d, %v", n, err)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/adminclient"
 )
 
 // A Resolver looks names up, as [net.Resolver] does.
@@ -60,9 +62,9 @@ func (l *Lookup) addresses(ctx context.Context, host, port string) (all []Target
 	found, err := l.resolver.LookupNetIP(ctx, "ip", host)
 	for _, a := range found {
 		to := net.JoinHostPort(a.Unmap().String(), port)
-		t := Target{Address: to, url: l.scheme + "://" + to + path}
+		t := Target{to, adminclient.Target{URL: l.scheme + "://" + to}}
 		if l.scheme == "https" {
-			t.server = strings.TrimSuffix(host, ".")
+			t.at.ServerName = strings.TrimSuffix(host, ".")
 		}
 		all = append(all, t)
 	}
@@ -105,6 +107,6 @@ const MaxTargets = 4096
 func Unique(all []Target) []Target {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b Target) int { return strings.Compare(a.Address, b.Address) })
-	all = slices.CompactFunc(all, func(a, b Target) bool { return a.url == b.url && a.socket == b.socket })
+	all = slices.CompactFunc(all, func(a, b Target) bool { return a.at.URL == b.at.URL && a.at.Dial == b.at.Dial })
 	return all[:min(MaxTargets, len(all))]
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/adminclient"
 )
 
 func TestParse(t *testing.T) {
@@ -20,7 +22,7 @@ func TestParse(t *testing.T) {
 		{"https://a", "https://a:8001", "https://a:8001/api/v1/state"},
 		{"unix:/run/s", "unix:/run/s", "http://localhost/api/v1/state"},
 	} {
-		if got, err := Parse(row.address); err != nil || got.Address != row.want || got.url != row.url {
+		if got, err := Parse(row.address); err != nil || got.Address != row.want || got.at.URL+path != row.url {
 			t.Errorf("%s: %+v, %v", row.address, got, err)
 		}
 	}
@@ -83,7 +85,7 @@ func TestLookup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found, err := l.Find(t.Context()); err != nil || found[0].server != "web" || found[0].url != "https://10.0.0.2:9/api/v1/state" {
+	if found, err := l.Find(t.Context()); err != nil || found[0].at != (adminclient.Target{URL: "https://10.0.0.2:9", ServerName: "web"}) {
 		t.Errorf("%+v, %v", found, err)
 	}
 	for _, name := range []string{"", "_admin._tcp.web:80", "http://web/x", "a b"} {
@@ -97,7 +99,7 @@ func TestLookup(t *testing.T) {
 func TestUnique(t *testing.T) {
 	all := make([]Target, 0, 2*MaxTargets)
 	for i := range 2 * MaxTargets {
-		all = append(all, Target{url: string(rune('A' + i))})
+		all = append(all, Target{at: adminclient.Target{URL: string(rune('A' + i))}})
 	}
 	if got := len(Unique(append(all, all...))); got != MaxTargets {
 		t.Errorf("%d targets", got)

@@ -9,8 +9,11 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"syscall"
 	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/adminclient"
 )
 
 // A Problem is why a process has no figures, and what to do about it.
@@ -40,7 +43,12 @@ func ofError(err error, timeout time.Duration) *Problem {
 	var host x509.HostnameError
 	switch {
 	case isTimeout(err):
-		return &Problem{Kind: Timeout, Text: fmt.Sprintf("no answer within %v", timeout), Do: "Look at its host and its network."}
+		return &Problem{Kind: Timeout, Text: fmt.Sprintf("no complete answer within %v", timeout), Do: "Look at its host and its network."}
+	case errors.Is(err, adminclient.ErrTooLarge):
+		return &Problem{
+			Kind: TooLarge, Text: fmt.Sprintf("its answer has more than %d MiB", maxBody>>20),
+			Do: "Give its admin address; if it is one, report a bug.",
+		}
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return &Problem{Kind: Unexpected, Text: "it does not speak TLS", Do: "Write http:// before the address."}
 	case errors.As(err, &unknown):
@@ -93,6 +101,12 @@ func ofStatus(status int, text string, hasToken bool) *Problem {
 	default:
 		return notSpillway(fmt.Sprintf("it answers %d to %s", status, path))
 	}
+}
+
+// firstLine returns the first line of a text, and at most 200 bytes.
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return Plain(line, 200)
 }
 
 // notSpillway is the problem of an address at which something else answers.

@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/url"
 	"strings"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/adminclient"
 )
 
 // defaultPort is the port of an address without one: that of admin.address.
@@ -16,9 +18,7 @@ const path = "/api/v1/state"
 // A Target is a process to ask; make one with [Parse], or find many with a [Lookup].
 type Target struct {
 	Address string // for people
-	url     string
-	socket  string // path of a Unix socket, empty for TCP
-	server  string // name in the certificate, empty for that of the URL
+	at      adminclient.Target
 }
 
 // Parse returns the target of an address: HOST[:PORT], http://HOST:PORT/PREFIX, https://..., or unix:PATH.
@@ -27,14 +27,14 @@ func Parse(address string) (Target, error) {
 		if socket == "" {
 			return Target{}, fmt.Errorf("%q must have a path, such as unix:/run/spillway.sock", address)
 		}
-		return Target{Address: Plain(address, maxName), url: "http://localhost" + path, socket: socket}, nil
+		return Target{Plain(address, maxName), adminclient.Target{URL: "http://localhost", Dial: address}}, nil
 	}
 	u, err := parse(address)
 	if err != nil {
 		return Target{}, err
 	}
 	prefix := strings.TrimRight(u.Path, "/")
-	return Target{Address: Plain(shortest(u)+prefix, maxName), url: u.Scheme + "://" + u.Host + prefix + path}, nil
+	return Target{Plain(shortest(u)+prefix, maxName), adminclient.Target{URL: u.Scheme + "://" + u.Host + prefix}}, nil
 }
 
 // shortest returns how people write the host of a URL.
