@@ -49,11 +49,11 @@ func (s *Server) dispatch() {
 const takeOver = 5 * time.Microsecond
 
 // letIn admits all waiters that may run now. It reports whether more could run if a
-// processor were free. A Signal that panics here must not end the process: it does so for requests as well, which can
-// recover, and the waiters are looked for again.
+// processor were free. A Signal that panics here does so for the next request, and the waiters are looked for again.
 func (s *Server) letIn() (busy bool) {
 	defer func() {
-		if recover() != nil {
+		if p := recover(); p != nil {
+			s.panicked.Put(p)
 			busy = true
 		}
 	}()

@@ -57,7 +57,7 @@ func testPanics(t *testing.T, mode spillway.Mode) {
 	if mode == spillway.ModeObserve {
 		points.Rejected.Do, points.Rejected.Not = nil, "nothing is rejected in this mode"
 	}
-	points.Unseen = map[string]string{
+	points.Late = map[string]string{
 		"(*Server).dispatch": "waiters are let in by a goroutine of the Server, which tries again",
 		"(*shadow).follow":   "what only observes goes its way in a goroutine of the Server",
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/load"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/shed"
 )
@@ -204,4 +205,23 @@ func TestShadowLeavesWithItsClient(t *testing.T) {
 		second.Done(spillway.OutcomeAbandoned)
 		first.Done(spillway.OutcomeServed)
 	})
+}
+
+// A Signal that panics where there is no request, as for a listener that accepts connections, does so for the next request, once.
+func TestSignalPanicsForNoRequest(t *testing.T) {
+	broken := true
+	s := must(t, Config{Load: load.Config{Signals: []load.Signal{{Name: "user", Read: func() float64 {
+		if broken {
+			panic("observer")
+		}
+		return 0
+	}}}}})
+	s.Work(time.Now())
+	broken = false
+	panics(t, func() { _, _ = enter(s, spillway.Call{}) })
+	p, r := enter(s, spillway.Call{})
+	if r.Rejected() {
+		t.Fatal(r.Err)
+	}
+	p.Done(spillway.OutcomeServed)
 }

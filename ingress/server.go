@@ -11,6 +11,7 @@ import (
 	"github.com/seed90641741/spillway/concurrency"
 	"github.com/seed90641741/spillway/cost"
 	"github.com/seed90641741/spillway/internal/invalid"
+	"github.com/seed90641741/spillway/internal/late"
 	"github.com/seed90641741/spillway/load"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
@@ -25,6 +26,7 @@ type Server struct {
 	load       *load.Meter
 	heart      heartbeat
 	dispatcher dispatcher
+	panicked   late.Panic     // of a Signal or an Observer, in a goroutine of the Server
 	update     sync.Mutex     // one Update at a time
 	shadows    sync.WaitGroup // that still wait
 
@@ -135,10 +137,10 @@ func (s *Server) Work(now time.Time) (begun uint64, cpu float64) {
 	return begun, s.load.CPU()
 }
 
-// sample has the load read what it measures. A Signal that panics does so for requests as well, which can recover; a listener that accepts
-// connections cannot.
+// sample has the load read what it measures. A listener that accepts connections cannot recover from a Signal that panics; the next
+// request can.
 func (s *Server) sample(now time.Time) {
-	defer func() { _ = recover() }()
+	defer s.panicked.Keep()
 	s.load.Utilization(now)
 }
 

@@ -45,8 +45,8 @@ func (x *shadow) follow(ctx context.Context, a *Admission, step Step, from *rate
 	defer x.leave()
 	s := x.server
 	defer func() {
-		// No caller could recover what an Observer panics with here, about a request that goes on or has ended.
-		if recover() != nil {
+		if p := recover(); p != nil { // of an Observer, about a request that goes on or has ended
+			s.panicked.Put(p)
 			x.mu.Lock()
 			defer x.mu.Unlock()
 			s.abandon(a, Step{})

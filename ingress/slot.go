@@ -69,6 +69,7 @@ func (p *Slot) AdmitAt(ctx context.Context, s *Server, now time.Time, call *spil
 func (p *Slot) enter(ctx context.Context, s *Server, from *ratelimit.Caller, r *Rejection) (admitted bool) {
 	a := &p.admission
 	p.server, p.mu, p.waited, a.ctx = s, unlocked, false, ctx
+	s.panicked.GoOn()
 	returned := false
 	defer func() {
 		if !returned {

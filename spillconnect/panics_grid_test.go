@@ -58,7 +58,7 @@ func panicsOfServer(t *testing.T) {
 	points.Retry.Do, points.Retry.Not = nil, "a server sends nothing"
 	points.Hedge.Do, points.Hedge.Not = nil, "a server sends nothing"
 	points.Stream.Do = serve
-	points.Unseen = map[string]string{"(*Server).dispatch": "waiters are let in by a goroutine of the ingress.Server, which tries again"}
+	points.Late = map[string]string{"(*Server).dispatch": "waiters are let in by a goroutine of the ingress.Server, which tries again"}
 	spilltest.TestPanics(t, func(t *testing.T, f *spilltest.Fuse) rig {
 		gates, err := ingress.New(f.Ingress(ingress.Config{}))
 		if err != nil {

@@ -8,10 +8,10 @@ import (
 
 func TestPromises(t *testing.T) {
 	spilltest.TestPromises(t, spilltest.Promises{
-		Ownership:  spilltest.Promise{Not: "a call is encoded before Send or the interceptor returns, and no stream is retried"},
+		Ownership:  spilltest.Promise{Tests: []func(*testing.T){TestMessagesAreTheCallersAgain}},
 		Interfaces: spilltest.Promise{Tests: []func(*testing.T){TestConnectionsHaveAllMethods}},
 		Panics:     spilltest.Promise{Tests: []func(*testing.T){panicsOfClient, panicsOfServer, TestStreamPanics}},
-		Churn:      spilltest.Promise{Not: "net/http owns the connections"},
+		Churn:      spilltest.Promise{Tests: []func(*testing.T){TestRejectionsCloseNoConnection}},
 		Idle:       spilltest.Promise{Tests: []func(*testing.T){TestIdleStream}},
 	})
 }

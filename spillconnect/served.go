@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/final"
 	"github.com/seed90641741/spillway/internal/serving"
 )
@@ -28,10 +29,10 @@ func (s *served) Value(key any) any {
 	return s.Context.Value(key)
 }
 
-// servedAs returns the context of a call that is served.
-func servedAs(ctx context.Context, a *serving.Arrival) *served {
+// servedAs returns the context of a call that is served, with the level of degradation.
+func servedAs(ctx context.Context, a *serving.Arrival, level spillway.DegradationLevel) *served {
 	s := new(served)
-	s.BeginUnder(ctx, a, 0)
+	s.BeginUnder(ctx, a, level)
 	s.mark.Repeated = a.Call.Attempt > 0
 	return s
 }

@@ -115,7 +115,7 @@ func (s *Server) serve(
 	if f, changed := a.Restate(); changed {
 		importance.Put(h, &f)
 	}
-	served := servedAs(ctx, &a)
+	served := servedAs(ctx, &a, s.ingress.Degradation(a.Call.Criticality))
 	outcome := spillway.OutcomeFailed // unless handle returns
 	var meter ingress.Meter
 	if spec.StreamType == connect.StreamTypeUnary {

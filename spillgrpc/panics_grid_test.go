@@ -180,10 +180,7 @@ func testPanicsOfServer(t *testing.T, points spilltest.Points[serverRig]) {
 	points.Retry.Do, points.Retry.Not = nil, "a server sends nothing"
 	points.Hedge.Do, points.Hedge.Not = nil, "a server sends nothing"
 	points.Stream.Do = func(ctx context.Context, _ *spilltest.Fuse, r serverRig) error { return duplex(ctx, r.cc) }
-	points.Unseen = map[string]string{
-		"(*Server).dispatch": "waiters are let in by a goroutine of the ingress.Server, which tries again",
-		"(*Server).Tap":      "a tap runs in a goroutine of grpc: the interceptors ask again",
-	}
+	points.Late = map[string]string{"(*Server).dispatch": "waiters are let in by a goroutine of the ingress.Server, which tries again"}
 	spilltest.TestPanics(t, func(t *testing.T, f *spilltest.Fuse) serverRig {
 		gates := must(ingress.New(f.Ingress(ingress.Config{})))
 		r := serverRig{Server: must(NewServer(ServerConfig{

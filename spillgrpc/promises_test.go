@@ -8,10 +8,10 @@ import (
 
 func TestPromisesOfServer(t *testing.T) {
 	spilltest.TestPromises(t, spilltest.Promises{
-		Ownership:  spilltest.Promise{Not: "the server keeps no message: it passes them on"},
+		Ownership:  spilltest.Promise{Not: "an interceptor passes messages on to the handler and to grpc, and returns when the handler has"},
 		Interfaces: spilltest.Promise{Tests: []func(*testing.T){TestServerStreamHasAllMethods}},
 		Panics:     spilltest.Promise{Tests: []func(*testing.T){panicsOfServer, TestPanicOfAStream, TestServerContract}},
-		Churn:      spilltest.Promise{Not: "grpc owns the connections of a server"},
+		Churn:      spilltest.Promise{Tests: []func(*testing.T){TestRejectionsCloseNoConnection}},
 		Idle:       spilltest.Promise{Tests: []func(*testing.T){TestIdleStreams, TestWatchIsHealthToo}},
 	})
 }
@@ -21,7 +21,7 @@ func TestPromisesOfClient(t *testing.T) {
 		Ownership:  spilltest.Promise{Tests: []func(*testing.T){TestMessagesOfTheCaller}},
 		Interfaces: spilltest.Promise{Tests: []func(*testing.T){TestStreamMethods}},
 		Panics:     spilltest.Promise{Tests: []func(*testing.T){panicsOfClient, TestStreamPanics}},
-		Churn:      spilltest.Promise{Not: "grpc owns the connections, one for each endpoint, whatever the load"},
-		Idle:       spilltest.Promise{Not: "an open stream is in flight: max_requests counts it, as in Envoy"},
+		Churn:      spilltest.Promise{Tests: []func(*testing.T){TestCallsShareAConnection}},
+		Idle:       spilltest.Promise{Tests: []func(*testing.T){TestIdleStreamsOfAClient}},
 	})
 }

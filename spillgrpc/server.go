@@ -65,6 +65,7 @@ type Server struct {
 	health   []string
 	looks    atomic.Int64 // how many calls the tap is to look at
 	handed   atomic.Bool  // it has left a rejection for the interceptors before
+	panicked atomic.Bool  // it has left a panic for them before
 	timers   timers
 	clock    clock.Clock
 }
@@ -115,6 +116,7 @@ func (s *Server) Options() []grpc.ServerOption {
 // carries the criticality and the deadline that it was admitted with, or rejects it. A panic
 // passes through.
 func (s *Server) UnaryInterceptor(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (answer any, err error) {
+	s.goOn(ctx)
 	if s.exempt(info.FullMethod) {
 		return handler(ctx, req)
 	}
@@ -159,10 +161,11 @@ var busyTrailer = metadata.Pairs(keyScope, fault.ScopeTask.String())
 // UnaryInterceptor does for other calls. A stream counts once, until its
 // handler returns.
 func (s *Server) StreamInterceptor(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	ctx := ss.Context()
+	s.goOn(ctx)
 	if s.exempt(info.FullMethod) {
 		return handler(srv, ss)
 	}
-	ctx := ss.Context()
 	now := s.clock.Now()
 	var a arrival
 	s.judge(ctx, now, info.FullMethod, &a)

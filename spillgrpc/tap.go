@@ -21,6 +21,19 @@ type tapped struct{}
 // others pass once.
 type drawn struct{}
 
+// unrecovered is the key under which the tap leaves what code of the user has panicked with.
+type unrecovered struct{}
+
+// goOn continues what has panicked in the tap, where an interceptor in front can recover.
+func (s *Server) goOn(ctx context.Context) {
+	if !s.panicked.Load() {
+		return
+	}
+	if p := ctx.Value(unrecovered{}); p != nil {
+		panic(p) //nolint:forbidigo // it goes on where the caller expects it
+	}
+}
+
 // Tap is a [tap.ServerInHandle]: it rejects a call when only its metadata has arrived, before
 // there is a goroutine for it and before its message is read, which halves the cost of a
 // rejection. It begins when an interceptor has rejected a call for overload, and ends a
@@ -30,12 +43,13 @@ type drawn struct{}
 // An answer of a tap has no trailer. So it has the retry delay in its RetryInfo only, and
 // cannot say "don't retry" to clients that do not know Spillway. Such rejections are left to
 // the interceptors, as are rejections that would leave too many timers behind: grpc does not
-// stop the timer of a call that a tap has rejected. So are calls about which code of the user panics, such as Classify: it
-// is called again where an interceptor can recover.
+// stop the timer of a call that a tap has rejected. If code of the user panics, such as Classify, the panic goes on in the
+// interceptor, in front of which another one can recover.
 func (s *Server) Tap(ctx context.Context, info *tap.Info) (out context.Context, err error) {
 	defer func() {
-		if recover() != nil {
-			out, err = ctx, nil
+		if p := recover(); p != nil {
+			s.panicked.Store(true)
+			out, err = context.WithValue(ctx, unrecovered{}, p), nil
 		}
 	}()
 	return s.tap(ctx, info)

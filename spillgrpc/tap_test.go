@@ -165,3 +165,36 @@ func TestTimersAfterAStepBack(t *testing.T) {
 		t.Error("none is left behind after a step back")
 	}
 }
+
+// What code of the user panics with in the tap goes on in the interceptors of the same call, where another one can recover, also if the
+// call is exempt by then.
+func TestPanicInTheTap(t *testing.T) {
+	for _, exempt := range []bool{false, true} {
+		inBubble(t, func(t *testing.T) {
+			asked := 0
+			s := mustServer(t, ingress.Config{}, ServerConfig{Exempt: func(string) bool {
+				if asked++; asked == 1 {
+					panic("user")
+				}
+				return exempt
+			}})
+			s.looks.Store(lookOn)
+			var recovered any
+			guard := grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
+				defer func() {
+					if recovered = recover(); recovered != nil {
+						err = status.Error(codes.Internal, "recovered")
+					}
+				}()
+				return next(ctx, req)
+			})
+			cc := open(t, &service{}, append([]grpc.ServerOption{guard}, s.Options()...)...).dial()
+			if err := call(t.Context(), cc); status.Code(err) != codes.Internal || recovered != "user" {
+				t.Errorf("%v, recovered %v", err, recovered)
+			}
+			if err := call(t.Context(), cc); err != nil {
+				t.Errorf("the next call: %v", err)
+			}
+		})
+	}
+}

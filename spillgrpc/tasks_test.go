@@ -46,6 +46,7 @@ func TestTaskOfACall(t *testing.T) {
 		{"internal", internal.Trust, ServerConfig{}, []string{keyLevel, "128", keyProgress, "9"}, 128, 9, "[128] [9] []"},
 		{"internal, in the baggage", internal.Trust, ServerConfig{}, []string{keyBaggage, "level=9,progress=2"}, 9, 2, "[] [] [level=9,progress=2]"},
 		{"internal, no level", internal.Trust, ServerConfig{}, []string{keyLevel, "129", keyProgress, "9"}, 7, 0, "[] [] []"},
+		{"internal, no level but a trace", internal.Trust, ServerConfig{}, []string{keyLevel, "129", keyTrace, trace}, 6, 0, "[] [] []"},
 		{"internal, a trace", internal.Trust, ServerConfig{}, []string{keyTrace, trace}, 6, 0, "[] [] []"},
 		{"internal, a user", internal.Trust, user, []string{keyTrace, trace}, 50, 0, "[] [] []"},
 	} {

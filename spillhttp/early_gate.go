@@ -22,14 +22,10 @@ func (g *earlyGate) Looks() bool { return g.looks.Load() > 0 }
 func (g *earlyGate) Now() time.Time { return g.clock.Now() }
 
 // Decide implements [early.Gate]. The note on a request that passes is its level: a second draw would have it pass twice what
-// others pass once. If code of the user panics, such as Classify, the request passes: the Handler asks again, where a middleware can
-// recover.
+// others pass once. If code of the user panics, such as Classify, the request passes, and the panic goes on in the Handler, where a
+// middleware can recover.
 func (g *earlyGate) Decide(now time.Time, c *early.Conn, x *early.Head) (answer []byte) {
-	defer func() {
-		if recover() != nil {
-			answer = nil
-		}
-	}()
+	defer g.panicked.Keep()
 	h, m := (*Handler)(g), memoOf(x)
 	var a arrival
 	peer, addr := c.Peer()

@@ -66,8 +66,9 @@ func TestHeadsClaimTheSame(t *testing.T) {
 			continue // the target is no URL
 		}
 		var want ingress.Claims
-		f := fieldsOf(r, true, true)
-		if f.read(&want); got != want {
+		f := fieldsOf(r, true)
+		f.read(&want)
+		if readTrace(&want, r.Header); got != want {
 			t.Fatalf("%q says %+v, want %+v", text, got, want)
 		}
 		if compared++; got.Labelled || got.Timeout > 0 || got.Attempt > 0 {
@@ -114,4 +115,34 @@ func TestStreamsOfRequests(t *testing.T) {
 	if rejected < 100 {
 		t.Errorf("%d were rejected early: the test shows little", rejected)
 	}
+}
+
+// What code of the user panics with before there is a handler goes on in the Handler, where a middleware can recover.
+func TestPanicInTheEarlyGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		h := mustHandler(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), ingress.Config{}, HandlerConfig{
+			Classify: func(*http.Request) spillway.Call {
+				if asked++; asked == 1 {
+					panic("user")
+				}
+				return spillway.Call{}
+			},
+		})
+		h.looks.Store(lookOn)
+		var recovered []any
+		s := openWith(t, "HTTP1", h, true, func(s *http.Server) {
+			s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer func() { recovered = append(recovered, recover()) }()
+				h.ServeHTTP(w, r)
+			})
+		})
+		for range 2 {
+			must(s.base.RoundTrip(newRequest(t, t.Context(), http.MethodGet, nil))).Body.Close()
+		}
+		s.close()
+		if len(recovered) != 2 || recovered[0] != "user" || recovered[1] != nil || asked < 3 {
+			t.Errorf("recovered %v, asked %d times", recovered, asked)
+		}
+	})
 }

@@ -150,10 +150,9 @@ func panicsOfServer(t *testing.T, protocol string, early bool) {
 	points.Stream.Do = func(ctx context.Context, _ *spilltest.Fuse, r handlerRig) error {
 		return fetch(ctx, r.base, io.NopCloser(strings.NewReader(strings.Repeat("x", 1<<16))))
 	}
-	points.Unseen = map[string]string{
-		"(*Server).dispatch":  "waiters are let in by a goroutine of the ingress.Server, which tries again",
-		"(*Server).sample":    "it is called where connections are accepted, and tries again",
-		"(*earlyGate).Decide": "net/http reads a request before it has a handler: the Handler asks again",
+	points.Late = map[string]string{
+		"(*Server).dispatch": "waiters are let in by a goroutine of the ingress.Server, which tries again",
+		"(*Server).sample":   "it is called where connections are accepted, which is before there is a request",
 	}
 	spilltest.TestPanics(t, func(t *testing.T, f *spilltest.Fuse) handlerRig {
 		named := func(callback string) func(*http.Request) string {

@@ -17,6 +17,7 @@ import (
 	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/clock"
 	"github.com/seed90641741/spillway/internal/invalid"
+	"github.com/seed90641741/spillway/internal/late"
 	"github.com/seed90641741/spillway/internal/longheads"
 	"github.com/seed90641741/spillway/internal/serving"
 )
@@ -83,6 +84,7 @@ type Handler struct {
 	plain    bool         // the funcs of the config are not set, and the defaults read little
 	looks    atomic.Int64 // how many requests a Listener is to look at
 	exempted atomic.Uint64
+	panicked late.Panic // when a Listener had h look at a request
 	heads    sync.Mutex // held while MaxHeaderBytes of a server is set
 
 	bodyLength func(spillway.Reason) int // lengthOf; a new one for each request would take memory
@@ -176,6 +178,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
+	h.panicked.GoOn()
 	prepareStack(r)
 	now := h.clock.Now()
 	var a arrival

@@ -23,8 +23,11 @@ func (h *Handler) judge(now time.Time, r *http.Request, a *arrival) (said ingres
 	h.recognize(r, a)
 	trust := h.ingress.Trust()
 	said.Identity = h.identity(r)
-	f := fieldsOf(r, a.CountsAttempts(trust), trust.Boundary == ingress.Internal)
+	f := fieldsOf(r, a.CountsAttempts(trust))
 	f.read(&said)
+	if trust.Boundary == ingress.Internal {
+		readTrace(&said, r.Header)
+	}
 	a.Said = f.importance()
 	a.Believe(now, trust, &said)
 	if !a.Call.Level.Valid() && h.looks.Load() > 0 {
@@ -122,15 +125,12 @@ var claimHeaders = [claimKinds]string{
 // POST requests.
 type claimFields [claimKinds][]string
 
-// fieldsOf returns the fields of r, without the fields of the attempt if it does not count, and without the trace if that does not. It
+// fieldsOf returns the fields of r, without the trace, which seldom counts, and without the fields of the attempt if it does not count. It
 // looks up each by its name: a table of them costs more than the lookups.
-func fieldsOf(r *http.Request, attempts, trace bool) (f claimFields) {
+func fieldsOf(r *http.Request, attempts bool) (f claimFields) {
 	h := r.Header
 	f[claimCriticality], f[claimBaggage], f[claimDeadline] = h[headerCriticality], h[headerBaggage], h[headerDeadline]
 	f[claimLevel], f[claimProgress] = h[headerLevel], h[headerProgress]
-	if trace && len(f[claimLevel]) == 0 {
-		f[claimTrace] = h[headerTrace]
-	}
 	if r.Method == http.MethodPost {
 		f[claimGRPCTimeout] = h[headerGRPCTimeout]
 	}
@@ -144,16 +144,20 @@ func fieldsOf(r *http.Request, attempts, trace bool) (f claimFields) {
 	return f
 }
 
-// read takes into c what the request says of itself.
+// read takes into c what the request says of itself, but for the trace.
 func (f *claimFields) read(c *ingress.Claims) {
 	i := f.importance()
 	said := i.Read()
 	c.Criticality, c.Labelled, c.Level, c.Progress = said.Criticality, said.Labelled, said.Level, said.Progress
-	if c.Level == 0 && len(f[claimTrace]) > 0 {
-		c.TraceLevel = claims.TraceLevel(f[claimTrace])
-	}
 	c.Timeout = f.timeout()
 	c.Attempt = f.attempt()
+}
+
+// readTrace takes into c the level of the trace, for a request that says no valid one.
+func readTrace(c *ingress.Claims, h http.Header) {
+	if c.Level == 0 {
+		c.TraceLevel = claims.TraceLevel(h[headerTrace])
+	}
 }
 
 // importance returns the fields that say how much the request matters.

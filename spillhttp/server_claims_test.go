@@ -40,7 +40,7 @@ func TestAttemptAndTimeout(t *testing.T) {
 		{http.Header{headerGRPCTimeout: {"123456789m", "S", "", "1", "1x", "-1S"}}, 0, 0},
 		{http.Header{headerDeadline: {"-5", "1e3", "1.5", strings.Repeat("9", 400)}}, 0, hints.Max},
 	} {
-		f := fieldsOf(&http.Request{Method: http.MethodPost, Header: row.header}, true, true)
+		f := fieldsOf(&http.Request{Method: http.MethodPost, Header: row.header}, true)
 		for i, key := range claimHeaders {
 			if !slices.Equal(f[i], row.header[key]) {
 				t.Errorf("%.80q: %s is %q", row.header, key, f[i])

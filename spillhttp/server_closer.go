@@ -47,7 +47,7 @@ func (c *closer) closes(now time.Time, r *http.Request) bool {
 	if c.paid() && c.of(r).take(now) {
 		return true
 	}
-	said := fieldsOf(r, true, false)
+	said := fieldsOf(r, true)
 	return r.ProtoMajor == 1 && said.attempt() > 0
 }
 

@@ -96,7 +96,15 @@ func (x *exchange) session(cmd *command) (id sessionID, ok bool) {
 
 // Read returns the answer to what was written, of the last attempt if there were
 // several.
-func (c *conn) Read(ctx context.Context) ([]byte, error) {
+func (c *conn) Read(ctx context.Context) (reply []byte, err error) {
+	if c.wm == nil || c.retrier.emitter == nil {
+		return c.read(ctx)
+	}
+	c.retrier.emitter.reporting(requestID(c.wm), func() { reply, err = c.read(ctx) })
+	return reply, err
+}
+
+func (c *conn) read(ctx context.Context) ([]byte, error) {
 	first := result{err: c.lost}
 	if first.err == nil {
 		first.reply, first.err = c.inner.Read(ctx)

@@ -105,8 +105,12 @@ func (s sink) Error(err error, msg string, keysAndValues ...any) {
 }
 
 func (s sink) Info(level int, msg string, keysAndValues ...any) {
-	l := s.emitter.log
 	request, _ := logValue(keysAndValues, "requestId").(int64)
+	s.emitter.reporting(request, func() { s.info(request, level, msg, keysAndValues) })
+}
+
+func (s sink) info(request int64, level int, msg string, keysAndValues []any) {
+	l := s.emitter.log
 	switch msg {
 	case logStarted:
 		l.begin(request)
@@ -131,6 +135,9 @@ func (l *commandLog) begin(request int64) {
 }
 
 func (l *commandLog) end(request int64) {
+	if l == nil {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.running, request)

@@ -63,7 +63,7 @@ func (e *emitter) monitor() *event.CommandMonitor {
 		Started: func(ctx context.Context, s *event.CommandStartedEvent) {
 			if e.user.Started != nil {
 				s.Command = e.sessions.shown(ctx, s.Command)
-				e.user.Started(ctx, s)
+				e.reporting(s.RequestID, func() { e.user.Started(ctx, s) })
 			}
 		},
 		Succeeded: func(ctx context.Context, s *event.CommandSucceededEvent) {
@@ -130,6 +130,26 @@ func (e *emitter) meet(request int64) (f fate, ok bool) {
 	delete(e.fates, request)
 	e.pending.Add(-1)
 	return f, true
+}
+
+// reporting calls code of the user that is part of a command, or calls such code. If that panics, the driver reports nothing more of the
+// command, and neither its end nor its fate must be waited for.
+func (e *emitter) reporting(request int64, f func()) {
+	if e == nil {
+		f()
+		return
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			e.log.end(request)
+			for ok := true; ok; {
+				_, ok = e.meet(request)
+			}
+		}
+	}()
+	f()
+	returned = true
 }
 
 // apply makes s the event of the last attempt, and reports whether it is wanted.

@@ -12,6 +12,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/internal/late"
 	"github.com/seed90641741/spillway/throttle"
 )
 
@@ -22,6 +23,7 @@ type Connector struct {
 	gate     *gate
 	pool     *pool
 	lifetime func() time.Duration // what SetConnMaxLifetime has set; nil: unknown
+	panicked late.Panic           // of the driver, when the caller had left
 }
 
 var (
@@ -76,6 +78,7 @@ func (c *Connector) Close() error {
 // Connect waits until there may be one more connection, and returns it. database/sql calls
 // it when no connection is idle.
 func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
+	c.panicked.GoOn()
 	if c.lifetime != nil {
 		c.pool.lifetime.Store(int64(c.lifetime()))
 	}
@@ -147,7 +150,7 @@ const openFor = 2 * time.Second
 // would be served by none. database/sql does the same where it has a limit.
 //
 // A panic of the driver goes to the caller, which can recover as without this package. If the caller
-// has left, the panic only ends the attempt.
+// has left, it goes to the next one.
 func (c *Connector) connect(ctx context.Context) (*physical, error) {
 	done := make(chan dialed) // received by the caller only
 	go func() {
@@ -160,6 +163,7 @@ func (c *Connector) connect(ctx context.Context) (*physical, error) {
 			select {
 			case done <- d:
 			case <-ctx.Done():
+				c.panicked.Put(d.panics)
 				if d.err == nil {
 					c.pool.pass(d.physical)
 				}

@@ -26,14 +26,14 @@ type Fuse struct {
 
 	callback string // that panics
 
-	mu            sync.Mutex
-	at            int            // the call that panics
-	lit           bool           // calls count
-	paused        bool           // calls do not count for now
-	calls         map[string]int // of each callback
-	runs          int            // of Work
-	burnt, caught bool
-	stack         []byte // of the panic
+	mu     sync.Mutex
+	at     int            // the call that panics
+	lit    bool           // calls count
+	paused bool           // calls do not count for now
+	calls  map[string]int // of each callback
+	runs   int            // of Work
+	stack  []byte         // of the panic, once there was one
+	caught bool
 }
 
 // String says which callback panics, and when.
@@ -51,7 +51,7 @@ func (f *Fuse) Burn(callback string) {
 		return
 	}
 	if f.calls[callback]++; callback == f.callback && f.calls[callback] == f.at {
-		f.burnt, f.stack = true, debug.Stack()
+		f.stack = debug.Stack()
 		panic(errBurnt)
 	}
 }
@@ -143,6 +143,8 @@ func (f *Fuse) light(n int) (calls map[string]int) {
 
 // burntIn reports whether a callback has panicked below one of these functions.
 func (f *Fuse) burntIn(functions map[string]string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for name := range functions {
 		if bytes.Contains(f.stack, []byte(name)) {
 			return true
@@ -151,10 +153,16 @@ func (f *Fuse) burntIn(functions map[string]string) bool {
 	return false
 }
 
-func (f *Fuse) state() (burnt, caught bool) {
+func (f *Fuse) isBurnt() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.burnt, f.caught
+	return f.stack != nil
+}
+
+func (f *Fuse) isCaught() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.caught
 }
 
 // burningBudget is a budget that pays for everything.

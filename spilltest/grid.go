@@ -40,7 +40,7 @@ func TestPanics[R Rig](t *testing.T, open func(t *testing.T, f *Fuse) R, points 
 			if point.Not != "" {
 				t.Skip(point.Not)
 			}
-			g := grid[R]{name: name, open: open, point: point, next: points.Served, unseen: points.Unseen}
+			g := grid[R]{name: name, open: open, point: point, next: points.Served, late: points.Late, unseen: points.Unseen}
 			g.test(t)
 		})
 	}
@@ -48,10 +48,10 @@ func TestPanics[R Rig](t *testing.T, open func(t *testing.T, f *Fuse) R, points 
 
 // A grid tests the panics at one point.
 type grid[R Rig] struct {
-	name        string
-	open        func(*testing.T, *Fuse) R
-	point, next Point[R]
-	unseen      map[string]string
+	name         string
+	open         func(*testing.T, *Fuse) R
+	point, next  Point[R]
+	late, unseen map[string]string
 }
 
 func (g *grid[R]) test(t *testing.T) {
@@ -79,8 +79,12 @@ func (g *grid[R]) trial(t *testing.T, callback string, n int) (calls map[string]
 		err := f.do(t, func(ctx context.Context) error { return g.point.Do(ctx, f, r) })
 		g.released(t, f, r)
 		calls = f.light(0)
+		next := func(ctx context.Context) error { return g.next.Do(ctx, f, r) }
+		if f.burntIn(g.late) && !f.isCaught() {
+			_ = f.do(t, next) // its caller recovers
+		}
 		g.judge(t, f, n, err)
-		if err := f.do(t, func(ctx context.Context) error { return g.next.Do(ctx, f, r) }); err != nil {
+		if err := f.do(t, next); err != nil {
 			t.Errorf("%s: the next call: %v", f, err)
 		}
 		g.released(t, f, r)
@@ -92,13 +96,13 @@ func (g *grid[R]) trial(t *testing.T, callback string, n int) (calls map[string]
 // judge says whether the call has ended as it should.
 func (g *grid[R]) judge(t *testing.T, f *Fuse, n int, err error) {
 	t.Helper()
-	burnt, caught := f.state()
+	burnt := f.isBurnt()
 	switch {
 	case n == 0 && err != nil:
 		t.Errorf("without a panic: %v", err)
 	case n == 1 && !burnt:
 		t.Errorf("%s: it was not called", f)
-	case burnt && !caught && !f.burntIn(g.unseen):
+	case burnt && !f.isCaught() && !f.burntIn(g.unseen):
 		t.Errorf("%s: no caller could recover; the call returned %v\n%s", f, err, f.stack)
 	}
 }

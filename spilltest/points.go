@@ -28,8 +28,11 @@ type Points[R Rig] struct {
 	// Stream is a call that sends and receives several messages, or parts of a body, and closes.
 	Stream Point[R]
 
-	// Unseen says of functions, by a part of their names, why no caller can recover from a panic below them: they run in goroutines of
-	// the adapter or of the host. Each other panic must reach a caller.
+	// Late says of functions, by a part of their names, why a panic below them reaches the caller of the next call: they run in goroutines
+	// of the adapter, for no call. The next call then need not be served; the one after it must be.
+	Late map[string]string
+	// Unseen says of functions, by a part of their names, why no caller can recover from a panic below them. Each other panic must
+	// reach a caller.
 	Unseen map[string]string
 }
 

@@ -132,7 +132,7 @@ func (c *Client) close() error {
 	return err
 }
 
-// tell passes events on.
+// tell passes events on. If the Observer panics, it receives that as an event.
 func (c *Client) tell(events ...Event) {
 	if c.config.Observer == nil || len(events) == 0 {
 		return
@@ -140,7 +140,9 @@ func (c *Client) tell(events ...Event) {
 	c.telling.Lock()
 	defer c.telling.Unlock()
 	for _, e := range events {
-		c.config.Observer(e)
+		if err := c.observe(e); err != nil {
+			_ = c.observe(Event{Kind: Panicked, Cluster: e.Cluster, Err: err}) // an Observer that panics again is counted
+		}
 	}
 }
 

@@ -60,7 +60,7 @@ type Config struct {
 	// positive.
 	MaxClusters int
 	// Observer, if not nil, receives each event, in order and one event at a time.
-	// It must be quick, as the streams wait for it, and must not call the Client.
+	// It must be quick, as the streams wait for it, and must not call the Client. If it panics, the Client goes on, and it receives a Panicked.
 	Observer func(Event)
 	// DialOptions are used for the connection, after the options of the bootstrap, and after
 	// one by which a response may have 64 MiB.

@@ -32,10 +32,13 @@ const (
 	// ReportingStopped: the stream of load reports has ended, or could not be
 	// opened, for Err. What it did not report the next one does.
 	ReportingStopped
+	// Panicked: the Observer has panicked at the event before, with Err. The Client goes on. A panic in an interceptor of DialOptions
+	// ends the stream, and is the Err of that.
+	Panicked
 )
 
 var kindNames = [...]string{
-	"invalid", "connected", "disconnected", "updated", "rejected", "removed", "not found", "reporting", "reporting stopped",
+	"invalid", "connected", "disconnected", "updated", "rejected", "removed", "not found", "reporting", "reporting stopped", "panicked",
 }
 
 // String returns a lower-case word or two for k.
@@ -49,11 +52,11 @@ func (k Kind) String() string {
 // An Event is something that happened between the [Client] and the control plane.
 type Event struct {
 	Kind     Kind
-	Cluster  string        // of Updated, Removed, NotFound
+	Cluster  string        // of Updated, Removed, NotFound, Panicked
 	Limits   Limits        // of Updated, Removed
 	Ignored  string        // of Updated: circuit breakers that are set and have no effect, by name
 	Interval time.Duration // of Reporting
-	Err      error         // of Disconnected, Rejected, NotFound, ReportingStopped
+	Err      error         // of Disconnected, Rejected, NotFound, ReportingStopped, Panicked
 }
 
 // Stats says how a [Client] stands.
@@ -71,6 +74,8 @@ type Stats struct {
 	// long as there was no server to ask for them.
 	ReportsTotal, LostReportsTotal uint64
 	Interval                       time.Duration
+	// PanicsTotal is how often code of the user has panicked in a goroutine of the Client: the Observer, or an interceptor of DialOptions.
+	PanicsTotal uint64
 	// Clusters are the clusters in use.
 	Clusters map[inflight.Key]ClusterStats
 }

@@ -32,11 +32,17 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	load := t.cluster.at(host)
 	load.Begin()
+	answered := false
+	defer func() {
+		if !answered { // or the base has panicked
+			load.End(false)
+		}
+	}()
 	resp, err := t.base.RoundTrip(req)
 	if err != nil {
-		load.End(false)
 		return resp, err
 	}
+	answered = true
 	success := resp.StatusCode < http.StatusInternalServerError
 	if resp.Body == nil || resp.Body == http.NoBody {
 		load.End(success)

@@ -50,6 +50,7 @@ func (c *Client) reporting(ctx context.Context) bool {
 func (c *Client) reportOn(ctx context.Context) (worked bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer c.recovered(&err)
 	c.connected(ctx, ReportingStopped)
 	st, err := lrsv3.NewLoadReportingServiceClient(c.conn).StreamLoadStats(ctx)
 	if err != nil {
@@ -68,7 +69,8 @@ func (c *Client) reportOn(ctx context.Context) (worked bool, err error) {
 }
 
 // wishes passes on what the server asks for, until the stream ends.
-func (c *Client) wishes(ctx context.Context, st lrsv3.LoadReportingService_StreamLoadStatsClient, to chan<- wish) error {
+func (c *Client) wishes(ctx context.Context, st lrsv3.LoadReportingService_StreamLoadStatsClient, to chan<- wish) (err error) {
+	defer c.recovered(&err)
 	for {
 		m, err := st.Recv()
 		if err != nil {
@@ -139,18 +141,23 @@ func (r *reporter) wait() time.Duration {
 }
 
 // send sends a report. What could not be sent is put back: not even begun on a
-// stream that has ended.
+// stream that has ended, or code of the user has panicked.
 func (r *reporter) send() error {
 	if !r.asked {
 		return nil
 	}
 	r.last = time.Now()
-	d := r.table.draft(r.last, &r.wish)
+	d, sent := r.table.draft(r.last, &r.wish), false
+	defer func() {
+		if !sent {
+			d.putBack()
+			r.count(func(s *Stats) { s.LostReportsTotal++ })
+		}
+	}()
 	if err := r.stream.Send(d.request); err != nil {
-		d.putBack()
-		r.count(func(s *Stats) { s.LostReportsTotal++ })
 		return err
 	}
+	sent = true
 	d.settle()
 	r.count(func(s *Stats) { s.ReportsTotal++ })
 	return nil

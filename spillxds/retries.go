@@ -55,9 +55,11 @@ type strategy struct {
 // Refresh implements [retry.Strategy]. The inner strategy decides first, so that
 // only a retry that would be made needs a slot. Without a free slot its token is refunded.
 func (s *strategy) Refresh(now time.Time, t retry.Token, f fault.Failure) (retry.Token, error) {
-	again := isRetry(t)
-	next, err := s.Strategy.Refresh(now, t, f)
-	s.end(again, err)
+	var next retry.Token
+	err := s.settle(t, func() (err error) {
+		next, err = s.Strategy.Refresh(now, t, f)
+		return err
+	})
 	if err != nil {
 		return next, err
 	}
@@ -70,16 +72,26 @@ func (s *strategy) Refresh(now time.Time, t retry.Token, f fault.Failure) (retry
 
 // Succeed implements [retry.Strategy].
 func (s *strategy) Succeed(t retry.Token) error {
-	again := isRetry(t)
-	err := s.Strategy.Succeed(t)
-	s.end(again, err)
-	return err
+	return s.settle(t, func() error { return s.Strategy.Succeed(t) })
 }
 
 // Release implements [retry.Strategy].
 func (s *strategy) Release(t retry.Token, f fault.Failure) error {
-	again := isRetry(t)
-	err := s.Strategy.Release(t, f)
+	return s.settle(t, func() error { return s.Strategy.Release(t, f) })
+}
+
+// settle has the inner strategy use t up, which ends the attempt. If that panics, the attempt has ended, too, and t must not be used again:
+// a caller that recovers may release it, and it would count twice.
+func (s *strategy) settle(t retry.Token, use func() error) error {
+	again, returned := isRetry(t), false
+	defer func() {
+		if !returned {
+			s.end(again, nil)
+			_ = s.Strategy.Release(t, fault.Failure{Canceled: true}) // it may be used up
+		}
+	}()
+	err := use()
+	returned = true
 	s.end(again, err)
 	return err
 }

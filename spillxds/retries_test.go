@@ -203,3 +203,39 @@ type busy struct{}
 func (busy) Error() string             { return "busy" }
 func (busy) RetrySafety() fault.Safety { return fault.RetrySafe }
 func (busy) Throttle() bool            { return true }
+
+// A panicky budget panics at its next withdrawal.
+type panickyBudget struct{ retry.Unlimited }
+
+func (panickyBudget) Withdraw(time.Time, string, float64) (left, capacity float64, ok bool) {
+	panic("budget")
+}
+
+// A retry whose budget panics at the next one has ended, once, also if its token is given back after that.
+func TestPanicEndsARetry(t *testing.T) {
+	s := newStrategy(t, Limits{Retries: 3})
+	first, err := s.Refresh(start, s.Begin(idempotent), failure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner, err := retry.NewBudgeted(retry.BudgetedConfig{Attempts: 4, Budget: panickyBudget{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Strategy = inner
+	second := s.Begin(idempotent)
+	second.Attempt().Number = 1 // as if a retry
+	s.active.Add(1)
+	func() {
+		defer func() {
+			if p := recover(); p != "budget" {
+				t.Errorf("recovered %v", p)
+			}
+		}()
+		_, _ = s.Refresh(start, second, failure)
+	}()
+	_ = s.Release(second, failure)
+	if n := s.active.Load(); n != 1 {
+		t.Errorf("%d retries are in flight, want that of the other call (%v)", n, first)
+	}
+}

@@ -49,22 +49,24 @@ func (c *Client) subscribed(ctx context.Context) {
 func (c *Client) session(ctx context.Context, nacks *damper) (worked bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer func() { c.lost(Disconnected, err) }()
+	defer c.recovered(&err)
 	c.connected(ctx, Disconnected)
 	st, err := open(ctx, c.conn, c.config.Incremental)
 	if err != nil {
-		c.lost(Disconnected, err)
 		return false, err
 	}
 	c.count(func(s *Stats) { s.StreamsTotal++; s.Connected = true })
+	defer func() {
+		c.table.streamEnded()
+		c.count(func(s *Stats) { s.Connected = false })
+	}()
 	c.tell(Event{Kind: Connected})
 	answers := make(chan *answer)
 	ended := make(chan error, 1)
-	c.running.Go(func() { ended <- receive(ctx, st, answers) })
+	c.running.Go(func() { ended <- c.receive(ctx, st, answers) })
 	s := &session{Client: c, stream: st, nacks: nacks, node: c.node, sent: map[string]bool{}}
 	err = s.run(ctx, answers, ended)
-	c.table.streamEnded()
-	c.count(func(s *Stats) { s.Connected = false })
-	c.lost(Disconnected, err)
 	return s.worked, err
 }
 
@@ -76,7 +78,8 @@ func (c *Client) lost(kind Kind, err error) {
 }
 
 // receive passes answers on until the stream ends.
-func receive(ctx context.Context, st stream, answers chan<- *answer) error {
+func (c *Client) receive(ctx context.Context, st stream, answers chan<- *answer) (err error) {
+	defer c.recovered(&err)
 	for {
 		a, err := st.recv()
 		if err != nil {

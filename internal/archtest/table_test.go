@@ -53,6 +53,7 @@ var table = map[string]row{
 	"internal/freeport":   {level: edges, kit: true},
 	"internal/golden":     {level: edges, kit: true},
 	"internal/invalid":    {level: helpers},
+	"internal/late":       {level: words},
 	"internal/longheads":  {level: helpers},
 	"internal/mongowire":  {level: words},
 	"internal/outage":     {level: words},

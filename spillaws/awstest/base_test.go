@@ -91,11 +91,11 @@ const timeout = time.Minute
 var secret = credentials.NewStaticCredentialsProvider("AKID", "SECRET", "")
 
 // database returns a client of DynamoDB that retries through r.
-func database(r *spillaws.Retryer, c aws.HTTPClient) *dynamodb.Client {
-	return dynamodb.New(databaseOptions(c), func(o *dynamodb.Options) {
+func database(r *spillaws.Retryer, c aws.HTTPClient, more ...func(*dynamodb.Options)) *dynamodb.Client {
+	return dynamodb.New(databaseOptions(c), append([]func(*dynamodb.Options){func(o *dynamodb.Options) {
 		o.Retryer = r
 		o.APIOptions = append(o.APIOptions, r.Wrap)
-	})
+	}}, more...)...)
 }
 
 func databaseOptions(c aws.HTTPClient) dynamodb.Options {

@@ -9,9 +9,9 @@ import (
 func TestPromises(t *testing.T) {
 	spilltest.TestPromises(t, spilltest.Promises{
 		Ownership:  spilltest.Promise{Tests: []func(*testing.T){TestInstallLeavesCopiesAlone}},
-		Interfaces: spilltest.Promise{Not: "the compiler checks that a retryer is an aws.RetryerV2, which has no optional methods"},
-		Panics:     spilltest.Promise{Tests: []func(*testing.T){TestContractOfRetries}},
-		Churn:      spilltest.Promise{Not: "the SDK owns the connections"},
-		Idle:       spilltest.Promise{Not: "a client that retries has no gate for calls in flight"},
+		Interfaces: spilltest.Promise{Tests: []func(*testing.T){TestRetryerHasAllMethods}},
+		Panics:     spilltest.Promise{Tests: []func(*testing.T){testPanics, TestContractOfRetries}},
+		Churn:      spilltest.Promise{Tests: []func(*testing.T){TestConnectionsAreThoseOfTheSDK}},
+		Idle:       spilltest.Promise{Not: "there is no gate: a Retryer decides on retries, and the SDK has no streams that wait for events between attempts"},
 	})
 }

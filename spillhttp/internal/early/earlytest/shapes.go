@@ -71,6 +71,7 @@ func HeadShapes() (all []string) {
 			"Host: a:80:80\r\n", "Host: [::1]\r\n", "Host: a\x00\r\n", "Host : a\r\n", " Host: a\r\n", "HOST: a\r\n",
 			"Host: a\r\nX-Request-Criticality: SHEDDABLE\r\n",
 			"Host: a\r\nX-Request-Criticality: CRITICAL_PLUS\r\nx-request-criticality:SHEDDABLE\r\n",
+			"Host: a\r\nX-Request-Level: 129\r\nTraceparent: 00-0af7651916cd43dd8448eb211c803105-b7ad6b7169203331-01\r\n",
 			"Host: a\r\nX_Request_Criticality: SHEDDABLE\r\n", "Host: a\r\nX-Request-Criticality : SHEDDABLE\r\n",
 			"Host: a\r\nX-Request-Criticality: \x0bSHEDDABLE\r\n",
 			"Host: a\r\nX-Request-Criticality:\r\n SHEDDABLE\r\n", "Host: a\r\nBaggage: criticality=SHEDDABLE\r\nbaggage: criticality=CRITICAL\r\n",
