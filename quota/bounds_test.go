@@ -53,7 +53,7 @@ func TestCustomerWithoutARate(t *testing.T) {
 	if c.deep != 0 {
 		t.Errorf("the buckets of no rate are %v deep", c.deep)
 	}
-	if wait := c.rejectedFor(4*time.Second, time.Second, 0); wait != 6*time.Second {
+	if wait := c.rejectedFor(4*time.Second, time.Second, 0, 0); wait != 6*time.Second {
 		t.Errorf("rejected for %v, want for the 6 s of the lease", wait)
 	}
 	c.charge(4*time.Second, 0, 5)
@@ -71,12 +71,12 @@ func TestCallThatJustFits(t *testing.T) {
 	at, burst, last := time.Minute, time.Second, spillway.Criticalities-1
 	c.buckets[last].full = at + burst - 1
 	for range 2 {
-		if wait := c.rejectedFor(at, burst, last); wait != 0 {
+		if wait := c.rejectedFor(at, burst, last, 0); wait != 0 {
 			t.Errorf("rejected for %v", wait)
 		}
 	}
 	c.buckets[last].full++
-	if wait := c.rejectedFor(at, burst, last); wait != 1 {
+	if wait := c.rejectedFor(at, burst, last, 0); wait != 1 {
 		t.Errorf("rejected for %v, want 1 ns", wait)
 	}
 	c = customer{}

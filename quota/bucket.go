@@ -39,9 +39,21 @@ func (b *bucket) scale(at time.Duration, by float64) {
 	b.mark = at + time.Duration(min(float64(max(0, b.mark-at))*by, float64(maxDebt)))
 }
 
-// threshold is that of a class in the bucket that limits the classes up to i.
-func threshold(burst time.Duration, class, i int) time.Duration {
-	return burst * time.Duration(class+1) / time.Duration(i+1)
+// threshold is that of a class in the bucket that limits the classes up to i. below is how far a call is from the highest of its class.
+func threshold(burst time.Duration, class, below, i int) time.Duration {
+	return burst * time.Duration((class+1)*part-below) / time.Duration((i+1)*part)
+}
+
+// part is what the part of a class in a bucket is divided into. The lower half of it is for all calls of the class.
+const part = 2 * spillway.Levels
+
+// belowHighest returns how far a call is from the highest of its class, in parts: tasks that have made progress are the highest, and so is a
+// call without a level.
+func belowHighest(call *spillway.Call) int {
+	if call.Progress > 0 || !call.Level.Valid() {
+		return 0
+	}
+	return int(spillway.Levels - call.Level)
 }
 
 // customer is the state of a customer.
@@ -82,11 +94,11 @@ func (c *customer) admit(at time.Duration, class int, cost float64) {
 	c.charge(at, class, cost)
 }
 
-// rejectedFor returns how long calls of a class will be rejected; 0 if they are admitted.
-func (c *customer) rejectedFor(at, burst time.Duration, class int) (wait time.Duration) {
+// rejectedFor returns how long such calls of a class will be rejected; 0 if they are admitted.
+func (c *customer) rejectedFor(at, burst time.Duration, class, below int) (wait time.Duration) {
 	depth := max(burst, c.deep)
 	for i := class; i < len(c.buckets); i++ {
-		limit := threshold(depth, class, i)
+		limit := threshold(depth, class, below, i)
 		w := c.buckets[i].wait(at, limit)
 		if c.rate == 0 || class < c.least && i == len(c.buckets)-1 {
 			w = max(w, c.until-at, 1)

@@ -121,7 +121,7 @@ func (q *Quota) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error
 	defer q.mu.Unlock()
 	q.see(now)
 	c, place := q.leased(q.place(call.Customer))
-	if by, wait := q.rejectedFor(c, class); wait > 0 {
+	if by, wait := q.rejectedFor(c, class, belowHighest(&call)); wait > 0 {
 		return spillway.Ticket{}, by.rejection(q.at, q.burst, class, wait, q.cfg.Cost)
 	}
 	c.admit(q.at, class, q.cfg.Cost)
@@ -142,17 +142,17 @@ func (q *Quota) Reject(now time.Time, call spillway.Call) error {
 	defer q.mu.Unlock()
 	q.see(now)
 	c, _ := q.leased(q.place(call.Customer))
-	by, wait := q.rejectedFor(c, class)
+	by, wait := q.rejectedFor(c, class, belowHighest(&call))
 	if wait == 0 {
 		return nil
 	}
 	return by.rejection(q.at, q.burst, class, wait, q.cfg.Cost)
 }
 
-// rejectedFor returns how long calls of a class will be rejected, and by whose bucket: the customer's,
+// rejectedFor returns how long such calls of a class will be rejected, and by whose bucket: the customer's,
 // or that of all unlisted customers. It counts a rejection, and nothing else.
-func (q *Quota) rejectedFor(c *customer, class int) (by *customer, wait time.Duration) {
-	if wait = c.rejectedFor(q.at, q.burst, class); wait > 0 {
+func (q *Quota) rejectedFor(c *customer, class, below int) (by *customer, wait time.Duration) {
+	if wait = c.rejectedFor(q.at, q.burst, class, below); wait > 0 {
 		c.reject(q.at, class, q.cfg.Cost)
 		if c.setting == UnlistedTotal {
 			q.unlisted.count(q.at, class)
@@ -164,7 +164,7 @@ func (q *Quota) rejectedFor(c *customer, class int) (by *customer, wait time.Dur
 		if c.established() {
 			by = &q.settled
 		}
-		if wait = by.rejectedFor(q.at, q.burst, class); wait > 0 {
+		if wait = by.rejectedFor(q.at, q.burst, class, below); wait > 0 {
 			all.reject(q.at, class, q.cfg.Cost)
 			c.reject(q.at, class, q.cfg.Cost)
 			return all, wait

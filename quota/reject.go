@@ -62,7 +62,7 @@ func (c *customer) rejection(at, burst time.Duration, class int, wait time.Durat
 		c.rejections = new([spillway.Criticalities]rejections)
 	}
 	r, depth := &c.rejections[class], max(burst, c.deep)
-	level := c.pace.rate(at, threshold(depth, class, spillway.Criticalities-1))
+	level := c.pace.rate(at, threshold(depth, class, 0, spillway.Criticalities-1))
 	if at >= r.until || c.rate != r.limit || c.setting != r.setting || level > 2*r.level || level < r.level/2 {
 		*r = rejections{until: at + refreshed, turn: r.turn, level: level, limit: c.rate, setting: c.setting}
 	}

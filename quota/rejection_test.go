@@ -50,7 +50,7 @@ func TestRejectionIsRefreshed(t *testing.T) {
 		{refreshed - 1, 12, 10}, {refreshed, 12, 12}, {0, 20, 10}, {0, 20.1, 20.1}, {0, 5, 10}, {0, 4.9, 4.9},
 	} {
 		c := &customer{rate: 1}
-		depth := threshold(time.Second, spillway.Critical.Index(), int(spillway.Criticalities)-1).Seconds() // of the pace
+		depth := threshold(time.Second, spillway.Critical.Index(), 0, int(spillway.Criticalities)-1).Seconds() // of the pace
 		rejectionOf(t, c, 0, 10*depth)
 		if e := rejectionOf(t, c, row.at, row.level*depth); e.Level != row.want {
 			t.Errorf("%v per second after %v, where it was 10: a level of %v, want %v", row.level, row.at, e.Level, row.want)

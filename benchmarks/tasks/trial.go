@@ -20,16 +20,11 @@ const (
 	pool   = "pool"
 )
 
-// The back service has 4 tasks, each with 4 processors or slots, and a call takes 10 ms of one in the mean.
+// The back service has 4 tasks, each with 4 processors or slots.
 const (
-	servers  = 4
-	each     = 4
-	work     = 10 * time.Millisecond
-	capacity = servers * each * float64(time.Second) / float64(work) // calls per second
-
-	warmUp   = 10 * time.Second
-	deadline = time.Second            // of a task
-	hop      = 200 * time.Microsecond // of a message, one way
+	servers = 4
+	each    = 4
+	hop     = 200 * time.Microsecond // of a message, one way
 )
 
 // A trial is a cell of a table.
@@ -37,17 +32,29 @@ type trial struct {
 	way     string
 	calls   int // of a task
 	kind    string
-	load    float64 // in times of the capacity
+	load    float64       // in times of the capacity
+	work    time.Duration // of a call, in the mean
+	warmUp  time.Duration
 	seconds int
 	clients int
 	tiers   int
 	mixed   bool // classes
 	beside  bool // tasks of one call are sent, too
 	stay    bool // servers do not notice that a caller has left
+	inTurns bool // callers choose servers in turn, as over sockets
 	seed    uint64
 
 	result string
 }
+
+// capacity is the calls per second that the back service can serve.
+func (t *trial) capacity() float64 { return servers * each / t.work.Seconds() }
+
+// end is when the last task begins.
+func (t *trial) end() time.Duration { return t.warmUp + time.Duration(t.seconds)*time.Second }
+
+// deadline is that of a task: a hundred times what a call takes.
+func (t *trial) deadline() time.Duration { return 100 * t.work }
 
 // run sets the result: the share of the possible tasks that was served in time.
 func (t *trial) run(ctx context.Context) error {
@@ -59,7 +66,7 @@ func (t *trial) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	possible := capacity * float64(t.seconds)
+	possible := t.capacity() * float64(t.seconds)
 	t.result = fmt.Sprintf("%.2f", float64(r.Clients[0].Windows[0].Good)*float64(t.calls)/possible)
 	if t.beside {
 		t.result += fmt.Sprintf("+%.2f", float64(r.Clients[1].Windows[0].Good)/possible)
@@ -69,8 +76,7 @@ func (t *trial) run(ctx context.Context) error {
 
 // config describes the system. Services with several processors and no work are never short of any.
 func (t *trial) config() sim.Config {
-	end := warmUp + time.Duration(t.seconds)*time.Second
-	c := sim.Config{Seed: t.seed, Duration: end, Windows: []sim.Window{{Name: "measured", From: warmUp, To: end}}}
+	c := sim.Config{Seed: t.seed, Duration: t.end(), Windows: []sim.Window{{Name: "measured", From: t.warmUp, To: t.end()}}}
 	back := t.edge("back")
 	if t.tiers > 2 {
 		c.Services = append(c.Services, service("middle", back))
@@ -79,7 +85,7 @@ func (t *trial) config() sim.Config {
 	c.Services = append(c.Services, t.back(), service("single", back))
 	back.Times, back.AtOnce = t.calls, t.way == atOnce
 	c.Services = append(c.Services, service("front", back))
-	rate := t.load * capacity
+	rate := t.load * t.capacity()
 	if t.beside {
 		rate /= 2
 	}
@@ -91,7 +97,7 @@ func (t *trial) config() sim.Config {
 }
 
 func (t *trial) users(name, to string, rate float64) sim.Clients {
-	c := sim.Clients{Name: name, Count: t.clients, Rate: rate, Deadline: deadline, Call: t.edge(to)}
+	c := sim.Clients{Name: name, Count: t.clients, Rate: rate, Deadline: t.deadline(), Call: t.edge(to)}
 	if t.mixed {
 		c.Classes = [spillway.Criticalities]float64{0.2, 0.2, 0.5, 0.1}
 	}
@@ -99,7 +105,11 @@ func (t *trial) users(name, to string, rate float64) sim.Clients {
 }
 
 func (t *trial) edge(to string) sim.Edge {
-	return sim.Edge{To: to, Latency: sim.Constant(hop), Leave: !t.stay, Retarget: true}
+	e := sim.Edge{To: to, Latency: sim.Constant(hop), Leave: !t.stay, Retarget: true}
+	if t.inTurns {
+		e.Balance = sim.RoundRobin
+	}
+	return e
 }
 
 // service returns one that only calls another one.
@@ -110,9 +120,9 @@ func service(name string, calls sim.Edge) sim.Service {
 func (t *trial) back() sim.Service {
 	s := sim.Service{Name: "back", Tasks: servers, Processors: each, Ingress: new(ingress.Config), AcceptRatio: true}
 	if t.kind == cpu {
-		s.CPU = sim.Exponential(work)
+		s.CPU = sim.Exponential(t.work)
 	} else {
-		s.Slots, s.Wait = each, sim.Exponential(work)
+		s.Slots, s.Wait = each, sim.Exponential(t.work)
 	}
 	return s
 }

@@ -110,8 +110,11 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		customer := a.to.Customer(r)
+		task := spillway.TaskFrom(r.Context())
 		turn := turns.Request{
 			Criticality: spillway.CriticalityFrom(r.Context()),
+			Level:       task.Level(),
+			Progress:    task.Progress(),
 			Customer:    cmp.Or(customer, x.Network()),      // customers take turns, and addresses where there are none
 			Incoming:    !x.Whole() && r.ContentLength != 0, // by HTTP/2, a request without a body has one, too
 		}
@@ -151,7 +154,8 @@ func (g *gate) comeBack(err error) time.Duration {
 // turn waits for the turn of a request. It reports the outcome of requests that end in the
 // queue: deadline exceeded or client gone. Other policies report the outcome of the rest.
 func (g *gate) turn(ctx context.Context, q *turns.Queue, turn turns.Request, customer string) error {
-	now, call := time.Now(), spillway.Call{Key: g.key.cluster, Customer: customer, Criticality: turn.Criticality}
+	now := time.Now()
+	call := spillway.Call{Key: g.key.cluster, Customer: customer, Criticality: turn.Criticality, Level: turn.Level, Progress: turn.Progress}
 	err := q.Enter(ctx, turn)
 	e := spillway.Event{Outcome: spillway.OutcomeServed, Err: err}
 	switch {

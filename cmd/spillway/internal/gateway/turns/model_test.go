@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/precedence"
 )
 
 // A plainQueue is a simple model of a [queue]: one list of the waiting requests of each class,
@@ -18,7 +19,30 @@ type plainQueue struct {
 	ring               [spillway.Criticalities][]string    // of customers
 }
 
-type plainTurn struct{ id, customer string }
+type plainTurn struct {
+	id, customer string
+	order        precedence.Order
+}
+
+// lowest returns the turn of a customer that is rejected first: of the lowest order the newest.
+func (q *plainQueue) lowest(class int, customer string) (lowest plainTurn) {
+	for _, t := range q.waiting[class] {
+		if t.customer == customer && (lowest.id == "" || t.order <= lowest.order) {
+			lowest = t
+		}
+	}
+	return lowest
+}
+
+// next returns the turn of a customer that runs next: of the most progress the oldest.
+func (q *plainQueue) next(class int, customer string) (next plainTurn) {
+	for _, t := range q.waiting[class] {
+		if t.customer == customer && (next.id == "" || t.order.Step() > next.order.Step()) {
+			next = t
+		}
+	}
+	return next
+}
 
 func (q *plainQueue) all() (n int) {
 	for class := range q.waiting {
@@ -57,7 +81,7 @@ func (q *plainQueue) remove(class int, id string) {
 }
 
 // enter returns the outcomes, with the name of each turn.
-func (q *plainQueue) enter(class int, id, customer string) (became []string) {
+func (q *plainQueue) enter(class int, id, customer string, order precedence.Order) (became []string) {
 	if q.busy < q.places && q.all() == 0 {
 		q.busy++
 		return []string{id + " runs"}
@@ -67,23 +91,21 @@ func (q *plainQueue) enter(class int, id, customer string) (became []string) {
 		if lowest < 0 {
 			return []string{id + " rejected"}
 		}
-		greediest := q.greediest(lowest)
-		if lowest == class && q.count(class, customer)+1 >= q.count(class, greediest) {
-			return []string{id + " rejected"}
-		}
-		newest := ""
-		for _, t := range q.waiting[lowest] {
-			if t.customer == greediest {
-				newest = t.id
+		from := q.greediest(lowest)
+		if lowest == class && q.count(class, customer)+1 >= q.count(class, from) {
+			from = customer
+			if own := q.lowest(class, customer); own.id == "" || own.order >= order {
+				return []string{id + " rejected"}
 			}
 		}
-		q.remove(lowest, newest)
-		became = append(became, newest+" rejected")
+		last := q.lowest(lowest, from).id
+		q.remove(lowest, last)
+		became = append(became, last+" rejected")
 	}
 	if q.count(class, customer) == 0 {
 		q.ring[class] = append(q.ring[class], customer)
 	}
-	q.waiting[class] = append(q.waiting[class], plainTurn{id, customer})
+	q.waiting[class] = append(q.waiting[class], plainTurn{id, customer, order})
 	return became
 }
 
@@ -96,8 +118,7 @@ func (q *plainQueue) leave() (became []string) {
 		}
 		next := q.ring[class][0]
 		q.ring[class] = append(q.ring[class][1:], next)
-		i := slices.IndexFunc(q.waiting[class], func(t plainTurn) bool { return t.customer == next })
-		id := q.waiting[class][i].id
+		id := q.next(class, next).id
 		q.remove(class, id)
 		q.busy++
 		became = append(became, id+" runs")
@@ -145,8 +166,9 @@ func TestQueueModel(t *testing.T) {
 			switch n := r.IntN(10); {
 			case n < 6:
 				id, class, customer := fmt.Sprint(step), r.IntN(spillway.Criticalities), fmt.Sprint(r.IntN(customers))
-				want = model.enter(class, id, customer)
-				x, _, err := q.join(class, customer)
+				order := precedence.Of(spillway.Progress(r.IntN(6)), spillway.Level(r.IntN(5)))
+				want = model.enter(class, id, customer, order)
+				x, _, err := q.join(class, customer, order)
 				switch {
 				case err != nil:
 					got = append(got, id+" rejected")
@@ -185,12 +207,12 @@ func BenchmarkQueueFull(b *testing.B) {
 		q := newQueue(Limits{Waiting: 10_000, MaxWait: time.Minute})
 		low, high := spillway.Critical.Index(), spillway.CriticalPlus.Index()
 		for i := range 10_000 {
-			q.add(low, fmt.Sprint(i%customers))
+			q.add(low, fmt.Sprint(i%customers), 0)
 		}
 		b.Run(fmt.Sprintf("rejected/customers=%d", customers), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, _, err := q.join(low, "0"); err == nil {
+				if _, _, err := q.join(low, "0", 0); err == nil {
 					b.Fatal("there is room")
 				}
 			}
@@ -199,12 +221,12 @@ func BenchmarkQueueFull(b *testing.B) {
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				t, _, err := q.join(high, "")
+				t, _, err := q.join(high, "", 0)
 				if err != nil {
 					b.Fatal(err)
 				}
 				q.remove(t)
-				q.add(low, fmt.Sprint(i%customers)) // about as it was
+				q.add(low, fmt.Sprint(i%customers), 0) // about as it was
 				i++
 			}
 		})

@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/precedence"
 )
 
-// A queue holds requests that wait for a slot. When it is full, it rejects the newest request
+// A queue holds requests that wait for a slot. When it is full, it rejects the lowest request, by its task,
 // of the customer with the most requests in the lowest class. It is safe for concurrent use;
 // the zero queue has no slots.
 type queue struct {
@@ -38,7 +39,7 @@ type customers struct {
 // A line has the waiting requests of one customer.
 type line struct {
 	customer string
-	waiters  list.List     // of turns, the oldest first
+	waiters  waiters
 	place    *list.Element // in the ring
 	order    uint64        // of its place: those that come later in the ring have a greater one
 	index    int           // in greedy
@@ -46,17 +47,20 @@ type line struct {
 
 // turn is one request that waits.
 type turn struct {
-	class int
-	line  *line
-	place *list.Element // in the line
-	began time.Time
-	done  chan error // receives one value when it is let go; nil: it may run
+	class  int
+	order  precedence.Order
+	number uint64 // of its arrival in the line
+	line   *line
+	place  *list.Element // in the line
+	index  int           // in the heap of the line
+	began  time.Time
+	done   chan error // receives one value when it is let go; nil: it may run
 }
 
 // enter waits for a slot for a request that has waited before. If it returns nil, leave must
 // be called.
 func (q *queue) enter(ctx context.Context, r Request, waited time.Duration) error {
-	t, most, err := q.join(r.Criticality.Index(), r.Customer)
+	t, most, err := q.join(r.Criticality.Index(), r.Customer, precedence.Of(r.Progress, r.Level))
 	if t == nil || err != nil {
 		return err
 	}
@@ -64,18 +68,18 @@ func (q *queue) enter(ctx context.Context, r Request, waited time.Duration) erro
 }
 
 // join returns the turn to wait for and the maximum wait, or nil if a slot is free.
-func (q *queue) join(class int, customer string) (t *turn, most time.Duration, err error) {
+func (q *queue) join(class int, customer string, order precedence.Order) (t *turn, most time.Duration, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.busy < q.limits.Places && q.waiting == 0 {
 		q.busy++
 		return nil, 0, nil
 	}
-	if !q.makePlace(class, customer) {
+	if !q.makePlace(class, customer, order) {
 		q.rejected++
 		return nil, 0, q.full
 	}
-	return q.add(class, customer), q.limits.MaxWait, nil
+	return q.add(class, customer, order), q.limits.MaxWait, nil
 }
 
 func (q *queue) wait(ctx context.Context, t *turn, most time.Duration) error {
@@ -140,14 +144,14 @@ func (q *queue) first() *turn {
 		c.latest++
 		l.order = c.latest
 		heap.Fix(&c.greedy, l.index)
-		return l.waiters.Front().Value.(*turn)
+		return l.waiters.first()
 	}
 	return nil
 }
 
 // makePlace reports whether one more request of a class and customer may wait. It may reject
-// another waiting request for it.
-func (q *queue) makePlace(class int, customer string) bool {
+// another waiting request for it. A customer who would have as many as any other gets no place of others.
+func (q *queue) makePlace(class int, customer string, order precedence.Order) bool {
 	if q.waiting < q.limits.Waiting {
 		return true
 	}
@@ -156,22 +160,26 @@ func (q *queue) makePlace(class int, customer string) bool {
 		if len(lines) == 0 {
 			continue
 		}
-		greediest := lines[0]
-		if lowest == class && q.classes[class].length(customer)+1 >= greediest.waiters.Len() {
-			return false
+		from := lines[0]
+		if own := q.classes[class].lines[customer]; lowest == class && own.len()+1 >= from.len() {
+			if own == nil || own.waiters.lowest().order >= order {
+				return false
+			}
+			from = own
 		}
 		q.rejected++
-		q.release(greediest.waiters.Back().Value.(*turn), q.full)
+		q.release(from.waiters.lowest(), q.full)
 		return true
 	}
 	return false
 }
 
-func (t *customers) length(customer string) int {
-	if l := t.lines[customer]; l != nil {
-		return l.waiters.Len()
+// len returns how many requests wait in a line. A nil line is one of a customer with none.
+func (l *line) len() int {
+	if l == nil {
+		return 0
 	}
-	return 0
+	return len(l.waiters.last)
 }
 
 // line returns the line of a customer. A new customer is added at the end of the ring.
@@ -190,11 +198,11 @@ func (t *customers) line(customer string) *line {
 	return l
 }
 
-func (q *queue) add(class int, customer string) *turn {
+func (q *queue) add(class int, customer string, order precedence.Order) *turn {
 	c := &q.classes[class]
 	l := c.line(customer)
-	t := &turn{class: class, line: l, began: time.Now(), done: make(chan error, 1)}
-	t.place = l.waiters.PushBack(t)
+	t := &turn{class: class, order: order, line: l, began: time.Now(), done: make(chan error, 1)}
+	l.waiters.add(t)
 	heap.Fix(&c.greedy, l.index)
 	q.waiting++
 	return t
@@ -209,8 +217,8 @@ func (q *queue) remove(t *turn) {
 	c, l := &q.classes[t.class], t.line
 	t.line = nil
 	q.waiting--
-	l.waiters.Remove(t.place)
-	if l.waiters.Len() > 0 {
+	l.waiters.remove(t)
+	if l.len() > 0 {
 		heap.Fix(&c.greedy, l.index)
 		return
 	}
@@ -226,7 +234,7 @@ type greed []*line
 func (g greed) Len() int { return len(g) }
 
 func (g greed) Less(i, j int) bool {
-	a, b := g[i].waiters.Len(), g[j].waiters.Len()
+	a, b := g[i].len(), g[j].len()
 	return a > b || a == b && g[i].order < g[j].order
 }
 

@@ -1,8 +1,9 @@
 // Package turns has requests wait for one of few places, as in front of a batch cluster.
 //
 // The highest class is first, and in a class the customers take turns, each with its oldest
-// request. When the queue is full, a new request may wait only by replacing a request of a
-// lower class, or of a customer of the same class with more waiting requests.
+// request of those whose task has made most progress. When the queue is full, a new request may wait only by
+// replacing a request of a lower class, of a customer of the same class with more waiting requests, or of the
+// same customer and a task with less progress, or with as much and a lower level.
 package turns
 
 import (
@@ -23,6 +24,9 @@ type Limits struct {
 type Request struct {
 	Criticality spillway.Criticality
 	Customer    string
+	// Level and Progress are those of its task.
+	Level    spillway.Level
+	Progress spillway.Progress
 	// Incoming says that the body is still being received: the request holds its slot while the
 	// proxy waits for the client.
 	Incoming bool

@@ -53,6 +53,44 @@ func TestQueueOrder(t *testing.T) {
 	})
 }
 
+// Of one customer, the task with more progress gets the next slot, and of a full queue the task with less progress is rejected, and of
+// several the one with the lower level. Customers take turns whatever their tasks are.
+func TestQueueKeepsTasksWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(Limits{Places: 1, Waiting: 4, MaxWait: time.Minute})
+		var mu sync.Mutex
+		var order []string
+		enter := func(customer string, p spillway.Progress, l spillway.Level, name string) {
+			go func() {
+				err := q.Enter(t.Context(), Request{Customer: customer, Progress: p, Level: l})
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					name = "!" + name
+				}
+				order = append(order, name)
+			}()
+			synctest.Wait()
+		}
+		enter("a", 0, 1, "first")
+		enter("a", 0, 100, "new high")
+		enter("a", 0, 50, "new low")
+		enter("b", 0, 1, "other")
+		enter("a", 9, 1, "begun")       // the fourth
+		enter("a", 0, 20, "new lowest") // none is below it
+		enter("a", 1, 1, "second call") // new low makes place
+		enter("b", 9, 128, "other begun")
+		for q.Stats().Busy > 0 {
+			q.Leave(Request{})
+			synctest.Wait()
+		}
+		want := "first !new lowest !new low !new high begun other begun second call other"
+		if got := strings.Join(order, " "); got != want {
+			t.Errorf("order: %s\nwant:  %s", got, want)
+		}
+	})
+}
+
 func TestQueueLetsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Limits{Places: 1, Waiting: 2, MaxWait: time.Second})
