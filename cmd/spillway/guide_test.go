@@ -168,6 +168,7 @@ func (r *reference) list(name string, m fields) {
 			kind += ", required"
 		}
 		means, _ := get(field, "description").(string)
+		means = strings.TrimPrefix(means, "off, observe or enforce.") // as the kind says
 		b.WriteString(strings.TrimSuffix(fmt.Sprintf("- `%s` (%s): %s", key, kind, strings.ReplaceAll(means, "*", `\*`)), ": ") + "\n")
 		names, says = append(names, fmt.Sprintf("`%s` (%s)", key, kind)), says || means != ""
 	}
