@@ -111,14 +111,20 @@ func configReference(t *testing.T, text, other string) string {
 	}
 	r := lists(t, text)
 	var b strings.Builder
+	var same []string
 	for _, part := range r.parts {
-		if part.name != "" {
-			fmt.Fprintf(&b, "\n#### %s\n\n", "`"+strings.Join(r.paths[part.name], "`, `")+"`")
-		}
+		paths := "`" + strings.Join(r.paths[part.name], "`, `") + "`"
 		if known[part.text] && len(part.text) > 200 {
-			part.text = "As in [the configuration of the proxy](configuration.md).\n"
+			same = append(same, paths)
+			continue
+		}
+		if part.name != "" {
+			fmt.Fprintf(&b, "\n#### %s\n\n", paths)
 		}
 		b.WriteString(part.text)
+	}
+	if len(same) > 0 {
+		fmt.Fprintf(&b, "\nAs in [the configuration of the proxy](configuration.md): %s.\n", strings.Join(same, ", "))
 	}
 	return strings.TrimSpace(b.String()) + "\n"
 }
