@@ -100,31 +100,41 @@ func object(v any) fields {
 }
 
 // configReference makes the lists of the schema: one for each type, with the paths
-// where it is. Of types that another schema has, too, it only says so.
+// where it is. Of types and fields that another schema has, too, it only says so.
 func configReference(t *testing.T, text, other string) string {
 	t.Helper()
-	known := make(map[string]bool)
+	known := make(map[string]bool) // lists, and lines of them
 	if other != "" {
 		for _, part := range lists(t, other).parts {
 			known[part.text] = true
+			for line := range strings.Lines(part.text) {
+				known[line] = true
+			}
 		}
 	}
 	r := lists(t, text)
 	var b strings.Builder
-	var same []string
+	var same []string // names of fields and paths
 	for _, part := range r.parts {
-		paths := "`" + strings.Join(r.paths[part.name], "`, `") + "`"
+		paths := r.paths[part.name]
 		if known[part.text] && len(part.text) > 200 {
-			same = append(same, paths)
+			same = append(same, paths...)
 			continue
 		}
 		if part.name != "" {
-			fmt.Fprintf(&b, "\n#### %s\n\n", paths)
+			fmt.Fprintf(&b, "\n#### `%s`\n\n", strings.Join(paths, "`, `"))
 		}
-		b.WriteString(part.text)
+		for line := range strings.Lines(part.text) {
+			if name := strings.Split(line, "`"); known[line] && name[0] == "- " {
+				same = append(same, name[1])
+				continue
+			}
+			b.WriteString(line)
+		}
 	}
 	if len(same) > 0 {
-		fmt.Fprintf(&b, "\nAs in [the configuration of the proxy](configuration.md): %s.\n", strings.Join(same, ", "))
+		slices.Sort(same)
+		fmt.Fprintf(&b, "\nAs in [the configuration of the proxy](configuration.md): `%s`.\n", strings.Join(slices.Compact(same), "`, `"))
 	}
 	return strings.TrimSpace(b.String()) + "\n"
 }
