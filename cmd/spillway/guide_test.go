@@ -100,25 +100,41 @@ func object(v any) fields {
 }
 
 // configReference makes the lists of the schema: one for each type, with the paths
-// where it is. Of types that another schema has, too, it only says so.
+// where it is. Of types and fields that another schema has, too, it only says so.
 func configReference(t *testing.T, text, other string) string {
 	t.Helper()
-	known := make(map[string]bool)
+	known := make(map[string]bool) // lists, and lines of them
 	if other != "" {
 		for _, part := range lists(t, other).parts {
 			known[part.text] = true
+			for line := range strings.Lines(part.text) {
+				known[line] = true
+			}
 		}
 	}
 	r := lists(t, text)
 	var b strings.Builder
+	var same []string // names of fields and paths
 	for _, part := range r.parts {
-		if part.name != "" {
-			fmt.Fprintf(&b, "\n#### %s\n\n", "`"+strings.Join(r.paths[part.name], "`, `")+"`")
-		}
+		paths := r.paths[part.name]
 		if known[part.text] && len(part.text) > 200 {
-			part.text = "As in [the configuration of the proxy](configuration.md).\n"
+			same = append(same, paths...)
+			continue
 		}
-		b.WriteString(part.text)
+		if part.name != "" {
+			fmt.Fprintf(&b, "\n#### `%s`\n\n", strings.Join(paths, "`, `"))
+		}
+		for line := range strings.Lines(part.text) {
+			if name := strings.Split(line, "`"); known[line] && name[0] == "- " {
+				same = append(same, name[1])
+				continue
+			}
+			b.WriteString(line)
+		}
+	}
+	if len(same) > 0 {
+		slices.Sort(same)
+		fmt.Fprintf(&b, "\nAs in [the configuration of the proxy](configuration.md): `%s`.\n", strings.Join(slices.Compact(same), "`, `"))
 	}
 	return strings.TrimSpace(b.String()) + "\n"
 }
@@ -168,6 +184,7 @@ func (r *reference) list(name string, m fields) {
 			kind += ", required"
 		}
 		means, _ := get(field, "description").(string)
+		means = strings.TrimPrefix(means, "off, observe or enforce.") // as the kind says
 		b.WriteString(strings.TrimSuffix(fmt.Sprintf("- `%s` (%s): %s", key, kind, strings.ReplaceAll(means, "*", `\*`)), ": ") + "\n")
 		names, says = append(names, fmt.Sprintf("`%s` (%s)", key, kind)), says || means != ""
 	}

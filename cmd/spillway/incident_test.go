@@ -307,7 +307,7 @@ func (s *stage) logged(has string) string {
 	if has != "" {
 		s.t.Errorf("the log has no line with %q:\n%s", has, s.log.String())
 	}
-	return "–"
+	return ""
 }
 
 // TestIncidents: for each incident, the dashboard names its cause, the log has a line of it, and no

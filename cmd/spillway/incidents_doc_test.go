@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -39,7 +40,7 @@ type record struct {
 
 // recorded returns what operators see at the moment.
 func (s *stage) recorded(name string, st *shown) *record {
-	r := &record{level: st.Verdict.Level, banner: st.Verdict.Headline, text: st.Verdict.Text, top: "–"}
+	r := &record{level: st.Verdict.Level, banner: st.Verdict.Headline, text: st.Verdict.Text}
 	if len(st.Reasons) > 0 {
 		top := st.Reasons[0]
 		r.top, r.do = fmt.Sprintf("%s: %s", strings.TrimPrefix(top.Policy+" "+top.Reason, top.Reason+" "), top.Words), top.Do
@@ -222,11 +223,10 @@ func waited(p *httputil.ReverseProxy) http.Handler {
 
 const incidentsHead = `# Incidents
 
-What operators see of each incident. Each is produced by a test, with the program as it is:
-` + "`go test -run TestIncidents ./cmd/spillway`" + ` fails if the banner of the dashboard names another cause, or
-if a request is missing from the accounts. With ` + "`-update`" + ` it writes this page: the numbers and ports are of
-one run. Alerts are what Prometheus would raise if the metrics went on like this for two hours. The log has one line when an incident begins and one
-when it has ended, and a bounded number of lines about requests; a log that cannot be written has no lines.
+What operators see of each incident on the dashboard, in Prometheus and in the log. ` + "`go test -run TestIncidents ./cmd/spillway`" + ` produces
+each with the program as it is; with ` + "`-update`" + ` it writes this page: the numbers and ports are of one run. The first reason is the first row of the
+dashboard's list of rejected and lost requests. Alerts are those that Prometheus would raise if the metrics went on like this for two hours. The log has one line
+` + "`incident began`" + ` with this kind and what the banner says, and one ` + "`incident ended`" + `.
 
 `
 
@@ -234,30 +234,57 @@ when it has ended, and a bounded number of lines about requests; a log that cann
 func writeIncidents(t *testing.T, all map[string]*record) {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString(incidentsHead + "| incident | banner | alerts |\n|---|---|---|\n")
+	b.WriteString(incidentsHead + "| incident | banner |\n|---|---|\n")
 	for _, x := range incidents {
 		if r := all[x.name]; r != nil {
-			fmt.Fprintf(&b, "| [%s](#%s) | %s | %s |\n", x.title, x.name, r.banner, alertsOf(r))
+			fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", x.title, x.name, r.banner)
 		}
 	}
 	for _, x := range incidents {
-		r := all[x.name]
-		if r == nil {
-			continue
-		}
-		fmt.Fprintf(&b, "\n## %s\n\n", x.name)
-		fmt.Fprintf(&b, "%s.\n\n- Banner (%s): **%s** %s\n- Top row: %s.", x.title, r.level, r.banner, r.text, r.top)
-		if r.do != "" {
-			fmt.Fprintf(&b, " *Do:* %s", r.do)
-		}
-		fmt.Fprintf(&b, "\n- Alerts: %s\n- Log: `%s`\n", alertsOf(r), r.line)
-		if r.picture {
-			fmt.Fprintf(&b, "\n![%s](incidents/%s.png)\n", x.title, x.name)
+		if r := all[x.name]; r != nil {
+			fmt.Fprintf(&b, "\n## %s\n\n%s", x.name, r.lines())
+			if r.picture {
+				fmt.Fprintf(&b, "\n![%s](incidents/%s.png)\n", x.title, x.name)
+			}
 		}
 	}
 	if err := os.WriteFile(incidentsDoc, []byte(b.String()), 0o600); err != nil {
 		t.Error(err)
 	}
+}
+
+var (
+	kindOf    = regexp.MustCompile(` kind=(\S+)`)
+	adviceOf  = regexp.MustCompile(` do="((?:[^"\\]|\\.)*)"`)
+	sectionOf = regexp.MustCompile(`runbook\.md(#\S+)`)
+)
+
+// lines returns what the page says of the incident. The advice is that of the log, or else that of the first reason.
+func (r *record) lines() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "- Banner (%s): **%s** %s\n", r.level, r.banner, r.text)
+	if r.top != "" {
+		fmt.Fprintf(&b, "- First reason: %s.\n", r.top)
+	}
+	if do := cmp.Or(first(adviceOf, r.line), r.do); do != "" {
+		fmt.Fprintf(&b, "- Do: %s\n", do)
+	}
+	fmt.Fprintf(&b, "- Alerts: %s\n", alertsOf(r))
+	switch kind := first(kindOf, r.line); {
+	case kind != "":
+		fmt.Fprintf(&b, "- Log: `%s`, [runbook](runbook.md%s)\n", kind, first(sectionOf, r.line))
+	case r.line != "":
+		fmt.Fprintf(&b, "- Log: `%s`\n", r.line)
+	}
+	return b.String()
+}
+
+// first returns the first group of the first match in a text, or nothing.
+func first(x *regexp.Regexp, text string) string {
+	if m := x.FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
+	return ""
 }
 
 func alertsOf(r *record) string {

@@ -17,7 +17,7 @@ type Throttle struct {
 	Window        time.Duration `yaml:"window" sets:"throttle.Config.Window" jsonschema_description:"How long past requests are remembered."`
 	ProbeInterval time.Duration `yaml:"probe_interval" sets:"throttle.Config.ProbeInterval" jsonschema_description:"How often a backend that accepts nothing is tried."`
 	MinRequests   int           `yaml:"min_requests" sets:"throttle.Config.MinRequests" jsonschema_description:"Requests above k times the accepted ones that are sent before any is rejected here."`
-	WholeCluster  bool          `yaml:"whole_cluster" only:"proxy" jsonschema_description:"One throttle for all requests to the cluster. By default up to 256 routes that were served have one each, so that one that fails does not stop the others: methods of gRPC, or the method and the first four segments of the path, without what looks like an identifier."`
+	WholeCluster  bool          `yaml:"whole_cluster" only:"proxy" jsonschema_description:"One throttle for all requests to the cluster. By default up to 256 routes that were served have one each, so that one that fails does not stop the others: a method of gRPC, or the method and first four segments of the path without identifiers."`
 }
 
 // Inflight has the settings of package inflight.

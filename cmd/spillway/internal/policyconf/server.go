@@ -13,15 +13,15 @@ type RateLimit struct {
 
 // Quota has the settings of package quota and of its local allocator.
 type Quota struct {
-	Engine        string           `yaml:"engine" only:"proxy" jsonschema_description:"Name of an entry of quotas, by which all proxies with the same domain share the limits. Without it the limits apply to one listener of one process."`
-	Domain        string           `yaml:"domain" only:"proxy" jsonschema_description:"Name of the shared quota, with engine: who has the same one shares the quota, such as spillway quota and tasks of a program. It must be 1 to 200 bytes without braces." default:"Empty means the domain of the engine, a slash, and the name of the cluster or listener: shop/web."`
+	Engine        string           `yaml:"engine" only:"proxy" jsonschema_description:"Name of an entry of quotas, by which proxies share the limits. Without it the limits apply to one listener of one process."`
+	Domain        string           `yaml:"domain" only:"proxy" jsonschema_description:"With engine, name of the shared quota: clusters, spillway quota and programs with the same one share it. It must be 1 to 200 bytes without braces." default:"Empty means the domain of the engine, a slash, and the name of the cluster or listener: shop/web."`
 	Mode          Mode             `yaml:"mode" jsonschema_description:"off, observe or enforce."`
 	BurstSeconds  float64          `yaml:"burst_seconds" sets:"quota.Config.BurstSeconds" jsonschema_description:"How many seconds of its rate an idle customer saves up."`
 	Cost          float64          `yaml:"cost" sets:"quota.Config.Cost" jsonschema_description:"What an admitted request costs."`
 	MaxUnlisted   int              `yaml:"max_unlisted" sets:"quota.Config.MaxUnlisted" jsonschema_description:"How many customers without a limit by name are counted apart; the others share one count."`
 	Capacity      float64          `yaml:"capacity" sets:"quota.LocalConfig.Capacity" jsonschema_description:"Cost per second of all customers together, shared by weight."`
 	Customers     map[string]Limit `yaml:"customers" sets:"quota.LocalConfig.Customers" jsonschema_description:"Limits of customers by name." default:"Empty means none."`
-	DefaultLimit  Limit            `yaml:"default_limit" sets:"quota.LocalConfig.DefaultLimit" jsonschema_description:"Limit of each other customer. All requests without a customer together have one such limit: name the customer in the routes, or give it what all of them need." default:"Empty means no limit."`
+	DefaultLimit  Limit            `yaml:"default_limit" sets:"quota.LocalConfig.DefaultLimit" jsonschema_description:"Limit of each other customer, and one for all requests without a customer together." default:"Empty means no limit."`
 	UnlistedTotal Limit            `yaml:"unlisted_total" sets:"quota.LocalConfig.UnlistedTotal" jsonschema_description:"Limit of all other customers together, and of requests without a customer." default:"Empty means no limit."`
 	Interval      time.Duration    `yaml:"interval" sets:"quota.LocalConfig.Interval" jsonschema_description:"How often the capacity is divided among customers."`
 }
@@ -44,10 +44,10 @@ type Attempts struct {
 // Shed has the settings of packages shed and concurrency, and the load that they use.
 type Shed struct {
 	Mode        Mode           `yaml:"mode" jsonschema_description:"off, observe or enforce."`
-	MaxWait     time.Duration  `yaml:"max_wait" sets:"shed.Config.MaxWait" jsonschema_description:"Longest wait in the waiting queue of a request without a deadline. With a deadline it is at most three quarters of the time until then."`
+	MaxWait     time.Duration  `yaml:"max_wait" sets:"shed.Config.MaxWait" jsonschema_description:"Longest wait in the queue of a request without a deadline. With a deadline it is at most three quarters of the time until then."`
 	MinInFlight int            `yaml:"min_in_flight" sets:"concurrency.Config.Min" jsonschema_description:"Least value of the adaptive limits on requests in flight."`
 	MaxInFlight int            `yaml:"max_in_flight" sets:"concurrency.Config.Max" jsonschema_description:"Most requests in flight, of all keys together."`
-	MaxByKey    map[string]int `yaml:"max_by_key" sets:"concurrency.Config.MaxByKey" jsonschema_description:"Most requests in flight of single keys, to limit streams apart from quick calls. For streams take the most that may be open at once; for calls the most per second, times their usual time in seconds, times two. In the proxy the key of a route with routes[].key is its cluster, a colon, a space and that key, such as web: streams, and the key of all other routes is the cluster, such as web. In a scenario it is the name of the service."`
+	MaxByKey    map[string]int `yaml:"max_by_key" sets:"concurrency.Config.MaxByKey" jsonschema_description:"Most requests in flight of single keys, to limit streams apart from quick calls. For streams take the most that may be open at once; for calls the most per second, times their usual time in seconds, times two. The key of a route with routes[].key is its cluster, a colon, a space and that key (web: streams), of other routes the cluster (web), in a scenario the name of the service."`
 	MaxKeys     int            `yaml:"max_keys" sets:"concurrency.Config.Keys" jsonschema_description:"How many keys have an adaptive limit of their own; the others share one."`
 	Fixed       bool           `yaml:"fixed" sets:"concurrency.Config.Fixed" jsonschema_description:"max_in_flight is the limit, and nothing is learned." default:"The default is false."`
 	Thresholds  Classes        `yaml:"thresholds" sets:"shed.Config.Thresholds" jsonschema_description:"Utilization from which each class begins to be rejected. At 0.05 above it all requests of the class are."`

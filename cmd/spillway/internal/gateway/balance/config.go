@@ -50,7 +50,7 @@ type LoadReports struct {
 // OutlierDetection configures which endpoints are ejected, in Envoy's terms. The zero OutlierDetection
 // has Envoy's defaults.
 type OutlierDetection struct {
-	Consecutive5xx           int           `yaml:"consecutive_5xx" jsonschema_description:"Failures in a row that eject an endpoint: answers 500 to 599, failed connections and timeouts of the proxy. Rejections with x-envoy-overloaded do not count. 0 is 5, negative is never."`
+	Consecutive5xx           int           `yaml:"consecutive_5xx" jsonschema_description:"Failures in a row that eject an endpoint: answers 500 to 599 without x-envoy-overloaded, failed connections, timeouts of the proxy. 0 is 5, negative is never."`
 	Interval                 time.Duration `yaml:"interval" allowed:"10ms to 1h" jsonschema_description:"How often success rates are compared; 0 is 10s."`
 	BaseEjectionTime         time.Duration `yaml:"base_ejection_time" allowed:"10ms to 1h" jsonschema_description:"How long an ejection lasts, times the number of recent ejections; 0 is 30s."`
 	MaxEjectionTime          time.Duration `yaml:"max_ejection_time" jsonschema_description:"Longest ejection; 0 is 5m."`

@@ -9,11 +9,11 @@ import (
 
 // Balance says how the endpoint of a request is chosen.
 type Balance struct {
-	PanicThreshold    float64      `yaml:"panic_threshold" allowed:"at most 100" jsonschema_description:"Percentage of healthy endpoints that must be left when endpoints that asked to be left alone or are ejected are skipped; with fewer, none is skipped. 0 is 50, negative means that they are used only if no other is left."`
-	ActiveRequestBias float64      `yaml:"active_request_bias" allowed:"at most 10" jsonschema_description:"Where weights differ: exponent by which an endpoint loses requests that has more in flight than usual for it. 0 is 1, negative means that requests in flight do not count."`
-	SlowStart         *SlowStart   `yaml:"slow_start" jsonschema_description:"Endpoints that are added, become healthy or come back from an ejection get their share step by step. Without it, at once."`
+	PanicThreshold    float64      `yaml:"panic_threshold" allowed:"at most 100" jsonschema_description:"Percentage of healthy endpoints that must be left when those that asked to be left alone or are ejected are skipped; with fewer, none is skipped. 0 is 50, negative skips them while any other is left."`
+	ActiveRequestBias float64      `yaml:"active_request_bias" allowed:"at most 10" jsonschema_description:"Where weights differ: exponent by which an endpoint with more in flight than usual loses requests. 0 is 1, negative ignores requests in flight."`
+	SlowStart         *SlowStart   `yaml:"slow_start" jsonschema_description:"Endpoints that are added, become healthy or come back from an ejection get their share step by step."`
 	LoadReports       *LoadReports `yaml:"load_reports" jsonschema_description:"Weighs endpoints by their ORCA load reports: the headers or trailers endpoint-load-metrics and endpoint-load-metrics-bin. Without it reports are only removed from answers."`
-	Subset            *Subset      `yaml:"subset" jsonschema_description:"Uses some of the endpoints only, for clusters with many endpoints and many proxies (deterministic subsetting, SRE chapter 20)."`
+	Subset            *Subset      `yaml:"subset" jsonschema_description:"Uses some of the endpoints only, where many proxies share many endpoints (deterministic subsetting, SRE chapter 20)."`
 }
 
 type (

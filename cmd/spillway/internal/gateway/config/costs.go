@@ -10,7 +10,7 @@ import (
 // LearnCosts says how the cost of requests is learned.
 type LearnCosts struct {
 	By       string        `yaml:"by" jsonschema:"enum=customer,enum=route" jsonschema_description:"customer, the default: each customer has a cost, those with a limit by name first. route: each route has a cost, which all its customers pay."`
-	Unit     time.Duration `yaml:"unit" sets:"cost.Config.Unit" jsonschema_description:"The time of a processor that is one unit of cost. An endpoint counts as one processor, however many it has: with cpu_utilization 1 it works for 1 s each second."`
+	Unit     time.Duration `yaml:"unit" sets:"cost.Config.Unit" jsonschema_description:"Processor time that is one unit of cost. An endpoint counts as one processor, however many it has."`
 	MaxKeys  int           `yaml:"max_keys" sets:"cost.Config.MaxKeys" jsonschema_description:"Most customers or routes with a cost each; requests of all others cost quota.cost. Half of them are for customers with a limit by name."`
 	MaxError float64       `yaml:"max_error" sets:"cost.Config.MaxError" jsonschema_description:"Relative standard error up to which a cost is charged."`
 }

@@ -27,7 +27,7 @@ type Mongo struct {
 	ConnectTimeout time.Duration `yaml:"connect_timeout" zero:"5s" allowed:"not negative" jsonschema_description:"To a server; 0 is 5s."`
 	Topology       string        `yaml:"topology" zero:"hide" jsonschema:"enum=hide,enum=pass" jsonschema_description:"hide, the default: a member of a replica set looks like a mongos, so that drivers stay here. pass: drivers hear of the other members, and connect to them unless told directConnection=true."`
 	Authentication bool          `yaml:"authentication" jsonschema_description:"The servers demand authentication. Commands before it are exempt from all gates, because the servers reject them; until it has authenticated, a connection may send messages of at most 16 KiB and 32 commands other than hello within 30s."`
-	SharedX509     bool          `yaml:"shared_x509" jsonschema_description:"Clients may authenticate with MONGODB-X509 although the server then sees the certificate in upstream_tls: every client that can connect becomes that user. The default rejects it."`
+	SharedX509     bool          `yaml:"shared_x509" jsonschema_description:"Clients may authenticate with MONGODB-X509: every client that can connect becomes the user of the certificate in upstream_tls. The default rejects it."`
 
 	MaxConnections   int           `yaml:"max_connections" zero:"10000" jsonschema_description:"Open at once. When it is reached, a new connection replaces one of the address that has most, if that has at least double the number of the new client; otherwise it is reset. 0 is 10000, negative is no limit."`
 	HandshakeTimeout time.Duration `yaml:"handshake_timeout" zero:"10s" jsonschema_description:"How long a client may take to send its first message; 0 is 10s, negative is no limit."`
@@ -35,12 +35,12 @@ type Mongo struct {
 	IdleTimeout      time.Duration `yaml:"idle_timeout" zero:"1h" jsonschema_description:"Longest time between messages, and without any bytes where TLS is passed through; 0 is 1h, negative is no limit. Before authentication it is at most 5m."`
 
 	Parameters  MongoParameters `yaml:"parameters" jsonschema_description:"The two ingress limiters, by the names that they have in a MongoDB server."`
-	RequestMode Mode            `yaml:"request_mode" jsonschema_description:"Of the request limiter, where it is enabled: off, observe or enforce."`
+	RequestMode Mode            `yaml:"request_mode" jsonschema_description:"Of the request limiter, where it is enabled."`
 	Quota       *Quota          `yaml:"quota" jsonschema_description:"What each customer may use."`
-	Shed        Shed            `yaml:"shed" jsonschema_description:"Rejections by criticality when the servers are overloaded. Their capacity is found by itself."`
+	Shed        Shed            `yaml:"shed" jsonschema_description:"Rejects by criticality when the servers are overloaded."`
 	Classes     []MongoClass    `yaml:"classes" jsonschema_description:"How much commands matter and whose they are; the first that matches counts."`
 	Retry       MongoRetry      `yaml:"retry" jsonschema_description:"Client backpressure, for drivers that have none: commands that were rejected for overload are sent again."`
-	Tune        *Tune           `yaml:"tune" jsonschema_description:"Moves ingressRequestAdmissionRatePerSec as the servers get slower or faster, and says why. Here limit is rate, latency is that of commands, and rejections are answers with SystemOverloadedError."`
+	Tune        *Tune           `yaml:"tune" jsonschema_description:"Moves ingressRequestAdmissionRatePerSec as the servers get slower or faster. Here limit is rate, latency is that of commands, and rejections are answers with SystemOverloadedError."`
 }
 
 // MongoParameters are parameters of a MongoDB server, with the server's names.
@@ -58,9 +58,9 @@ type MongoParameters struct {
 	RequestBurst        float64  `yaml:"ingressRequestAdmissionBurstCapacitySecs" jsonschema_description:"How many seconds' worth may come at once; 0 is 1."`
 	RequestDepth        int      `yaml:"ingressRequestAdmissionMaxQueueDepth" jsonschema_description:"How many commands may wait; 0 is none."`
 	RequestExemptions   []string `yaml:"ingressRequestRateLimiterExemptions" jsonschema_description:"Networks or addresses that have no limit."`
-	RequestApplications []string `yaml:"ingressRequestRateLimiterApplicationExemptions" jsonschema_description:"Prefixes of the names of applications, or of drivers, that have no limit. Clients say these names: among friends only."`
+	RequestApplications []string `yaml:"ingressRequestRateLimiterApplicationExemptions" jsonschema_description:"Prefixes of the names of applications, or of drivers, that have no limit. Any client can say these names."`
 	AllowRetries        *bool    `yaml:"ingressRequestRateLimiterAllowRetries" jsonschema_description:"Rejections say that the command may be sent again; the default is true."`
-	BaseBackoffMS       int      `yaml:"externalClientBaseBackoffMS" allowed:"0 to 10000" jsonschema_description:"Told to drivers in rejections as the base of their backoff; 0 is nothing."`
+	BaseBackoffMS       int      `yaml:"externalClientBaseBackoffMS" allowed:"0 to 10000" jsonschema_description:"Base of the backoff that rejections tell drivers; 0 is none."`
 }
 
 // A MongoClass has the criticality and the customer of the commands that match all its
@@ -75,7 +75,7 @@ type MongoClass struct {
 
 // MongoRetry has the settings of retry.MongoDB, the strategy of listeners for MongoDB.
 type MongoRetry struct {
-	Mode          Mode          `yaml:"mode" jsonschema_description:"off, observe or enforce. There is nothing to observe: only enforce sends commands again."`
+	Mode          Mode          `yaml:"mode" jsonschema_description:"Only enforce sends commands again."`
 	Revision      string        `yaml:"revision" zero:"2026-02" sets:"retry.MongoDBConfig.Revision" jsonschema:"enum=2026-02,enum=2026-07" jsonschema_description:"Revision of the specification."`
 	MaxRetries    int           `yaml:"max_retries" sets:"retry.MongoDBConfig.MaxRetries" jsonschema_description:"Retries of a command after an overload."`
 	OtherRetries  int           `yaml:"other_retries" sets:"retry.MongoDBConfig.OtherRetries" jsonschema_description:"Retries of a command before any overload."`

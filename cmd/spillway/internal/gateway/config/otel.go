@@ -11,8 +11,8 @@ type Otel struct {
 	Endpoint    string            `yaml:"endpoint" jsonschema:"required" jsonschema_description:"URL of a receiver of OTLP over HTTP, such as http://127.0.0.1:4318; /v1/metrics and /v1/traces are added to it."`
 	Interval    time.Duration     `yaml:"interval" zero:"15s" allowed:"1s to 1h" jsonschema_description:"Between exports; 0 is 15s."`
 	HeadersFile string            `yaml:"headers_file" file:"true" jsonschema_description:"File with headers for the receiver, such as an API key: NAME: VALUE on each line. It is read for each export."`
-	TLS         *ClientTLS        `yaml:"tls" jsonschema_description:"CA certificates that verify an https endpoint, and the client certificate of the proxy. By default the system's CA certificates, and no client certificate. The files are read at the start of the program."`
-	Traces      *Traces           `yaml:"traces" jsonschema_description:"Which requests have a span that is sent; without it none. The traceparent of a request is passed on in any case."`
+	TLS         *ClientTLS        `yaml:"tls" jsonschema_description:"TLS to an https endpoint. The files are read at the start of the program."`
+	Traces      *Traces           `yaml:"traces" jsonschema_description:"Which requests have a span; without it none. A traceparent is passed on in any case."`
 	Resource    map[string]string `yaml:"resource" jsonschema_description:"Attributes that tell this proxy from others, such as deployment.environment.name; service.name is spillway unless it is given."`
 }
 

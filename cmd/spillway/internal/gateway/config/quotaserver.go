@@ -22,7 +22,7 @@ var QuotaSchema string
 
 // A QuotaServer is the file of "spillway quota".
 type QuotaServer struct {
-	Domain         string                      `yaml:"domain" jsonschema_description:"The only domain that is served, and the name of the quota: who has the same one shares it, such as other servers, proxies and tasks of a program. It must be 1 to 200 bytes without braces. It counts from the start of the program on." default:"Empty means that Envoys may name any; with redis it must be given."`
+	Domain         string                      `yaml:"domain" jsonschema_description:"The only domain that is served, and the name of the quota: servers, proxies and programs with the same one share it. It must be 1 to 200 bytes without braces. Changes take effect after a restart." default:"Empty means that Envoys may name any; with redis it must be given."`
 	Tasks          int                         `yaml:"tasks" sets:"fleet.Config.Tasks" jsonschema_description:"About how many Envoys and other tasks there are. A task that has no levels grants each customer its limit divided by this."`
 	Interval       time.Duration               `yaml:"interval" zero:"1s" sets:"fleet.Config.Interval" jsonschema_description:"How often demand is compared. It should be at least the reporting_interval of the Envoys." default:"0 is 1s; it must be 50ms to 10s."`
 	Hold           time.Duration               `yaml:"hold" sets:"fleet.Config.Hold" jsonschema_description:"How long a task keeps its last share when the servers of Redis are away."`
@@ -35,8 +35,8 @@ type QuotaServer struct {
 	UnlistedTotal  policyconf.Limit            `yaml:"unlisted_total" sets:"quota.LocalConfig.UnlistedTotal" jsonschema_description:"Limit of all other customers together, and of requests without a customer." default:"Empty means no limit."`
 	CustomerKey    string                      `yaml:"customer_key" zero:"customer" jsonschema_description:"Key of the customer's name in ids of buckets and in descriptors. The default is customer."`
 	CriticalityKey string                      `yaml:"criticality_key" zero:"criticality" jsonschema_description:"Key of the criticality, such as SHEDDABLE_PLUS. Without one, or with another value, it is CRITICAL. The default is criticality."`
-	Redis          *policyconf.Redis           `yaml:"redis" jsonschema_description:"Servers of Redis (5 and later) or Valkey, through which several servers share the limits. It counts from the start of the program on."`
-	TLS            *ServerTLS                  `yaml:"tls" jsonschema_description:"Certificate for Envoys, in place of --cert, --key and --client-ca. Without it connections are in the clear. It counts from the start of the program on, but its files are read again when they change."`
+	Redis          *policyconf.Redis           `yaml:"redis" jsonschema_description:"Servers of Redis (5 and later) or Valkey, through which several servers share the limits. Changes take effect after a restart."`
+	TLS            *ServerTLS                  `yaml:"tls" jsonschema_description:"Certificate for Envoys, in place of --cert, --key and --client-ca. Changes take effect after a restart, those of its files at once."`
 	Admin          Admin                       `yaml:"admin" jsonschema_description:"Where operators look, and who may make changes. The default of address is 127.0.0.1:18082 here."`
 }
 

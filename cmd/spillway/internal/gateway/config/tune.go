@@ -14,12 +14,12 @@ import (
 
 // Tune is how one limit of a cluster follows what the cluster can do.
 type Tune struct {
-	Mode       Mode          `yaml:"mode" jsonschema_description:"off, observe or enforce. The default is observe, whatever the mode of the proxy is: moves are reported and not made."`
-	Limit      string        `yaml:"limit" jsonschema:"enum=rate,enum=in_flight" jsonschema_description:"rate, the default: rate_limit.rate. in_flight: inflight.max_requests. What is configured there is where it begins, and where it goes back to when nothing is known."`
+	Mode       Mode          `yaml:"mode" jsonschema_description:"The default is observe, whatever the mode of the proxy is: moves are reported and not made."`
+	Limit      string        `yaml:"limit" jsonschema:"enum=rate,enum=in_flight" jsonschema_description:"rate, the default: rate_limit.rate. in_flight: inflight.max_requests. It begins at what is configured there, and goes back to it when nothing is known."`
 	Min        float64       `yaml:"min" sets:"tune.Config.Min" jsonschema_description:"The limit never goes below." default:"Zero means a tenth of the limit."`
 	Max        float64       `yaml:"max" sets:"tune.Config.Max" jsonschema_description:"The limit never goes above." default:"Zero means ten times the limit."`
-	Latency    time.Duration `yaml:"latency" jsonschema_description:"The mean time that the cluster takes to begin an answer at which the limit is right; 0 ignores latency. It should be well above the latency of an idle cluster."`
-	Rejections float64       `yaml:"rejections" jsonschema_description:"The share of requests that the cluster rejects (503; 429 is about one customer and does not count) at which the limit is right, such as 0.05; 0 ignores rejections."`
+	Latency    time.Duration `yaml:"latency" jsonschema_description:"Mean time until an answer begins at which the limit is right, well above that of an idle cluster; 0 ignores latency."`
+	Rejections float64       `yaml:"rejections" jsonschema_description:"Share of requests that the cluster rejects (503, not 429) at which the limit is right, such as 0.05; 0 ignores rejections."`
 
 	Rule     string        `yaml:"rule" jsonschema:"enum=aimd,enum=proportional" jsonschema_description:"aimd, the default, only uses whether the pressure is too high; proportional also uses how high it is."`
 	Increase float64       `yaml:"increase" sets:"tune.Config.Increase" jsonschema_description:"By which share of the highest good limit aimd raises at first."`
