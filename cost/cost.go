@@ -61,11 +61,11 @@ type key struct {
 	generation uint32 // number of keys that have had this index, this one included
 	// calls is how many calls have ended, and intervals how many intervals had any.
 	calls     uint64
-	intervals int           // with calls
+	intervals int
 	latest    time.Duration // when the latest call began
 	// used means that cost, in units, is charged.
 	used bool
-	cost float64 // that is used, in units
+	cost float64 // in units
 }
 
 // New returns an Estimator that has learned nothing yet. An error names the field of c that is out
