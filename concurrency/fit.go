@@ -5,8 +5,7 @@ import "math"
 // fit is the least-squares line of latency, in seconds, over requests in flight. Its sums are of
 // differences from the first point: they stay small, and no point costs a division.
 type fit struct {
-	// n is the number of points.
-	n          float64
+	n          float64 // number of points
 	x0, y0     float64 // first point: requests in flight, latency
 	x, y       float64 // sums of the differences
 	xx, xy, yy float64 // sums of their squares and products

@@ -5,8 +5,7 @@ import "time"
 // latency is the mean latency of the last 64 requests or so, in seconds, and the least such mean of
 // the last one to two spans. A span is ten seconds, or longer where requests take seconds.
 type latency struct {
-	// n is the number of requests in the mean, at most 64.
-	n      int
+	n      int // requests in the mean, at most 64
 	mean   float64
 	weight float64 // of the next request in the mean: 1/n
 	means  minimum

@@ -17,7 +17,7 @@ type meter struct {
 
 // counts belong to the current round.
 type counts struct {
-	// begin is when the round began, and beginArea is the value of area then.
+	// begin is when the round began, and beginArea the value of area then.
 	begin     time.Duration
 	beginArea float64
 	// ended is how many requests have ended in the round.

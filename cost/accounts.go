@@ -18,14 +18,12 @@ const (
 
 // An account is what the calls of one customer have cost by measurement.
 type account struct {
-	hash       uint64 // of the customer's name
-	generation uint32 // number of customers that have had this account, this one included
-	// calls is the number of calls, at most leastCalls.
-	calls uint32
-	// measures is the number of measured calls, at most 16.
-	measures uint32
-	recent   bool    // the customer has had another call since the clock hand passed
-	mean     float64 // mean cost of a measured call, in units
+	hash       uint64  // of the customer's name
+	generation uint32  // number of customers that have had this account, this one included
+	calls      uint32  // number of calls, at most leastCalls
+	measures   uint32  // measured calls, at most 16
+	recent     bool    // the customer has had another call since the clock hand passed
+	mean       float64 // mean cost of a measured call, in units
 }
 
 // A reference names an account of a certain customer. The zero reference names none.
@@ -35,9 +33,8 @@ type reference struct{ at, generation uint32 }
 // starts again, and its next calls are measured: it gains nothing, and no other customer is
 // affected.
 type accounts struct {
-	seed maphash.Seed // clients cannot find two names with the same hash
-	// places has the index in all by the hash of the customer's name.
-	places map[uint64]uint32
+	seed   maphash.Seed      // clients cannot find two names with the same hash
+	places map[uint64]uint32 // index in all, by hash
 	all    []account
 	hand   int // the clock hand: index in all where the search for an idle account goes on
 }

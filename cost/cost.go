@@ -63,9 +63,8 @@ type key struct {
 	calls     uint64
 	intervals int
 	latest    time.Duration // when the latest call began
-	// used means that cost, in units, is charged.
-	used bool
-	cost float64 // in units
+	used      bool          // cost is charged
+	cost      float64       // in units
 }
 
 // New returns an Estimator that has learned nothing yet. An error names the field of c that is out

@@ -48,21 +48,19 @@ func threshold(burst time.Duration, class, i int) time.Duration {
 // customer is the state of a customer: its lease, its buckets, and counts since the last lease.
 type customer struct {
 	name       string
-	generation uint32 // number of customers that had this index before
-	known      bool   // the Allocator knows the customer
-	unlisted   bool   // it shares the bucket of index 0
-	all        bool   // it stands for all unlisted customers together
-	// leased is when the lease began.
-	leased time.Duration
-	until  time.Duration // end of the lease
-	// rate is in cost per second.
-	rate     float64
-	deep     time.Duration // least depth of the buckets, as debt
-	least    int           // index of the lowest class that is admitted
-	wants    float64       // Demand.Wants of the last lease
-	used     float64       // cost charged since the last lease
-	admitted uint64        // calls admitted since the last lease
-	mean     float64       // mean cost of an admitted call before that
+	generation uint32        // number of customers that had this index before
+	known      bool          // the Allocator knows the customer
+	unlisted   bool          // it shares the bucket of index 0
+	all        bool          // it stands for all unlisted customers together
+	leased     time.Duration // begin of the lease
+	until      time.Duration // end of the lease
+	rate       float64       // cost per second
+	deep       time.Duration // least depth of the buckets, as debt
+	least      int           // index of the lowest class that is admitted
+	wants      float64       // Demand.Wants of the last lease
+	used       float64       // cost charged since the last lease
+	admitted   uint64        // calls admitted since the last lease
+	mean       float64       // mean cost of an admitted call before that
 	// offered is the cost since the last lease, rejected calls included.
 	offered    [spillway.Criticalities]float64
 	perToken   [spillway.Criticalities]float64    // debt for a cost of 1, in ns; 0: no limit

@@ -72,18 +72,17 @@ func (c Config) withDefaults() (Config, error) {
 // A Quota is a [spillway.Gate] that rejects calls of customers over their quota. It is safe for
 // concurrent use and must not be copied. Make one with [New].
 type Quota struct {
-	mu        sync.Mutex
-	cfg       Config
-	burst     time.Duration
-	clock     elapsed.Clock
-	at        time.Duration // time of the latest call
-	customers []*customer   // index 0 is for all without their own entry
-	// places has the index in customers by name.
-	places     map[string]int
-	unlisted   customer // all unlisted customers together
-	settled    customer // the established ones of these together
-	unlistedAt []int    // indexes of unlisted customers, without 0
-	hand       int      // index in unlistedAt where the search for an idle one goes on
+	mu         sync.Mutex
+	cfg        Config
+	burst      time.Duration
+	clock      elapsed.Clock
+	at         time.Duration  // time of the latest call
+	customers  []*customer    // index 0 is for all without their own entry
+	places     map[string]int // index in customers, by name
+	unlisted   customer       // all unlisted customers together
+	settled    customer       // the established ones of these together
+	unlistedAt []int          // indexes of unlisted customers, without 0
+	hand       int            // index in unlistedAt where the search for an idle one goes on
 }
 
 // New returns a Quota in which nothing is used. An error names the field of c that is out of range.

@@ -41,8 +41,7 @@ func (p *pace) rate(at, least time.Duration) float64 {
 // rejections has the latest rejections of one class of a customer, each with another retry delay.
 // They are made again when their text is out of date.
 type rejections struct {
-	// until is when the text is out of date.
-	until time.Duration
+	until time.Duration // when the text is out of date
 	turn  time.Duration // turn of the next rejected call
 	// level is the pace and limit the rate in the text, both in cost per second.
 	level, limit float64
