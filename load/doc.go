@@ -4,20 +4,20 @@
 //
 // # The measures
 //
-//	executor   goroutines that run or are ready to, for each processor: the
-//	           executor load average of the source. Above 1 some have to wait.
+//	executor   goroutines that run or are ready to run, for each processor: the
+//	           executor load average of the source. Above 1 some have to wait
 //	CPU        processor time that this process used, as a share of GOMAXPROCS
 //	quota      processor time that the cgroup used, as a share of its quota
 //	throttled  share of the periods in which the cgroup ran out of its quota
-//	memory     memory of the Go runtime, as a share of the lesser of GOMEMLIMIT
-//	           and the cgroup's limit: what is in use of GOMEMLIMIT, since the
-//	           runtime collects garbage before it reaches that; all that is held
-//	           of the cgroup's, where garbage can get the process killed.
-//	           Limits of all cgroups up to the root count, and the tightest one
-//	           binds; they are read again at each sample
-//	scheduling the time that goroutines waited for a processor, 99th percentile
-//	queue      the longest that a request waited to be admitted, which is fed in
-//	           with [Meter.Waited]
+//	memory     memory of the Go runtime, as a share of its limit: GOMEMLIMIT or the
+//	           limit of a cgroup up to the root, whichever is lowest at the time of
+//	           the sample. Against GOMEMLIMIT only memory in use counts, because
+//	           the runtime collects garbage before it reaches that limit. Against
+//	           a cgroup's limit all memory counts, because garbage can get the
+//	           process killed
+//	scheduling time that goroutines waited for a processor, 99th percentile
+//	queue      longest time that a request waited to be admitted, as reported to
+//	           [Meter.Waited]
 //
 // and each [Signal] that the user adds. Decide by the executor, in its instantaneous form
 // ([Meter.Executor], read again after 20 µs at the earliest). For reports it is averaged
