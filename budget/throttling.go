@@ -38,7 +38,8 @@ func NewRetryThrottling(maxTokens, tokenRatio float64) (*RetryThrottling, error)
 	case !(tokenRatio >= 0.001 && tokenRatio <= math.MaxInt32):
 		return nil, invalid.Field("budget", "tokenRatio", tokenRatio, "at least 0.001")
 	}
-	// 1e-6 is for a ratio such as 1.001, which times 1000 is just below 1001.
+	// Adding 1e-6 keeps the third decimal of a ratio such as 1.001: times 1000 it is just below
+	// 1001.
 	ratio := math.Floor(float64(tokenRatio*1000)+1e-6) / 1000
 	r := &RetryThrottling{max: tokens.Units(maxTokens), half: tokens.Units(maxTokens) / 2, ratio: tokens.Units(ratio)}
 	r.level.Add(r.max, r.max)

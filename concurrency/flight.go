@@ -50,8 +50,8 @@ func (f *flight) end(began time.Duration) bool {
 	return f.add(began, -1)
 }
 
-// add adds by to the count of the requests that began at a time, and reports whether these are
-// working, not parked.
+// add changes the number of requests in flight by the number by. began says when these requests
+// began. It reports whether they count as working, and not as parked.
 func (f *flight) add(began time.Duration, by int) bool {
 	f.latest = max(f.latest, began)
 	switch {

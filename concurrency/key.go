@@ -69,7 +69,7 @@ func (l *Limiter) age(k *key) {
 	}
 }
 
-// count updates the totals of working and parked requests after those of a key have changed.
+// count updates the totals of working and parked requests after a change of k.flight.
 func (l *Limiter) count(k *key) {
 	by, parked := k.flight.working()-k.working, k.flight.parked-k.parked
 	k.working += by

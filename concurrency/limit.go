@@ -50,9 +50,9 @@ type State uint8
 const (
 	// Open: no queue was found. Only the operator's limits, Max and MaxByKey, hold.
 	Open State = iota
-	// Draining: a trial has begun. No request starts until so few are left that none should wait.
+	// Draining: a trial has begun. No request starts until about one BDP is in flight.
 	Draining
-	// Probing: the second part of a trial. That many stay in flight while latency is measured.
+	// Probing: the second part of a trial. About one BDP stays in flight, and latency is measured.
 	Probing
 	// Limiting: a queue was found. The limit follows the throughput.
 	Limiting

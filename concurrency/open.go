@@ -6,7 +6,7 @@ import "math"
 // request that ends, the limit looks for evidence of a queue.
 
 // whileOpen reports whether there is evidence of a queue, and begins a new round if this one is
-// complete. stall and busy are those of decide.
+// complete. For stall and busy see decide.
 func (l *limit) whileOpen(stall float64, busy bool) bool {
 	l.looked = l.ended
 	switch {
@@ -33,9 +33,9 @@ func (l *limit) whileOpen(stall float64, busy bool) bool {
 	return false
 }
 
-// borne returns the latency in seconds up to which a queue does no harm, by the deadlines that
-// callers send: it is well before those of the most urgent requests, such as the last calls of a
-// task. It is 0 if none were sent.
+// borne returns up to which latency, in seconds, callers bear a queue. It follows from the
+// deadlines that they send, and is well below the time that the most urgent requests have, such as
+// the last calls of a task. Without deadlines it is 0.
 func (l *limit) borne() float64 {
 	return min(lean*l.rest, max((1+doubled)*l.latency.least(), min(l.urgent/turns, lasting.Seconds())))
 }

@@ -11,7 +11,7 @@ import (
 type record struct {
 	serial uint64        // number of the ticket: a ticket that was settled has another number
 	began  time.Duration // start, on the clock; while suspended, how long the request has worked
-	within time.Duration // the longest time in which it can end by its deadline
+	within time.Duration // time from its start to its deadline, plus brief
 	slot   int32         // index of its key in the table
 	next   int32         // index of the next free record, if this one is free
 	own    int32         // requests of its key that were working when it began

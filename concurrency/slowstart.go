@@ -29,9 +29,10 @@ func (s *slowStart) bounds() bool { return !math.IsInf(s.most, 1) }
 func (s *slowStart) unknown() bool { return s.most == 1 }
 
 // silent records that a request has ended without an answer while so many were working. It reports
-// whether the bound becomes one request. For that, so many must have ended in a row: 16, all that
-// were working at the first of them, so that one client cannot stop others by leaving, and 16 times
-// the usual number. If nothing was ever answered, a quarter of those that were working is enough.
+// whether the bound becomes one request. For that, this must have happened many times in a row: 16
+// times; for each request that was working at the first time, so that one client cannot stop others
+// by leaving; and 16 times the usual number. If nothing was ever answered, a quarter of the
+// requests that were working is enough.
 func (s *slowStart) silent(at time.Duration, working int) (stops bool) {
 	if s.unanswered == 0 {
 		s.found = working

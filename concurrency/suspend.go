@@ -60,7 +60,7 @@ func (l *Limiter) resume(now time.Time, r *record) {
 	l.shift(r, 1)
 }
 
-// shift changes the number of working requests of a key by a suspended or resumed one.
+// shift adds by, which is 1 or -1, to the number of working requests of the key of r.
 func (l *Limiter) shift(r *record, by int) {
 	l.moveOn(int(r.slot))
 	k := &l.keys[r.slot]

@@ -17,7 +17,7 @@ type table struct {
 	swapped  time.Duration  // when such a name last had a chance to get an entry
 }
 
-// put stores a key at an index: in a new entry, or in place of a key that then has none.
+// put stores a key at an index: in a new entry, or instead of another key.
 func (t *table) put(slot int, k key) {
 	if slot == len(t.keys) {
 		t.keys = append(t.keys, k)
@@ -37,10 +37,10 @@ func (t *table) vacant(at time.Duration) int {
 }
 
 // unused returns the index of the key that has had no request for the longest time, at least a
-// minute; 0 means that there is no such key. Ten times a second, after 64 requests of names without
+// minute; if no key is unused, it returns 0. Ten times a second, after 64 requests of names without
 // an entry, any open key without requests in flight counts as unused. So a name with many requests
-// gets an entry soon, however many names there are. After a search without a result, the next one
-// is a second later, so that many names cost little.
+// gets an entry soon, however many names exist. After a search without a result, the next one is a
+// second later, so that many names cost little.
 func (t *table) unused(at time.Duration) (slot int) {
 	t.nameless++
 	due := t.nameless >= 2*round && at-t.swapped >= lasting/10
@@ -64,7 +64,7 @@ func (t *table) unused(at time.Duration) (slot int) {
 }
 
 // spare returns the indexes of up to n keys without requests and without a cap, the longest unused
-// first. Their entries are for keys that enter MaxByKey; otherwise the entries of keys that leave
+// first. Keys that enter MaxByKey get these entries; otherwise the entries of keys that leave
 // MaxByKey would add up.
 func (t *table) spare(n int) (slots []int) {
 	for i := 1; i < len(t.keys) && n > 0; i++ {

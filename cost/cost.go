@@ -38,7 +38,7 @@ type Estimator struct {
 	clock  elapsed.Clock
 	at     time.Duration
 	places map[name]int
-	keys   []key // see background, rejected, shared, named
+	keys   []key // indexes below named belong to no key
 	lent   int   // keys of customers that are not known by name
 	full   bool  // no key can be replaced in this interval
 	window window

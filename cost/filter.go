@@ -89,11 +89,11 @@ func (f *filter) learn(x []float64, y float64) {
 	f.disagree(x, y, explained, e > 0)
 }
 
-// predict returns the variance of the processor time that the costs predict for an interval, its
-// covariance with each cost, and the variance that rounding errors can add. If counts differ very
-// much in size, the difference of two covariances has no correct digit left, so these errors count
-// as noise. No covariance may be greater than its two variances allow: forgetOld would let the rest
-// grow with each interval.
+// predict returns, for an interval, the variance of the processor time that the costs predict, its
+// covariance with each cost, and a variance for rounding errors. Rounding errors matter when counts
+// differ very much in size: then the difference of two covariances has no correct digit left.
+// predict limits each covariance to what the two variances allow; otherwise forgetOld would let the
+// error of the covariance grow with each interval.
 func (f *filter) predict(x []float64) (px []float64, variance, rounding float64) {
 	px = f.px[:len(x)]
 	for i, row := range f.p[:len(x)] {

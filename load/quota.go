@@ -120,7 +120,7 @@ func openQuotaIn(dir string, version int) (*quota, error) {
 	return &quota{stat: files[0], usage: files[1], limits: files[2:]}, nil
 }
 
-// share returns the quota in processors, or 0 if there is none.
+// share returns the quota in processors; 0 means no quota.
 func (q *quota) share() (float64, error) {
 	var of [2]float64
 	n := 0

@@ -18,8 +18,8 @@ type Allocator interface {
 	// limit for unlisted customers. Known customers are never forgotten, so their number must be
 	// bounded.
 	Known(customer string) bool
-	// Lease grants a customer a rate for a time. The customer "" stands for all customers that
-	// share a bucket.
+	// Lease grants a customer a rate for a time. The customer "" means all customers that share a
+	// bucket.
 	Lease(now time.Time, d Demand) Grant
 }
 
@@ -82,7 +82,7 @@ type Grant struct {
 	// Limit is the limit of the customer, in cost per second, if Rate is less: a part of it, or
 	// reduced for another reason. Zero means Rate.
 	Limit float64
-	// Setting names the limit because of which Rate is less than the customer's own limit, over all
+	// Setting names the limit that makes Rate less than the customer's own limit, over all
 	// processes: [UnlistedTotal], [Capacity], or "" for none.
 	Setting string
 	// Until is when the lease ends. The first call after that asks for a new lease; a lease lasts

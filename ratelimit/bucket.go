@@ -115,7 +115,7 @@ func (b *bucket) change(to *terms) {
 	}
 }
 
-// rescale converts a debt from the terms t to others. A bucket without a limit has no debt.
+// rescale converts a debt from the terms t to the terms to. A bucket without a limit has no debt.
 func (t *terms) rescale(to *terms, debt time.Duration) time.Duration {
 	if to.interval == 0 || t.interval == 0 {
 		return 0

@@ -71,8 +71,8 @@ func (x *exchange) headers(a *egress.Attempt) (o own) {
 	return o
 }
 
-// setHeaders gives t a copy of the header with the values in wants. All other values are shared
-// with the caller's header.
+// setHeaders gives t a copy of the header in which Spillway's headers have the given values. All
+// other values are shared with the caller's header.
 func (x *exchange) setHeaders(t *attempt, wants *own) {
 	more := 1 // one entry for the baggage
 	for _, want := range wants {

@@ -115,8 +115,9 @@ func (x *exchange) judge(resp *http.Response, a *egress.Attempt) (*http.Response
 	return resp, nil
 }
 
-// listenToAdvice tells the throttle what share of its calls an internal service accepts, from 0 to
-// 1. It removes the header, because it is for this caller only and must not be passed on.
+// listenToAdvice passes the header AcceptRatio of an internal service to the throttle: the share of
+// recent calls that it has accepted, from 0 to 1. It removes the header, because it is for this
+// caller only and must not be passed on.
 func (x *exchange) listenToAdvice(h http.Header, a *egress.Attempt) {
 	if values := h[headerAcceptRatio]; len(values) > 0 {
 		delete(h, headerAcceptRatio)

@@ -289,8 +289,8 @@ func (h *Handler) isHealth(path []byte, trust *ingress.Trust) bool {
 	return slices.ContainsFunc(h.config.HealthPaths, same) || trust.Boundary == ingress.Internal && slices.ContainsFunc(healthPaths, same)
 }
 
-// outcomeOf returns the outcome of a request from the status of its answer, and from the error of
-// its context, which may be nil.
+// outcomeOf returns the outcome of a request, by the status of its answer and the error of its
+// context, which may be nil.
 func outcomeOf(err error, status int) spillway.Outcome {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

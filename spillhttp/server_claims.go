@@ -118,13 +118,13 @@ var claimHeaders = [claimKinds]string{
 	headerDeadline, headerAttempt, headerSDKRequest, headerGRPCTimeout, headerGRPCAttempts,
 }
 
-// claimFields has the values of these headers in one request. Those of gRPC are set for POST
+// claimFields has the values of these headers in one request. The headers of gRPC are set for POST
 // requests only.
 type claimFields [claimKinds][]string
 
-// fieldsOf returns the fields of r. It leaves out those of the attempt unless attempts is set, and
-// the trace unless trace is set. It looks up each header by its constant name, because a loop over
-// a table of names would cost more than the lookups.
+// fieldsOf returns the fields of r. It leaves out the attempt unless attempts is set, and the trace
+// unless trace is set. It looks up each header by its constant name, because a loop over a table of
+// names would cost more than the lookups.
 func fieldsOf(r *http.Request, attempts, trace bool) (f claimFields) {
 	h := r.Header
 	f[claimCriticality], f[claimBaggage], f[claimDeadline] = h[headerCriticality], h[headerBaggage], h[headerDeadline]

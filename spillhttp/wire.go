@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// The headers of requests and answers, in canonical form. The names are those of existing
-// conventions where there are any: of Envoy, Finagle, Stripe, and the SDKs that Stainless
-// generates.
+// These are the headers of requests and answers, in canonical form. Their names follow existing
+// conventions where there are any: Envoy, Finagle, Stripe, and the SDKs that Stainless generates.
 const (
 	// Headers of a request.
 	headerCriticality = "X-Request-Criticality"
