@@ -11,12 +11,12 @@ import (
 
 // An account is the state of one customer over all tasks.
 type account struct {
-	name   string
-	limit  quota.Limit
-	listed bool
-	own    bool   // its rate is its limit, whatever other customers do
-	round  uint64 // round of the last report that has the customer
-	wants    float64 // demand in cost per second, without silent tasks
+	name    string
+	limit   quota.Limit
+	listed  bool
+	own     bool                            // its rate is its limit, whatever other customers do
+	round   uint64                          // round of the last report that has the customer
+	wants   float64                         // demand in cost per second, without silent tasks
 	offered [spillway.Criticalities]float64 // wants by class
 	// parts has, by class, what each task needs, in cost per second.
 	parts    [spillway.Criticalities][]float64

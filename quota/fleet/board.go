@@ -11,7 +11,7 @@ import (
 // implementation.
 //
 // A Board that fails, hangs, or returns invalid data stops no task: see the package comment,
-// "Without a word".
+// "Without new levels".
 type Board interface {
 	// Sync stores a report and returns what is new, in one round trip. The task becomes leader,
 	// with an epoch above s.Epoch and all earlier ones, if there is no leader, if the leader's
