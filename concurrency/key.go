@@ -11,7 +11,7 @@ type key struct {
 	parked int           // requests that are parked, as last added to Limiter.parked
 	held   int           // tickets that are not settled yet
 	max    int           // operator's limit of requests in flight; 0 means none
-	full   time.Duration // until then max counts as reached, even if it is not
+	full   time.Duration // max counts as reached until this time on the clock
 	used   time.Duration // when a ticket was last handed out
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// This file has what a caller with a waiting queue must know of the limits.
+// A caller with a waiting queue asks for the state of the limits with these methods.
 
 // Ask reports whether one more request of a key may start at the time now, and describes the limit
 // that decides. If it may not start, the Limiter assumes that the request waits.

@@ -64,10 +64,10 @@ func (l *limit) whileDraining() {
 	}
 }
 
-// measure begins the round of a probe. In the drain everything in service was at work, which is not
-// sure in the round with the evidence. So the throughput of the drain counts if it is higher: what
-// ended was in service during the drain, or for one base latency before it. The requests that are
-// left after the drain stay in flight.
+// measure begins the round of a probe. The drain is also a measurement of throughput, because
+// everything in service was at work in it. This was not certain in the round with the evidence, so
+// the higher of the two counts. What ended in the drain was in service during it, or for one base
+// latency before it. The requests that are left after the drain stay in flight.
 func (l *limit) measure() {
 	if !l.blind() {
 		l.rate = max(l.rate, float64(l.served)/(inSeconds(l.at-l.begin)+l.base))

@@ -22,7 +22,7 @@ type classes struct {
 	rejected atomic.Int64 // rejected requests since the last measurement
 
 	measuring    sync.Mutex
-	spans, looks atomic.Int64 // end of the current peaks, and of the current measurement
+	spans, looks atomic.Int64 // when the current span of peaks ends, and the current measurement
 }
 
 // A peak is the most slots that some classes together had in a period, or needed when no slot was

@@ -41,9 +41,9 @@ type Config struct {
 	// Thresholds replace the target of a measure by a threshold for each criticality. The keys are
 	// the names of [Measure.String] and of Signals.
 	Thresholds map[string]Thresholds
-	// Reference are the utilizations at the Thresholds: at each threshold of a measure, its share
-	// is the value of Reference for the same class. Zero means 0.80, 0.87, 0.95 and 1, the defaults
-	// of package shed; package ingress sets the thresholds of its shedder.
+	// Reference gives the utilization at each of the Thresholds. If a measure is at its threshold
+	// for a class, its share is the value of Reference for that class. Zero means 0.80, 0.87, 0.95
+	// and 1, the defaults of package shed; package ingress sets the thresholds of its shedder.
 	Reference Thresholds
 	// Combine returns the utilization from all known readings, those of Signals last. Zero,
 	// negative and NaN mean no load, and infinity means the largest float32. The rules for

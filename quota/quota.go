@@ -80,7 +80,7 @@ type Quota struct {
 	customers  []*customer    // index 0 is for all without their own entry
 	places     map[string]int // index in customers, by name
 	unlisted   customer       // all unlisted customers together
-	settled    customer       // the established ones of these together
+	settled    customer       // all established unlisted customers together
 	unlistedAt []int          // indexes of unlisted customers, without 0
 	hand       int            // index in unlistedAt where the search for an idle one goes on
 }

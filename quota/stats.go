@@ -46,7 +46,7 @@ func (q *Quota) Stats(now time.Time) []CustomerStats {
 	all := make([]CustomerStats, 0, len(q.customers)+1)
 	for i, c := range q.customers {
 		if i > 0 && c.unlisted {
-			continue // it is part of line 0
+			continue // the first line includes this customer
 		}
 		all = append(all, c.stats(q.at, q.burst))
 	}

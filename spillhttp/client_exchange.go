@@ -138,7 +138,7 @@ func (x *exchange) once(f fault.Failure) fault.Failure {
 // end returns the results of RoundTrip, after the call has ended with err.
 func (x *exchange) end(err error) (*http.Response, error) {
 	if !x.sent && x.request.Body != nil {
-		x.request.Body.Close() // the base, which must close it, did not receive it
+		x.request.Body.Close() // the base has not received it, and so does not close it
 	}
 	if e, ok := errors.AsType[*StatusError](err); ok && e.response != nil {
 		x.failed = e // it may be the answer to the hedge

@@ -51,7 +51,7 @@ func (h *Handler) keyOf(r *http.Request) string {
 		return h.config.Key(r)
 	case h.mux == nil, r.Pattern != "": // an outer mux has set the pattern
 		return r.Pattern
-	// For a redirect of CONNECT, the mux returns the path.
+	// For a CONNECT request that it would redirect, the mux returns the path, which is no pattern.
 	case r.Method == http.MethodConnect, r.URL == nil:
 		return ""
 	}

@@ -98,7 +98,7 @@ func answerTo(h http.Header, why *ingress.Rejection) (status int) {
 	}
 	h[headerOverloaded] = valueTrue
 	if why.DontRetry {
-		// Many clients retry whenever they see Retry-After.
+		// There is no Retry-After: many clients retry whenever they see one.
 		h[headerShouldRetry] = valueFalse
 	} else if why.RetryAfter > 0 {
 		comeBack(h, why.RetryAfter)

@@ -65,7 +65,7 @@ type entry struct {
 	fresh   [spillway.Criticalities]float64 // value of wants when word was received
 	word    *word                           // the levels that level is from
 	level   Level
-	leveled bool   // these levels have the customer
+	leveled bool   // word has a level for the customer
 	setting string // limit that makes the rate in all tasks less than its own
 	idle    bool   // to be forgotten
 }
@@ -73,7 +73,7 @@ type entry struct {
 // bounds are what follows from the configuration alone, whatever the board returns.
 type bounds struct {
 	most float64 // cost per second; +Inf for no limit
-	fair float64 // cost per second that the customer always has in all tasks
+	fair float64 // cost per second that the customer has at least, in all tasks
 	own  bool    // the rate is most, whatever other customers do
 }
 
@@ -215,9 +215,9 @@ func (f *Fleet) lease(now time.Time, e *entry, d quota.Demand) quota.Grant {
 	}
 }
 
-// demand returns what this task needs for a customer, in cost per second: its reported demand, or
-// the demand since the last lease if that was longer ago than reports look back. Rare calls have
-// faded from the reports by then, and still get a share for the time between them.
+// demand returns what this task needs for a customer, in cost per second. This is the reported
+// demand. If the last lease is longer ago than reports look back, it is at least the demand since
+// that lease: rare calls have faded from the reports by then, and still need a share.
 func demand(e *entry, d *quota.Demand) (wants [spillway.Criticalities]float64) {
 	wants = e.wants
 	if seconds := d.Elapsed.Seconds(); seconds > shortMemory {

@@ -8,7 +8,7 @@ import (
 
 // The constants of the rule. The package comment describes them.
 const (
-	headroom = 1.1  // share of its mean demand that a task needs
+	headroom = 1.1  // factor: what a task needs, relative to its mean demand
 	noise    = 1.5  // in addition: standard deviations of independent arrivals
 	floor    = 0.1  // least share of a task, relative to an equal share
 	setpoint = 0.75 // used part of the bucket that all tasks share, under overload

@@ -56,8 +56,8 @@ func (f *Fleet) granted(w *word, e *entry, age time.Duration, wants *[spillway.C
 	return rate, least
 }
 
-// isKnown reports whether the leader knew of a customer that the levels leave out: for some
-// intervals it has had reports with this customer.
+// isKnown reports whether the leader has left a customer out of the levels although it knows the
+// customer: reports with the customer have been on the board for some intervals.
 func (f *Fleet) isKnown(w *word, e *entry) bool {
 	return e.bounds.own && e.since > 0 && w.heard.Sub(e.told) > late*f.cfg.Interval
 }

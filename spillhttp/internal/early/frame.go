@@ -91,7 +91,7 @@ func (f *framing) field(b []byte, at int) (next int) {
 	return next
 }
 
-// meaning records a field that matters here, and reports whether it is usual.
+// meaning records what a field says about the request, and reports whether that is usual.
 func (f *framing) meaning(b, name []byte, value span) bool {
 	text := b[value.from:value.to]
 	switch meaning := f.known.meaningOf(name); meaning {

@@ -31,7 +31,7 @@ type Head struct {
 	// connection have the same fields, so framing and header are valid for them, too.
 	before  []byte
 	listed  bool   // header and host are made from before
-	version uint64 // changes with before and post
+	version uint64 // rises when before or post changes
 }
 
 // remembered is the maximum length of before, in bytes.
