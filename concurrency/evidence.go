@@ -41,10 +41,10 @@ func (c *cohort) see(began time.Duration, found, took float64) {
 	}
 }
 
-// learn adds a request that ended to the lines. took is its latency in seconds; found and left are
-// the requests in flight when it began and when it ended; young means that it began in this round.
-// For all keys together only the quickest request of each group counts: a queue of all delays that
-// one, too.
+// learn adds a request that has ended to the lines. took is its latency in seconds. found and left
+// are the numbers in flight when it began and when it ended. young means that it began in this
+// round. For all keys together only the quickest request of each group counts, because a queue in
+// front of all keys delays the quickest request, too.
 func (e *evidence) learn(took, found, left float64, young bool) {
 	if young {
 		e.young.add(float64((found+left)/2), took)

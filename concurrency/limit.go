@@ -35,8 +35,8 @@ const (
 	parkTime = 2 * turns // usual latencies after which a request is parked
 	// stride is how many requests end between two looks for evidence: each may be a false alarm.
 	stride = round / 8
-	// group is how many requests of all keys count as one, the quickest: a queue of all delays that
-	// one, too.
+	// group is how many requests of all keys count as one, by the quickest of them: a queue in
+	// front of all keys delays that one, too.
 	group = round / 4
 	// lasting is the least age of a parked request, and how long a drain stops everything. A first
 	// probe that takes longer is not repeated.

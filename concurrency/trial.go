@@ -86,8 +86,8 @@ func (l *limit) whileProbing() {
 
 // probeCalls returns how many answers a probe needs. A first probe is short, because new requests
 // wait for it. A turn is as many answers as requests are in flight. Requests that began together
-// end together, so a part of a turn may have all of them or none; it matters little after two
-// turns. Shorter probes take whole turns.
+// end together, so a part of a turn may have all of them or none. So a probe of less than two turns
+// takes whole turns; in a longer one, a part of a turn matters little.
 func (l *limit) probeCalls() float64 {
 	calls, turn := l.before.calls, math.Ceil(l.window)
 	if 2*turn <= calls {

@@ -12,7 +12,8 @@ const (
 	// recency is the least weight of a measured call in the mean of its customer, so the mean is of
 	// about 16 calls.
 	recency = 1. / 16
-	// leastCalls is how many calls a customer that is not known by name needs for its own key.
+	// leastCalls is the number of calls after which a customer that is not known by name gets its
+	// own key.
 	leastCalls = 20
 )
 

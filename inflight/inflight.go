@@ -269,7 +269,7 @@ func (l *Limiter) Update(config Config) error {
 func (l *Limiter) TakeRejected() uint64 {
 	for {
 		before := l.reported.Load()
-		now := l.drops.Load() // this is read after reported, so that it is not less
+		now := l.drops.Load() // read after reported, so now is not below before
 		if l.reported.CompareAndSwap(before, now) {
 			return now - before
 		}

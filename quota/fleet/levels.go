@@ -32,7 +32,7 @@ type Levels struct {
 	Tasks int // number of tasks that the leader knows
 
 	config uint64  // hash of the leader's limits
-	weight float64 // of all customers that share the capacity
+	weight float64 // sum over all customers that share the capacity
 	// unlisted is the rate of a new unlisted customer in all tasks, in cost per second; 0: no
 	// limit.
 	unlisted  float64
