@@ -28,8 +28,8 @@ type Config struct {
 	Credit float64
 	// MinPerSecond is the number of tokens that each second adds, while the bucket holds less than
 	// ten seconds of them. With it a client can retry even if it makes too few calls to earn a
-	// retry. Nothing else limits these retries, which are as many per second for each client. Zero
-	// means none; it must be at most a tenth of Capacity.
+	// retry. Nothing else limits these retries: each client may send MinPerSecond of them per
+	// second. Zero means none; it must be at most a tenth of Capacity.
 	MinPerSecond float64
 }
 

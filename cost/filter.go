@@ -108,7 +108,7 @@ func (f *filter) predict(x []float64) (px []float64, variance, rounding float64)
 	return px, variance, rounding * f.digits
 }
 
-// bound limits the covariances of the costs in the same way.
+// bound limits each covariance of two costs to what their variances allow.
 func (f *filter) bound(n int) {
 	for i, row := range f.p[:n] {
 		for j, v := range row[:i] {

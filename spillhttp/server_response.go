@@ -109,8 +109,8 @@ func (r *response) answer() {
 	}
 }
 
-// rest records that everything written was sent. If the handler then writes nothing for a while, it
-// waits for an event.
+// rest records that everything written was sent. If the handler then writes nothing for a while,
+// the request counts as waiting for an event.
 func (r *response) rest() {
 	if r.slot == nil {
 		return
