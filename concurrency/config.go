@@ -24,7 +24,7 @@ type Config struct {
 	// limit start in the order of the caller's waiting queue.
 	Fixed bool
 	// Keys is how many keys have their own limit. All further keys share one. Zero means 64; the
-	// range is 1 to 4096. A key takes about 1,100 bytes.
+	// range is 1 to 4096. A key takes about 1,000 bytes.
 	Keys int
 }
 

@@ -45,7 +45,7 @@
 // [Limiter.Admit] decides and admits. Callers with a waiting queue use [Limiter.Ask] to decide and
 // [Limiter.Enter] to admit. Each admitted request holds a [spillway.Ticket], which is settled once.
 // A Limiter is safe for concurrent use. It has one lock, starts no goroutines, and takes about
-// 1,100 bytes for each of at most [Config.Keys] keys. Further keys share one limit until a key that
+// 1,000 bytes for each of at most [Config.Keys] keys. Further keys share one limit until a key that
 // is not used gives up its own.
 //
 // Sources: Cardwell and others, "BBR: Congestion-Based Congestion Control" (ACM Queue 14/5, 2016);

@@ -31,7 +31,7 @@ type filter struct {
 	prior []float64   // upper bounds of the variances, in seconds²; 0 for a new key
 	noise float64     // φ
 	odd   bool        // e of the latest interval was beyond the limit
-	above bool        // it was above zero
+	above bool        // e of the latest interval was above zero
 	px    []float64   // scratch memory for predict
 }
 

@@ -127,7 +127,8 @@ func (l *holds) sweep(n int) bool {
 	return some
 }
 
-// take removes the Holds with ended contexts from these n, and returns them as a list.
+// take checks the n Holds that were not checked for longest. It removes those with ended contexts,
+// and returns them as a list.
 func (l *holds) take(n int) (ended *Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

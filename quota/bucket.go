@@ -68,7 +68,7 @@ type customer struct {
 	calls      [spillway.Criticalities]ClassStats // for Stats
 	part       bool                               // rate is this process's part of a rate
 	limit      float64                            // limit over all processes, in cost per second
-	setting    string                             // limit that makes rate less than limit
+	setting    string                             // name of what makes rate less than limit
 	recent     recent
 	pace       pace
 	rejections *[spillway.Criticalities]rejections // nil until a call is rejected
