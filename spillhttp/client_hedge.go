@@ -17,8 +17,8 @@ func mayHedge(req *http.Request) bool {
 	return !streamed(req) && req.Method != http.MethodConnect && !has(req.Header, "Upgrade")
 }
 
-// A doubled is the exchange of a first attempt, while a hedge may outlive the call.
-type doubled struct {
+// A hedgedExchange is the exchange of a first attempt, while a hedge may outlive the call.
+type hedgedExchange struct {
 	exchange
 
 	mu       sync.Mutex
@@ -28,7 +28,7 @@ type doubled struct {
 // hedge makes a call that may have a hedge. Each of the two attempts has its own copy of the
 // exchange.
 func hedge(ctx context.Context, of exchange, c *egress.Client, call spillway.Call) (*http.Response, error) {
-	x := &doubled{exchange: of}
+	x := &hedgedExchange{exchange: of}
 	defer x.giveBack()
 	resp, err := egress.Hedged(ctx, c, call, x.transport.routeOf(x.request), func(ctx context.Context, a *egress.Attempt) (*http.Response, error) {
 		if !a.IsHedge() {
@@ -45,7 +45,7 @@ func hedge(ctx context.Context, of exchange, c *egress.Client, call spillway.Cal
 }
 
 // giveBack gives the request back to the caller, which may change it from now on.
-func (x *doubled) giveBack() {
+func (x *hedgedExchange) giveBack() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.returned = true
@@ -53,7 +53,7 @@ func (x *doubled) giveBack() {
 
 // clone returns a copy of the request for the hedge, or nil if the call has returned. Only the copy
 // may still be read after the call has returned. The call always waits for the first attempt.
-func (x *doubled) clone(ctx context.Context) *http.Request {
+func (x *hedgedExchange) clone(ctx context.Context) *http.Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.returned {

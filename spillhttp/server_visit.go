@@ -14,16 +14,16 @@ import (
 // importanceNames are the headers that say how much a request matters.
 var importanceNames = claims.Names{Criticality: headerCriticality, Level: headerLevel, Progress: headerProgress, Baggage: headerBaggage}
 
-// An heir holds everything that the Handler allocates for a request, in one object. It is never
-// reused, because the next handler may keep any part of it.
-type heir struct {
+// A servedRequest holds everything that the Handler allocates for a request, in one object. It is
+// never reused, because the next handler may keep any part of it.
+type servedRequest struct {
 	serving.Context // this makes it the context of the request
 
 	response response1
 	request  http.Request
 }
 
-func (h *heir) Value(key any) any {
+func (h *servedRequest) Value(key any) any {
 	switch key {
 	case final.Key{}:
 		return &h.response.final
@@ -33,7 +33,7 @@ func (h *heir) Value(key any) any {
 	return h.Context.Value(key)
 }
 
-// chargeKey is the context key that finds the heir of a request.
+// chargeKey is the context key that finds the servedRequest of a request.
 type chargeKey struct{}
 
 // Charge adds cost to what the request of ctx costs the quota of its customer. A negative cost is
@@ -45,33 +45,32 @@ type chargeKey struct{}
 // nothing after the handler has returned, for a request that is exempt or has no quota, and for a
 // cost that is not finite. It allocates nothing and is safe for concurrent use.
 func Charge(ctx context.Context, cost float64) {
-	if h, ok := ctx.Value(chargeKey{}).(*heir); ok && h.response.late.Begin() {
+	if h, ok := ctx.Value(chargeKey{}).(*servedRequest); ok && h.response.late.Begin() {
 		h.response.slot.Charge(h.response.clock.Now(), cost)
 	}
 }
 
-// A sending is an heir with a body. It has its own slot, because the body may still be read after
-// the handler has returned.
-type sending struct {
-	heir
+// A servedWithBody is a servedRequest with a body. It has its own slot, because the body may still
+// be read after the handler has returned.
+type servedWithBody struct {
+	servedRequest
 	body requestBody
 	slot ingress.Slot
 }
 
 // visitOf returns the objects with which the next handler serves a request. Their context carries
 // the deadline of the call, its class if it has a label, its task, its degradation level, and the
-// mark that outgoing calls set. For a request with a body, visitOf moves the slot from p into the
-// sending.
-func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p *ingress.Slot) *heir {
-	var x *heir
+// mark that outgoing calls set. If the request has a body, visitOf moves the slot out of p.
+func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p *ingress.Slot) *servedRequest {
+	var x *servedRequest
 	body := r.Body
 	if streamed(r) {
-		s := &sending{slot: *p} // the slot is not shared with other goroutines yet
+		s := &servedWithBody{slot: *p} // the slot is not shared with other goroutines yet
 		*p = ingress.Slot{}
 		s.body = requestBody{r.Body, pausing{slot: &s.slot, clock: &h.clock}}
-		p, x, body = &s.slot, &s.heir, &s.body
+		p, x, body = &s.slot, &s.servedRequest, &s.body
 	} else {
-		x = new(heir)
+		x = new(servedRequest)
 	}
 	x.request = *r.WithContext(x)
 	x.request.Body = body
