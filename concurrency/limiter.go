@@ -84,7 +84,7 @@ func (l *Limiter) Admit(now time.Time, call spillway.Call) (t spillway.Ticket, e
 func (l *Limiter) reached(slot int) float64 {
 	k := &l.keys[slot]
 	switch {
-	case l.room() <= 0:
+	case l.headroom() <= 0:
 		return float64(l.all.working)
 	case k.spare() <= 0:
 		return float64(k.max)
@@ -143,12 +143,12 @@ func (l *Limiter) limits(k *key) bool {
 	return l.rule(k).state != Open || k.slow.bounds() || l.all.slow.bounds()
 }
 
-// room returns how many more requests Max admits.
-func (l *Limiter) room() float64 { return l.config.most() - float64(l.all.working) }
+// headroom returns how many more requests Max admits.
+func (l *Limiter) headroom() float64 { return l.config.most() - float64(l.all.working) }
 
 func (l *Limiter) free(slot int) bool {
 	k := &l.keys[slot]
-	return k.limit.free(&l.config) && l.all.free(&l.config) && l.room() > 0 && k.spare() > 0
+	return k.limit.free(&l.config) && l.all.free(&l.config) && l.headroom() > 0 && k.spare() > 0
 }
 
 // longest is more seconds than any request takes, and fits a time.Duration.

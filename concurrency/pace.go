@@ -21,7 +21,7 @@ func (l *Limiter) Ask(now time.Time, key string) spillway.Pace {
 	if l.decides(slot) {
 		p.Scope, decides = slot+1, k.limit
 	}
-	p.Left = min(k.left(&l.config), l.all.left(&l.config), l.room(), k.spare())
+	p.Left = min(k.left(&l.config), l.all.left(&l.config), l.headroom(), k.spare())
 	p.Found, p.Saturated, p.Usual = decides.found(), decides.full(), k.work()
 	p.Parked, p.Wait = decides.parkAfter(), decides.wait()
 	p.Latency, p.Throughput, p.Abandoned = decides.work()/l.runs, decides.throughput()*l.runs, decides.abandoned
