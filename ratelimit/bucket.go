@@ -97,8 +97,8 @@ func (b *bucket) giveBack(at time.Duration) {
 }
 
 // change replaces the terms. It must not be called concurrently. The tokens in the bucket stay the
-// same share of the capacity. Waiting callers are owed as many tokens as before, or as many as the
-// new depth if that is less.
+// same share of the capacity. Waiting callers are owed the same number of tokens, or the new depth
+// if that is less.
 func (b *bucket) change(to *terms) {
 	at := time.Duration(b.latest.Load())
 	for {

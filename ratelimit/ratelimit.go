@@ -71,7 +71,7 @@ func (l *Limiter) Admit(now time.Time, call spillway.Call) (spillway.Ticket, err
 	return spillway.Ticket{Criticality: call.Criticality}, nil
 }
 
-// Reserve takes a token. If the bucket has none, and fewer than Config.QueueDepth callers wait, it
+// Reserve takes a token. If the bucket is empty, and fewer than Config.QueueDepth callers wait, it
 // takes a future one, and the Reservation says how long to wait for it; otherwise it rejects. Call
 // [Reservation.End] exactly once on a Reservation with a Wait. Reserve never blocks, and allocates
 // nothing.

@@ -11,8 +11,8 @@ import (
 // scope task, and for requests that had to wait. Behind a connection-level load balancer each
 // connection leads to one task while it is open, so a client that keeps it reaches the same task
 // again. Closing moves connections from a task that rejects to the others, whatever the client
-// does. It costs a dial, and over TLS a handshake, which costs as much as a dozen rejections. So at
-// most one in a hundred rejections and waits closes its connection, and retries in addition. The
+// does. It costs a dial and, over TLS, a handshake; that equals the cost of a dozen rejections. So
+// at most one in a hundred rejections and waits closes its connection, and retries in addition. The
 // zero closer closes none.
 type closer struct {
 	one, many pacer        // limits for HTTP/1 and HTTP/2

@@ -78,7 +78,7 @@ func (r *response) WriteString(s string) (int, error) {
 	return io.WriteString(r.ResponseWriter, s)
 }
 
-// begin sets the status 200, which a write implies, if there is none yet.
+// begin sets the status 200, unless there is one: a write implies it.
 func (r *response) begin() {
 	if r.code == 0 {
 		r.code = http.StatusOK

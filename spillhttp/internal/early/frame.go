@@ -20,8 +20,7 @@ type framing struct {
 // requestLine is where the parts of the first line end.
 type requestLine struct{ method, target, line int }
 
-// span is where the value of a field is, after the request line. The zero span means that there is
-// no such field.
+// span is where the value of a field is, after the request line. The zero span means no such field.
 type span struct{ from, to int }
 
 // frame finds the end of the request at the start of b. It is stricter than net/http and RFC 9112.

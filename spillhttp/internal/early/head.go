@@ -89,7 +89,7 @@ func (x *Head) Version() uint64 { return x.version }
 func (x *Head) BodyWanted() bool { return x.pending.wanted }
 
 // Request returns the same request that net/http makes, and reports whether that is possible. The
-// request must not be changed. Parts that equal those of the last request need no new memory.
+// request must not be changed. Parts that are equal to the last request need no new memory.
 func (x *Head) Request(remoteAddr string) (*http.Request, bool) {
 	r := &x.request
 	if target := x.text[x.method+1 : x.target]; string(target) != r.RequestURI {
@@ -141,8 +141,8 @@ func (x *Head) parse(b []byte) bool {
 	return x.body <= MaxBody && x.owes(b) >= 0
 }
 
-// locate sets the URL from a target, and reports whether the target is valid. Package url reads
-// those that are not plain paths.
+// locate sets the URL from a target, and reports whether the target is valid. Package url reads a
+// target that is not a plain path.
 func (x *Head) locate(target string) bool {
 	path, query, asked := strings.Cut(target, "?")
 	if plainPath(path) {
