@@ -8,30 +8,28 @@ import (
 	"github.com/seed90641741/spillway/internal/tokens"
 )
 
-// reserveSeconds is how long the reserve of MinPerSecond lasts: the lifetime of
+// reserveSeconds is the size of the reserve in seconds of MinPerSecond. It equals the lifetime of
 // tokens in Finagle and Linkerd.
 const reserveSeconds = 10
 
-// Config configures a [Bucket]. The zero Config is a bucket of 500 tokens that
-// starts full and is refilled by deposits only.
+// Config configures a [Bucket]. The zero Config is a bucket of 500 tokens that starts full, and
+// that only deposits refill.
 type Config struct {
-	// Capacity is how many tokens the bucket can hold. More of them let a client
-	// ride out a longer burst of failures, and let more retries fall on a backend
-	// that has just broken down. Zero means 500; it must be at most 1e9.
+	// Capacity is the number of tokens that the bucket can hold. With more tokens, a client
+	// survives a longer burst of failures, and sends more retries to a backend that has just broken
+	// down. Zero means 500; it must be at most 1e9.
 	Capacity float64
-	// Empty says that the bucket starts with nothing but its reserve, so that
-	// every retry was earned by a call before it. The default is to start full.
+	// Empty means that the bucket starts with only its reserve, so that each retry must be earned
+	// by an earlier call. By default the bucket starts full.
 	Empty bool
-	// Credit is how many tokens an Empty bucket starts with all the same. The first
-	// deposits repay them: a fresh process can retry its first calls, and in the long run
-	// spends only what was earned. Zero means none; it must be at most
-	// Capacity.
+	// Credit is the number of tokens with which an Empty bucket starts. The first deposits repay
+	// them. So a new process can retry its first calls, and in the long run spends only what was
+	// earned. Zero means none; it must be at most Capacity.
 	Credit float64
-	// MinPerSecond is how many tokens each second brings, whatever else is
-	// deposited, while the bucket holds less than ten seconds' worth of them. It
-	// lets a client retry that makes too few calls to earn a retry, at the price
-	// of as many retries per second and client that nothing else bounds. Zero
-	// means none; it must be at most a tenth of Capacity.
+	// MinPerSecond is the number of tokens that each second adds, while the bucket holds less than
+	// ten seconds of them. With it a client can retry even if it makes too few calls to earn a
+	// retry. Nothing else limits these retries: each client may send MinPerSecond of them per
+	// second. Zero means none; it must be at most a tenth of Capacity.
 	MinPerSecond float64
 }
 
@@ -51,23 +49,21 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// A Bucket is a token bucket. One Bucket may serve any number of strategies and
-// clients, which then share its tokens. It is safe for concurrent use and takes
-// no lock; make one with [New].
+// A Bucket is a token bucket. Any number of strategies and clients may share one. It is safe for
+// concurrent use and takes no lock. Make one with [New].
 type Bucket struct {
 	level tokens.Level
 
-	capacity, reserve int64   // in units
-	perSecond         float64 // MinPerSecond
+	capacity, reserve int64 // in units of package tokens
+	perSecond         float64
 
-	start  atomic.Pointer[time.Time] // when time was first seen
-	filled atomic.Int64              // up to when, since start, time was counted
+	start  atomic.Pointer[time.Time] // the first time that was seen
+	filled atomic.Int64              // refill has counted up to then, in nanoseconds since start
 
 	withdrawals, rejections atomic.Uint64
 }
 
-// New returns a Bucket, or an error that names the field of c that is out of
-// range.
+// New returns a Bucket. An error names the field of c that is out of range.
 func New(c Config) (*Bucket, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -87,9 +83,9 @@ func (b *Bucket) configure(c Config) {
 	}
 }
 
-// Withdraw takes cost tokens out for a retry at the time now, if so many are there,
-// and reports whether they were, with what the bucket holds after the decision
-// and what it can hold. The key is not used: all endpoints pay from one bucket.
+// Withdraw takes cost tokens for a retry at the time now, if the bucket has so many. ok reports
+// whether it has. left is the number of tokens after the decision, and capacity the maximum. The
+// key is not used: all endpoints pay from one bucket.
 func (b *Bucket) Withdraw(now time.Time, _ string, cost float64) (left, capacity float64, ok bool) {
 	b.refill(now)
 	have, ok := b.level.Take(tokens.Units(cost))
@@ -101,19 +97,19 @@ func (b *Bucket) Withdraw(now time.Time, _ string, cost float64) (left, capacity
 	return tokens.Float(have), tokens.Float(b.capacity), ok
 }
 
-// Level returns how many tokens the bucket holds, and how many it can hold.
+// Level returns the number of tokens in the bucket, and its capacity.
 func (b *Bucket) Level() (left, capacity float64) {
 	return tokens.Float(b.level.Load()), tokens.Float(b.capacity)
 }
 
-// Deposit puts amount tokens in: earned by an answer, or given back for a retry. What
-// the bucket cannot hold is lost. The key is not used. A deposit reads no clock:
-// the reserve is topped up when a retry next asks.
+// Deposit adds amount tokens, which an answer has earned or a retry gives back. Tokens above the
+// capacity are lost. The key is not used. A deposit reads no clock: the next Withdraw fills the
+// reserve.
 func (b *Bucket) Deposit(_ string, amount float64) {
 	b.level.Add(tokens.Units(amount), b.capacity)
 }
 
-// refill counts the time since it was last counted.
+// refill adds the tokens that time has brought since it last did.
 func (b *Bucket) refill(now time.Time) {
 	if b.perSecond == 0 {
 		return
@@ -125,26 +121,25 @@ func (b *Bucket) refill(now time.Time) {
 	}
 	at, last := int64(now.Sub(*start)), b.filled.Load()
 	earned := float64(at-last) * b.perSecond
-	// Credit no less than 1000 units at a time, so that rounding takes at most
-	// one part in a thousand.
+	// At least 1000 units are added at a time, so rounding loses at most one part in a thousand.
 	if earned < 1000 || !b.filled.CompareAndSwap(last, at) {
 		return
 	}
 	b.level.Add(tokens.Units(earned/tokens.Unit), b.reserve)
 }
 
-// begin is apart from refill because it keeps now, which refill must not.
+// begin is separate from refill because now escapes to the heap in it.
 func (b *Bucket) begin(now time.Time) { b.start.CompareAndSwap(nil, &now) }
 
-// Stats has the tokens of a [Bucket] and counts of its retries.
+// Stats is the state of a [Bucket], and counts of its retries.
 type Stats struct {
 	Tokens        float64 // in the bucket when it was last used
 	Capacity      float64 // maximum number of tokens
-	PaidTotal     uint64  // retries paid for since the start
-	RejectedTotal uint64  // retries for which there were too few tokens
+	PaidTotal     uint64  // retries that were paid for, since the start
+	RejectedTotal uint64  // retries with too few tokens, since the start
 }
 
-// Stats returns how b stands.
+// Stats returns the state of b.
 func (b *Bucket) Stats(now time.Time) Stats {
 	return Stats{
 		Tokens:        tokens.Float(b.level.Load()),

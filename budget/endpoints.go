@@ -10,30 +10,28 @@ import (
 
 // EndpointsConfig configures [Endpoints].
 type EndpointsConfig struct {
-	// Max is how many endpoints are remembered. It bounds memory, about 200 bytes
-	// each; if it is below the number of endpoints in use, budgets are forgotten
-	// before they bind, which Evicted tells. Zero means 1024.
+	// Max is the maximum number of endpoints that are remembered, of about 200 bytes each. If it is
+	// below the number of endpoints in use, budgets are forgotten before they have an effect;
+	// EvictedTotal shows that. Zero means 1024; it must not be negative.
 	Max int
 	// Bucket configures the bucket of each endpoint.
 	Bucket Config
 }
 
-// Endpoints keeps a [Bucket] for each endpoint, so that one that is overloaded
-// cannot use up the retries of the others. It is safe for concurrent use; make
-// one with [NewEndpoints].
+// Endpoints keeps a [Bucket] for each endpoint, so that an overloaded endpoint cannot use up the
+// retries of the others. It is safe for concurrent use. Make one with [NewEndpoints].
 //
-// When a new endpoint comes and Max are known, the one that was not used for
-// longest is forgotten. Should it come back, it starts with a bucket like any
-// new endpoint's. To remember more of it would need memory for every name that
-// was ever called, and little is lost: the endpoint was idle for as long a time as Max
-// others were not, so what its bucket said is old.
+// If Max endpoints are known and a new one comes, the endpoint that was not used for longest is
+// forgotten. If it is used again, it starts with a new bucket. Remembering more would need memory
+// for each name that was ever called. Little is lost, because the bucket is out of date: Max other
+// endpoints were used since.
 type Endpoints struct {
 	config Config
 	max    int
 
 	mu      sync.Mutex
 	known   map[string]*endpoint
-	recent  endpoint // a ring: next is the one used last, prev the one used first
+	recent  endpoint // root of a ring: next was used last, prev was not used for longest
 	evicted uint64
 }
 
@@ -43,8 +41,8 @@ type endpoint struct {
 	prev, next *endpoint
 }
 
-// NewEndpoints returns an Endpoints that knows of none yet, or an error that
-// names the field of c that is out of range.
+// NewEndpoints returns an Endpoints without buckets. An error names the field of c that is out of
+// range.
 func NewEndpoints(c EndpointsConfig) (*Endpoints, error) {
 	bucket, err := c.Bucket.withDefaults()
 	if err != nil {
@@ -61,17 +59,16 @@ func NewEndpoints(c EndpointsConfig) (*Endpoints, error) {
 	return e, nil
 }
 
-// Withdraw is [Bucket.Withdraw] on the bucket of key.
+// Withdraw calls [Bucket.Withdraw] on the bucket of key.
 func (e *Endpoints) Withdraw(now time.Time, key string, tokens float64) (left, capacity float64, ok bool) {
 	return e.Bucket(key).Withdraw(now, key, tokens)
 }
 
-// Deposit is [Bucket.Deposit] on the bucket of key.
+// Deposit calls [Bucket.Deposit] on the bucket of key.
 func (e *Endpoints) Deposit(key string, tokens float64) { e.Bucket(key).Deposit(key, tokens) }
 
-// Bucket returns the bucket of key, which from now on is the one used last. It
-// allocates only for a key that is not known. A Bucket that is held while its
-// endpoint is forgotten goes on to work, and counts for nothing.
+// Bucket returns the bucket of key, and marks it as used last. It allocates only for a new key. A
+// Bucket whose endpoint is forgotten continues to work, but no longer counts for the endpoint.
 func (e *Endpoints) Bucket(key string) *Bucket {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -88,7 +85,7 @@ func (e *Endpoints) Bucket(key string) *Bucket {
 	return &p.bucket
 }
 
-// addLocked makes room for one more endpoint and returns it, not yet linked.
+// addLocked returns a new endpoint that is not in the ring yet. It may forget another one.
 func (e *Endpoints) addLocked(key string) *endpoint {
 	if len(e.known) >= e.max {
 		oldest := e.recent.prev
@@ -96,7 +93,7 @@ func (e *Endpoints) addLocked(key string) *endpoint {
 		delete(e.known, oldest.key)
 		e.evicted++
 	}
-	p := &endpoint{key: strings.Clone(key)} // key may be part of a whole message
+	p := &endpoint{key: strings.Clone(key)} // key may be a part of a long string
 	p.bucket.configure(e.config)
 	e.known[p.key] = p
 	return p
@@ -109,13 +106,13 @@ func (p *endpoint) link(after *endpoint) {
 
 func (p *endpoint) unlink() { p.prev.next, p.next.prev = p.next, p.prev }
 
-// EndpointsStats says how an [Endpoints] stands.
+// EndpointsStats is the state of an [Endpoints].
 type EndpointsStats struct {
 	Known        int    // endpoints remembered now
 	EvictedTotal uint64 // endpoints forgotten since the start
 }
 
-// Stats returns how e stands; e.Bucket(key).Stats(now) reports one endpoint.
+// Stats returns the state of e. For one endpoint call e.Bucket(key).Stats(now).
 func (e *Endpoints) Stats(now time.Time) EndpointsStats {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -14,25 +14,23 @@ import (
 //	success: tokens = min(maxTokens, tokens + tokenRatio)
 //	a retry is allowed while tokens > maxTokens/2
 //
-// It starts full and is kept for each server name. As it counts events and not
-// tokens, the amounts that a strategy passes to Withdraw and Deposit are not
-// used: each Withdraw is one failure that a retry was wanted for, each Deposit
-// one success. Use it with a strategy that deposits once for each success and
-// for nothing else, which is retry.AWSStandard; let that strategy's retries cost 1,
-// so that its rejections read well. A failure that no retry is wanted for, such as
-// that of the last attempt, is not seen by the strategy's budget: an adapter
-// that must count it calls Withdraw itself.
+// It starts full, and gRPC keeps one for each server name. It counts events and not tokens, so it
+// ignores the amounts that a strategy passes to Withdraw and Deposit: each Withdraw is one failure
+// that asks for a retry, and each Deposit one success. Use it with a strategy that deposits only
+// once for each success: retry.AWSStandard. Let the retries of that strategy cost 1, so that the
+// text of its rejections is right. The budget does not see a failure without a retry, such as the
+// failure of the last attempt. An adapter that must count it calls Withdraw itself.
 //
-// Source: gRFC A6, "Throttling Retry Attempts and Hedged RPCs". It is safe for
-// concurrent use; make one with [NewRetryThrottling].
+// Source: gRFC A6, "Throttling Retry Attempts and Hedged RPCs". It is safe for concurrent use. Make
+// one with [NewRetryThrottling].
 type RetryThrottling struct {
 	level            tokens.Level
-	max, half, ratio int64 // in units
+	max, half, ratio int64 // in units of package tokens
 }
 
-// NewRetryThrottling returns the policy with these numbers, for which A6 has no
-// defaults: maxTokens must be above 0 and at most 1000, tokenRatio at least
-// 0.001. Decimals of tokenRatio after the third are dropped, as A6 says.
+// NewRetryThrottling returns a policy with these numbers, for which A6 has no defaults. maxTokens
+// must be above 0 and at most 1000, tokenRatio at least 0.001. As in A6, only three decimals of
+// tokenRatio count.
 func NewRetryThrottling(maxTokens, tokenRatio float64) (*RetryThrottling, error) {
 	switch {
 	case !(maxTokens > 0 && maxTokens <= 1000):
@@ -40,16 +38,16 @@ func NewRetryThrottling(maxTokens, tokenRatio float64) (*RetryThrottling, error)
 	case !(tokenRatio >= 0.001 && tokenRatio <= math.MaxInt32):
 		return nil, invalid.Field("budget", "tokenRatio", tokenRatio, "at least 0.001")
 	}
-	// The millionth keeps 1.001, which times 1000 is just below 1001.
+	// Adding 1e-6 keeps the third decimal of a ratio such as 1.001: times 1000 it is just below
+	// 1001.
 	ratio := math.Floor(float64(tokenRatio*1000)+1e-6) / 1000
 	r := &RetryThrottling{max: tokens.Units(maxTokens), half: tokens.Units(maxTokens) / 2, ratio: tokens.Units(ratio)}
 	r.level.Add(r.max, r.max)
 	return r, nil
 }
 
-// Withdraw counts a failure and reports whether it may be followed by a retry.
-// As only the tokens above half of maxTokens pay for retries, these are the ones
-// it reports: how many there are, and how many there can be.
+// Withdraw counts a failure, and reports whether a retry may follow. Only tokens above half of
+// maxTokens pay for retries, so left and capacity are without that half.
 func (r *RetryThrottling) Withdraw(time.Time, string, float64) (left, capacity float64, ok bool) {
 	usable := max(0, r.level.Drop(tokens.Unit)-r.half)
 	return tokens.Float(usable), tokens.Float(r.max - r.half), usable > 0
@@ -58,5 +56,5 @@ func (r *RetryThrottling) Withdraw(time.Time, string, float64) (left, capacity f
 // Deposit counts a success.
 func (r *RetryThrottling) Deposit(string, float64) { r.level.Add(r.ratio, r.max) }
 
-// Tokens returns how many tokens of maxTokens there are.
+// Tokens returns the number of tokens, at most maxTokens.
 func (r *RetryThrottling) Tokens() float64 { return tokens.Float(r.level.Load()) }

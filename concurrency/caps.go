@@ -9,7 +9,7 @@ import (
 	"github.com/seed90641741/spillway/internal/invalid"
 )
 
-// mostKeys is how many keys may have an entry in MaxByKey, and how many others a limit.
+// mostKeys is the highest allowed number of entries in MaxByKey, and the highest value of Keys.
 const mostKeys = 4096
 
 // checkCaps checks MaxByKey.
@@ -25,8 +25,8 @@ func (c *Config) checkCaps() error {
 	return nil
 }
 
-// cap gives the keys of MaxByKey their caps, and a place each. So other keys cannot use up the
-// places before.
+// cap applies MaxByKey: each key in it gets its cap, and an entry in the table that other keys
+// cannot take.
 func (l *Limiter) cap() {
 	for i := range l.keys {
 		l.keys[i].max = 0
@@ -51,9 +51,9 @@ func (l *Limiter) cap() {
 	}
 }
 
-// decides reports whether the limit or the cap of a key decides, and not the limit of all keys. A
-// cap that was reached recently decides too: the recent rejections of the key count for a request
-// that arrives when a request of the key has just ended.
+// decides reports whether a key's own limit or cap decides, and not the limit of all keys. A cap
+// that was reached in the last ten seconds still decides: the recent rejections of the key count
+// for its next request, even if one of its requests has just ended.
 func (l *Limiter) decides(slot int) bool {
 	k := &l.keys[slot]
 	if k.spare() <= 0 {
@@ -63,7 +63,8 @@ func (l *Limiter) decides(slot int) bool {
 	return l.rule(k) == k.limit && (l.limits(k) || l.at < k.full)
 }
 
-// spare returns how many more requests the cap of a key admits. Requests that take long count, too.
+// spare returns how many more requests the cap of a key admits, +Inf without a cap. Parked requests
+// count against the cap.
 func (k *key) spare() float64 {
 	if k.max == 0 {
 		return math.Inf(1)

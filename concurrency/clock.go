@@ -6,24 +6,25 @@ import (
 	"github.com/seed90641741/spillway/internal/elapsed"
 )
 
-// late is how far the clock moves from one heartbeat to the next at most: their interval, and
-// a wait that does not matter.
+// late is the longest time from one heartbeat to the next in which the process counts as running:
+// the interval of heartbeats, 10 ms, plus an ordinary delay.
 const late = 10*time.Millisecond + brief
 
-// clock is the time in which this process ran. It stands still for times that go back, and while the process
-// does not run: between two heartbeats it moves by at most late.
+// clock measures the time in which this process ran. The clock stands still while the process does
+// not run: from one heartbeat to the next it moves by at most late. It ignores times that go back.
 type clock struct {
-	calls elapsed.Clock // the times of the calls, which may go back
-	wall  time.Duration // the latest of them
-	at    time.Duration // the clock
+	calls elapsed.Clock // time of the calls, which never goes back
+	wall  time.Duration // the time of the latest call, since the first call
+	at    time.Duration // the time that this clock shows
 
-	beats    bool          // there are heartbeats
-	beat     time.Duration // when the last one came, on the clock
-	beatWall time.Duration // the same by the calls
-	busy     bool          // the processors of this process are
-	runs     float64       // share of the time that the clock runs
-	stalls   minimum       // of seconds that it stood still, each below zero
-	stood    time.Duration // when it last did
+	beats    bool          // heartbeats come; without them the clock never stands still
+	beat     time.Duration // value of at, at the last heartbeat
+	beatWall time.Duration // value of wall, at the last heartbeat
+	busy     bool          // at the last heartbeat, most processors were in use
+	runs     float64       // share of time in which the clock ran, 0 to 1: EWMA of 32 heartbeats
+	// stalls has the recent stalls in seconds, negated: its minimum is the longest stall.
+	stalls minimum
+	stood  time.Duration // value of at, when the clock last stood still
 }
 
 // advance moves the clock to the time of a call.
@@ -39,7 +40,8 @@ func (c *clock) advance(now time.Time) {
 	}
 }
 
-// tick takes in a heartbeat.
+// tick records a heartbeat: for what share of the time since the last one the clock ran, and how
+// long it stood still.
 func (c *clock) tick(busy bool) {
 	if wall := c.wall - c.beatWall; c.beats && wall > 0 {
 		c.runs += float64((float64(c.at-c.beat)/float64(wall) - c.runs) * (1.0 / 32))
@@ -48,20 +50,20 @@ func (c *clock) tick(busy bool) {
 	c.beats, c.beat, c.beatWall, c.busy = true, c.at, c.wall, busy
 }
 
-// stall returns the seconds of the longest recent time that the clock stood still.
+// stall returns the length of the longest recent stall of the clock, in seconds.
 func (c *clock) stall() float64 { return -c.stalls.value() }
 
-// starved reports whether the process lacks the processor now.
+// starved reports whether the process lacks the processor now: a heartbeat is overdue.
 func (c *clock) starved() bool { return c.beats && c.wall-c.beatWall > late }
 
-// Beat is a heartbeat: something calls it every 10 ms while requests are in flight. If it
-// comes late, this process did not get the processor, and what its requests took longer
-// says nothing of what they wait for: the clock of the Limiter stands still then. Without a
-// first Beat, and after [Limiter.Rest], it never does. While busy, this process uses most
-// of its processors: they are what its requests wait for, and no other queue is looked for.
+// Beat receives a heartbeat. The caller sends one every 10 ms while requests are in flight. If a
+// heartbeat is late, this process did not get the processor. The latency of its requests then says
+// nothing about a queue, so the clock of the Limiter stands still. Before the first Beat, and after
+// [Limiter.Rest], the clock never stands still. busy means that this process uses most of its
+// processors: its requests wait for these, and the Limiter looks for no other queue.
 //
-// It reports whether nothing was answered for a second: then the Limiter wants to know of clients that leave
-// ([spillway.Ticket.Leave]).
+// Beat reports whether at least 16 requests are at work and none was answered for a second. The
+// Limiter then needs to learn of clients that leave: call [spillway.Ticket.Leave] for each.
 func (l *Limiter) Beat(now time.Time, busy bool) (silent bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,7 +72,7 @@ func (l *Limiter) Beat(now time.Time, busy bool) (silent bool) {
 	return l.at-l.all.heard >= lasting && l.all.working >= round/2
 }
 
-// Rest says that no Beat comes until requests are in flight again.
+// Rest tells the Limiter that no heartbeat comes until requests are in flight again.
 func (l *Limiter) Rest() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

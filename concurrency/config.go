@@ -9,22 +9,22 @@ import (
 
 // Config configures a [Limiter]. The zero Config is ready for use.
 type Config struct {
-	// Min is the least limit of a key and of all keys together. Zero means 1; it must be
-	// 1 to 1,000,000.
+	// Min is the lowest limit that is learnt, for a key and for all keys together. Zero means 1;
+	// the range is 1 to 1,000,000.
 	Min int
-	// Max is the most requests of all keys together that may be in flight, also while no
-	// queue was found. Zero and negative mean no such bound; it must be at least Min.
+	// Max is the highest number of requests in flight in all keys together, even if no queue was
+	// found. Zero and negative values mean no such limit; otherwise it must be at least Min.
 	Max int
-	// MaxByKey is the most requests of single keys that may be in flight, for example to cap
-	// streams apart from quick calls. Parked requests count, and suspended ones do not. These
-	// keys have a limit in addition to Keys, which other keys cannot take. Nil means no such
-	// bound; the values must be at least 1.
+	// MaxByKey is the highest number of requests in flight for single keys, for example to cap
+	// streams apart from quick calls. Parked requests count, suspended ones do not. Each key in
+	// MaxByKey has its own limit, in addition to Keys. Nil means no such limit; each value must be
+	// at least 1.
 	MaxByKey map[string]int
-	// Fixed says that nothing is learnt: Max is the limit, in the order of the caller's
-	// waiting queue.
+	// Fixed turns learning off: the limit is Max, and MaxByKey for single keys. Requests above the
+	// limit start in the order of the caller's waiting queue.
 	Fixed bool
-	// Keys is how many keys have a limit of their own. What exceeds it shares one. Zero
-	// means 64; it must be 1 to 4096. A key takes about 1,100 bytes.
+	// Keys is how many keys have their own limit. All further keys share one. Zero means 64; the
+	// range is 1 to 4096. A key takes about 1,000 bytes.
 	Keys int
 }
 

@@ -2,41 +2,49 @@ package concurrency
 
 import "time"
 
-// evidence is what the latencies of a key show, or of all keys together.
+// evidence is what the latencies of one key show, or those of all keys together.
 type evidence struct {
-	shared  bool // of all keys: only a queue that delays everybody counts
+	shared  bool // it is for all keys: only a queue that delays every request counts
 	latency latency
-	cohort  cohort // requests that began in a round while Open, and in the last one before a probe
+	cohort  cohort // requests that began in this round; during a trial, in the round before it
 
 	lines
 }
 
-// lines show how latency grows in a round.
+// lines show how the latency of the requests that end in a round depends on how many are in flight.
 type lines struct {
-	fit        fit                                 // over the mean in flight meanwhile
-	young      fit                                 // the same, of requests that began in this round only
-	came       fit                                 // over what was found in flight
-	quickest   struct{ found, left, took float64 } // of a few, for the shared limit
+	fit   fit // latency over the mean number in flight while the request ran
+	young fit // the same, of requests that began in this round only
+	came  fit // latency over the number in flight when the request began
+	// quickest is the quickest request of the current group, if shared: the numbers in flight when
+	// it began and ended, and its latency in seconds.
+	quickest struct{ found, left, took float64 }
+	// candidates is the number of requests in the current group, if shared: 0 to 7.
 	candidates int
-	stands     bool // a queue was seen: its latency is not the usual one
+	stands     bool // a queue was seen in this round, so its latency is not the usual one
 }
 
-// A cohort is the requests that began in some period: what they found in flight, and how long they took. The whole cohort shows
-// the latency of a request. At any moment mostly its quick requests have ended.
+// A cohort is all requests that began in some period, with their latencies and the number in flight
+// when each began. It shows the latency of all requests, while the requests that have ended at some
+// moment are mostly the quick ones.
 type cohort struct {
 	from, to time.Duration
-	flight   float64 // at the end of the period
-	fit              // of latency over what was found in flight
+	flight   float64 // requests in flight at the end of the period
+	fit              // latency over requests in flight when each began
 }
 
-// see takes in an answer, if it is one of the cohort.
+// see records the latency of a request in seconds, and how many it found in flight, if it is in the
+// cohort.
 func (c *cohort) see(began time.Duration, found, took float64) {
 	if began >= c.from && began < c.to {
 		c.add(found, took)
 	}
 }
 
-// learn adds an answer to the lines that may show a queue; young says that it began in this round.
+// learn adds a request that has ended to the lines. took is its latency in seconds. found and left
+// are the numbers in flight when it began and when it ended. young means that it began in this
+// round. For all keys together only the quickest request of each group counts, because a queue in
+// front of all keys delays the quickest request, too.
 func (e *evidence) learn(took, found, left float64, young bool) {
 	if young {
 		e.young.add(float64((found+left)/2), took)
@@ -57,10 +65,15 @@ func (e *evidence) learn(took, found, left float64, young bool) {
 	}
 }
 
-// ofQueue returns the latency with so many in flight, if latency grows with what is in flight, and else 0. Where it grows faster
-// than a queue, what is in flight has grown while requests waited, and what they found there counts. If
-// latency jumps while they find the same number as before, that is not why. The requests that began in this round must show the
-// queue, too: after a burst only its slow requests are left, which had found the most in flight. A few in flight need no limit.
+// ofQueue returns the latency to be expected with working requests in flight, in seconds, if
+// latency grows with the number in flight as it does in a queue. It returns 0 if there is no such
+// evidence.
+//
+// If latency grows faster than in a queue, the number in flight may have grown while requests
+// waited. Then the number that each request found counts. If latency still grows too fast, a queue
+// is not the reason. The requests that began in this round must show the queue, too: after a burst
+// only its slow requests are left, and they had found the most in flight. Fewer than 16 in flight
+// need no limit.
 func (e *evidence) ofQueue(working, rate float64) (latency float64) {
 	line, young := &e.fit, &e.young
 	_, sigmas := line.slope()
@@ -76,17 +89,18 @@ func (e *evidence) ofQueue(working, rate float64) (latency float64) {
 	return 0
 }
 
-// inOrder reports whether what is in flight has doubled while requests waited, and as many of them ended
-// meanwhile as each had found: they wait for one another. Without a queue the first requests to end are
-// the quickest, which overtake the others.
+// inOrder reports whether requests wait for one another: the number in flight has at least doubled
+// while they waited, and meanwhile about as many ended as each had found. Without a queue the first
+// requests to end are the quickest, which overtake the others.
 func (e *evidence) inOrder(rate float64) bool {
 	mean, _ := e.fit.means()
 	found, took := e.came.means()
 	return 2*mean-found >= doubled*found && rate*took >= lean*found
 }
 
-// confirmed reports whether the evidence of a queue holds with the latency of a probe: the requests before the probe took longer than
-// a limit would let them. With nothing in flight there is nothing to compare: callers paused, and no queue was found.
+// confirmed reports whether a probe confirms the evidence of a queue: requests before the trial
+// took more than 1.5 times the latency of the probe, in seconds. A latency of 0 means that nothing
+// was in flight in the probe, so no queue was found.
 func (e *evidence) confirmed(latency float64) bool {
 	return latency > 0 && gain*latency < e.cohort.at(e.cohort.flight)
 }

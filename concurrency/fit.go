@@ -2,13 +2,13 @@ package concurrency
 
 import "math"
 
-// fit is the least-squares line of latency over requests in flight. Its sums are about the
-// first point, which costs no division per point and keeps them small.
+// fit is the least-squares line of latency, in seconds, over requests in flight. Its sums are of
+// differences from the first point: they stay small, and no point costs a division.
 type fit struct {
-	n          float64
-	x0, y0     float64 // first point
-	x, y       float64 // sums
-	xx, xy, yy float64 // of squares and products
+	n          float64 // number of points
+	x0, y0     float64 // first point: requests in flight, latency
+	x, y       float64 // sums of the differences
+	xx, xy, yy float64 // sums of their squares and products
 }
 
 func (f *fit) add(flight, took float64) {
@@ -24,11 +24,11 @@ func (f *fit) add(flight, took float64) {
 	f.yy += float64(y * y)
 }
 
-// means returns the mean of requests in flight and of latency.
+// means returns the mean number of requests in flight and the mean latency in seconds.
 func (f *fit) means() (flight, took float64) { return f.x0 + f.x/f.n, f.y0 + f.y/f.n }
 
-// slope returns the seconds that one more request in flight adds to the latency, and that
-// slope in standard errors.
+// slope returns the seconds of latency that one more request in flight adds, and the same as a
+// multiple of its standard error. Both are 0 if there are too few points.
 func (f *fit) slope() (slope, sigmas float64) {
 	if f.n < 3 {
 		return 0, 0
@@ -42,15 +42,15 @@ func (f *fit) slope() (slope, sigmas float64) {
 	return slope, slope / math.Sqrt(rest/(f.n-2)/xx)
 }
 
-// elasticity returns by how many per cent latency grows for each per cent more in
-// flight: 0 where requests do not wait for one another, 1 where they only wait.
+// elasticity returns by how many per cent latency grows if 1 % more are in flight: 0 where requests
+// do not wait for one another, 1 where they do nothing but wait.
 func (f *fit) elasticity() float64 {
 	slope, _ := f.slope()
 	flight, took := f.means()
 	return slope * flight / took
 }
 
-// at returns the latency to be expected with so many in flight.
+// at returns the latency in seconds that the line predicts for a number of requests in flight.
 func (f *fit) at(flight float64) float64 {
 	slope, _ := f.slope()
 	mean, took := f.means()

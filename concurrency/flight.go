@@ -2,22 +2,27 @@ package concurrency
 
 import "time"
 
-// flight counts the requests in flight by age, in epochs. What began before the last
-// two epochs, while later requests ended, is parked: a stream, a long poll, a handler that hangs.
+// flight counts the requests of a key in flight by age. Time is divided into epochs. Requests that
+// began before the last two epochs, while later ones ended, are parked: streams, long polls,
+// handlers that hang.
 type flight struct {
+	// These are requests in flight that began in this epoch, in the one before it, and earlier.
 	fresh, aging, parked int
 	since, before        time.Duration // when this epoch and the one before it began
-	latest               time.Duration // when the latest one began
-	overtook             int           // ends of requests of this epoch, less the ends of older ones
+	latest               time.Duration // when the latest request began
+	// overtook is how many requests of this epoch have ended in it, minus how many older ones have.
+	overtook int
 }
 
-// working returns how many requests count.
+// working returns the number of requests that are not parked.
 func (f *flight) working() int { return f.fresh + f.aging }
 
-// turn begins a new epoch if this one is older than span, and its requests end before older ones.
-// If the older ones end first, or nothing ends, many may wait for the same thing; a memory later
-// that is no reason any more. After a silence of a span, what is in flight counts as older than two.
-// What began in this instant is of this epoch, so that none can end in it.
+// turn begins a new epoch if this one has lasted for span, and requests of this epoch end before
+// older ones. If the older ones end first, or none ends, and 16 or more are at work, they may all
+// wait for the same thing: the epoch then lasts for ten seconds. If the epoch has lasted for two
+// spans, and the key was not used for one, all requests in flight are parked at once. An epoch
+// cannot begin at the time at which the latest request began, because that request belongs to the
+// epoch before.
 func (f *flight) turn(at, span, silence time.Duration) {
 	age := at - f.since
 	if age < span || f.latest == at || f.overtook <= 0 && age < memory && f.working() >= round/2 {
@@ -29,14 +34,13 @@ func (f *flight) turn(at, span, silence time.Duration) {
 	}
 }
 
-// next begins a new epoch.
 func (f *flight) next(at time.Duration) {
 	f.parked += f.aging
 	f.aging, f.fresh, f.overtook = f.fresh, 0, 0
 	f.since, f.before = at, f.since
 }
 
-// end takes a request out, and reports whether it was working.
+// end removes a request that began at a time, and reports whether it was working, not parked.
 func (f *flight) end(began time.Duration) bool {
 	if began >= f.since {
 		f.overtook++
@@ -46,7 +50,8 @@ func (f *flight) end(began time.Duration) bool {
 	return f.add(began, -1)
 }
 
-// add counts by requests that began at a time, and reports whether they are working.
+// add changes the number of requests in flight by the number by. began says when these requests
+// began. It reports whether they count as working, and not as parked.
 func (f *flight) add(began time.Duration, by int) bool {
 	f.latest = max(f.latest, began)
 	switch {

@@ -1,6 +1,7 @@
 package concurrency
 
-// rule returns the limit that decides for a key: its own, or that of all keys while it is at work.
+// rule returns the limit that decides for a key: the limit of all keys unless that is open, and
+// otherwise the key's own.
 func (l *Limiter) rule(k *key) *limit {
 	if l.all.state != Open {
 		return l.all
@@ -8,8 +9,8 @@ func (l *Limiter) rule(k *key) *limit {
 	return k.limit
 }
 
-// decide takes the actions of the two limits that count for a key after one of its requests has ended. While that of all keys is at work,
-// the key's own is open.
+// decide updates a key's own limit and the limit of all keys after a request of the key has ended.
+// While the limit of all keys is not open, the key's own is.
 func (l *Limiter) decide(k *key) {
 	stall := l.stall()
 	if k.decide(stall, l.busy) {
@@ -27,7 +28,8 @@ func (l *Limiter) decide(k *key) {
 	}
 }
 
-// blame begins a trial on the evidence of all keys: of the key that has nearly all of what is in flight, or else of all.
+// blame begins a trial when the requests of all keys together show a queue. If one key has nearly
+// all requests in flight, the trial is for that key, otherwise for all keys.
 func (l *Limiter) blame() {
 	for i := range l.keys {
 		if k := &l.keys[i]; round*(l.all.working-k.working) <= l.all.working {
@@ -39,5 +41,5 @@ func (l *Limiter) blame() {
 		}
 	}
 	l.all.suspect()
-	l.all.before.calls = 2 * round // its base latency is for all
+	l.all.before.calls = 2 * round // a longer probe, because its base latency is for all keys
 }

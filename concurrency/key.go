@@ -2,24 +2,26 @@ package concurrency
 
 import "time"
 
-// A key is a limit with its name, and what it has in flight. The first one is for all names without a place of their own.
+// A key is a named limit, with its requests in flight. The first key, [Others], is for all names
+// without their own entry in the table.
 type key struct {
 	*limit
 	name   string
 	flight flight
-	parked int           // requests that are in flight for so long that they do not count, as counted
-	held   int           // tickets that are not settled
-	max    int           // the operator's bound on requests in flight; 0 is none
-	full   time.Duration // max counts as reached before then
+	parked int           // requests that are parked, as last added to Limiter.parked
+	held   int           // tickets that are not settled yet
+	max    int           // operator's limit of requests in flight; 0 means none
+	full   time.Duration // max counts as reached until this time on the clock
 	used   time.Duration // when a ticket was last handed out
 }
 
-// newKey returns a key without requests.
+// newKey returns a key without requests, which is not in the table yet.
 func (l *Limiter) newKey(name string) key {
 	return key{limit: newLimit(l.at, false), name: name, used: l.at, flight: flight{since: l.at, before: l.at}}
 }
 
-// slot returns the place of a key, and advances the clock, that key and the limit of all keys.
+// slot returns the index of a key in the table. It also advances the clock, that key and the limit
+// of all keys to the time now.
 func (l *Limiter) slot(now time.Time, name string) int {
 	l.advance(now)
 	slot := l.latest
@@ -31,7 +33,8 @@ func (l *Limiter) slot(now time.Time, name string) int {
 	return slot
 }
 
-// find returns the place of a name, which gets one if there is a free one.
+// find returns the index of a name in the table. A new name gets its own entry if one is available,
+// and otherwise shares entry 0.
 func (l *Limiter) find(name string) int {
 	slot, ok := l.index[name]
 	if !ok {
@@ -42,7 +45,8 @@ func (l *Limiter) find(name string) int {
 	return slot
 }
 
-// moveOn advances a key and the limit of all keys; each second all keys, so that what hangs there is parked.
+// moveOn advances a key and the limit of all keys to the time of the clock. Once a second it
+// advances all keys, so that requests that hang in unused keys are parked, too.
 func (l *Limiter) moveOn(slot int) {
 	l.all.advance(l.at)
 	if l.at-l.swept < lasting {
@@ -55,17 +59,17 @@ func (l *Limiter) moveOn(slot int) {
 	}
 }
 
-// age advances a key.
+// age advances a key to the time of the clock, and parks its old requests.
 func (l *Limiter) age(k *key) {
 	silence := l.at - k.at
 	k.advance(l.at)
-	if l.at-k.flight.since >= lasting { // parkAfter is no less
+	if l.at-k.flight.since >= lasting { // parkAfter returns at least lasting
 		k.flight.turn(l.at, k.parkAfter(), silence)
 		l.count(k)
 	}
 }
 
-// count takes in how many requests of a key are at work now.
+// count updates the totals of working and parked requests after a change of k.flight.
 func (l *Limiter) count(k *key) {
 	by, parked := k.flight.working()-k.working, k.flight.parked-k.parked
 	k.working += by

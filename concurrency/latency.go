@@ -2,15 +2,17 @@ package concurrency
 
 import "time"
 
-// latency is the mean of the last requests, and the least such mean of the last one or two spans, of ten seconds and more.
+// latency is the mean latency of the last 64 requests or so, in seconds, and the least such mean of
+// the last one to two spans. A span is ten seconds, or longer where requests take seconds.
 type latency struct {
-	n      int
+	n      int // requests in the mean, at most 64
 	mean   float64
-	weight float64 // of one request in the mean
+	weight float64 // of the next request in the mean: 1/n
 	means  minimum
 }
 
-// add takes in a latency that may be too short by a stall of this process, in seconds.
+// add records the latency of a request, in seconds. It may be too short by stall, the seconds for
+// which this process stood still, so the least mean is raised by that.
 func (m *latency) add(at time.Duration, took, stall float64) {
 	if m.n < 2*round {
 		m.n++
@@ -22,34 +24,37 @@ func (m *latency) add(at time.Duration, took, stall float64) {
 	}
 }
 
-// settle is called after a round without evidence of a queue. If its requests took twice the least, that was of the first that ended
-// after a start, which are the quickest. After a round with such evidence, borne or not, it would hide the queue from then on.
+// settle corrects the least mean after a round without evidence of a queue. If the mean is now more
+// than twice the least, the least came from the first requests that ended after a start, which are
+// the quickest. After a round with evidence, even of a queue that callers bear, settle must not be
+// called: it would hide that queue.
 func (m *latency) settle(at time.Duration) {
 	if m.mean > doubled*m.least() {
 		m.means = minimum{now: m.mean, since: at}
 	}
 }
 
-// least returns 0 while nothing is known.
+// least returns the least recent mean in seconds, 0 while nothing is known.
 func (m *latency) least() float64 { return m.means.value() }
 
-// reset forgets everything but one measured latency.
+// reset forgets everything but one measured latency, in seconds.
 func (m *latency) reset(at time.Duration, base float64) {
 	m.n, m.mean, m.means = round/2, base, minimum{now: base, since: at}
 }
 
-// minimum is the least value of the last one to two spans, 0 for none.
+// minimum is the least value of the last one to two spans of time. The value 0 means none.
 type minimum struct {
+	// now and older are the least values of this span, which began at since, and of the one before.
 	now, older float64
 	since      time.Duration
 }
 
-// add takes in a value, and forgets what is older than two spans.
+// add records the value v, and forgets values that are older than two spans.
 func (m *minimum) add(span, at time.Duration, v float64) {
 	if at-m.since > span || m.now == 0 {
 		m.older, m.now, m.since = m.now, v, at
 	}
-	if v < m.now { // the builtin min has more cases, and this is for each request
+	if v < m.now { // faster than the builtin min, and this runs for each request
 		m.now = v
 	}
 }

@@ -8,38 +8,51 @@ import (
 	"github.com/seed90641741/spillway/internal/elapsed"
 )
 
-// The constants of the rule. go run ./benchmarks/concurrency -ablate says what happens at half and at double of each.
+// The constants of the rule. go run ./benchmarks/concurrency -ablate shows the effect of half and
+// twice each value.
 const (
-	round   = 32                   // completions that a measurement takes; evidence may take half
-	certain = 5.0                  // standard errors: one false alarm in some million rounds
-	elastic = 0.4                  // least elasticity of latency: between no queue, which has 0, and only a queue, which has 1
-	turns   = 4.0                  // times what is in flight, after which evidence is collected afresh; and rounds in the mean throughput
-	doubled = 2.0                  // or half: a latency or a number in flight that differs by less is as expected
+	round = 32 // requests that end in a round; half as many may be evidence
+	// certain is the least slope that is evidence, in standard errors: one false alarm in millions
+	// of rounds.
+	certain = 5.0
+	// elastic is the least elasticity that is evidence: it is 0 where requests do not wait for one
+	// another, and 1 where they do nothing else.
+	elastic = 0.4
+	// turns is how many times the number in flight must end in a round while Open, how many rounds
+	// the mean throughput covers, and a factor in bounds of time and counts.
+	turns = 4.0
+	// ratio of two latencies, or of two numbers in flight, that counts as a change
+	doubled = 2.0
 	gain    = 1.5                  // BDPs that a limit allows
-	lean    = 0.75                 // BDPs that a probe of a limit allows
-	brief   = 5 * time.Millisecond // a wait that does not matter
-	memory  = 10 * time.Second     // how long a base latency and a verdict count
+	lean    = 0.75                 // BDPs that a trial leaves in flight while Limiting
+	brief   = 5 * time.Millisecond // a wait that is too short to matter
+	memory  = 10 * time.Second     // how long a base latency and a verdict are valid
 )
 
-// What follows from them.
+// These values follow from the constants above.
 const (
-	sudden   = doubled     // elasticity from which latency jumps: a queue alone has 1
-	parkTime = 2 * turns   // usual latencies, after which a request is parked
-	stride   = round / 8   // completions from one look for evidence to the next: each look is a chance of a false alarm
-	group    = round / 4   // completions of all keys; only the quickest of them counts: a queue delays that one, too
-	lasting  = memory / 10 // a request is not parked before, a drain stops everything for so long, and a first probe that takes longer is not repeated
+	sudden   = doubled   // elasticity from which latency jumps: more than a queue explains
+	parkTime = 2 * turns // usual latencies after which a request is parked
+	// stride is how many requests end between two looks for evidence: each may be a false alarm.
+	stride = round / 8
+	// group is how many requests of all keys count as one, by the quickest of them: a queue in
+	// front of all keys delays that one, too.
+	group = round / 4
+	// lasting is the least age of a parked request, and how long a drain stops everything. A first
+	// probe that takes longer is not repeated.
+	lasting = memory / 10
 )
 
-// State is what is known of a key.
+// State is the state of the limit of a key.
 type State uint8
 
-// The states, in the order in which a key passes through them.
+// These are the states, in the order in which a limit passes through them.
 const (
-	// Open: no queue was found. There is no limit but the operator's.
+	// Open: no queue was found. Only the operator's limits, Max and MaxByKey, hold.
 	Open State = iota
-	// Draining: there is evidence of a queue. Nothing starts until it is gone.
+	// Draining: a trial has begun. No request starts until about one BDP is in flight.
 	Draining
-	// Probing: only what should be in service is let in, and latency is measured.
+	// Probing: the second part of a trial. About one BDP stays in flight, and latency is measured.
 	Probing
 	// Limiting: a queue was found. The limit follows the throughput.
 	Limiting
@@ -47,33 +60,34 @@ const (
 
 var stateNames = [...]string{"open", "draining", "probing", "limiting", "invalid"}
 
-// String returns a lower-case word for s.
+// String returns the name of s in lower case.
 func (s State) String() string { return stateNames[min(int(s), len(stateNames)-1)] }
 
-// limit is the rule for one key, in seconds and on the clock of its [Limiter].
+// limit is the learnt limit of one key, or of all keys. Times are on the clock of its [Limiter].
 type limit struct {
-	meter     // what is in flight, and what ends
-	evidence  // what latencies show
-	trial     // the last one
+	meter     // requests in flight, and requests that ended in this round
+	evidence  // what the latencies show
+	trial     // the current trial, or the last one
 	slow      slowStart
 	heard     time.Duration // when a request was last answered
-	heardArea float64       // area then
+	heardArea float64       // value of area at that time
 
 	state   State
-	window  float64       // so many may be working
-	rate    float64       // throughput while saturated, per second
-	base    float64       // latency without a queue
-	quiet   bool          // while Limiting, fewer are in flight than a trial allows
-	held    time.Duration // when a request last found no place
+	window  float64       // number of requests that may be working; +Inf while Open
+	rate    float64       // throughput while saturated, in answers per second
+	base    float64       // latency without a queue, in seconds
+	quiet   bool          // while Limiting, fewer requests are working than a trial would leave
+	held    time.Duration // when the limit last held back a request
 	stood   time.Duration // when the clock last stood still
-	sound   time.Duration // when a round without that last ended
+	sound   time.Duration // when the last round ended in which the clock ran all the time
 	probed  time.Duration // when the last probe ended
-	cleared float64       // so many in flight were found to be no queue,
-	clearAt time.Duration // then
+	cleared float64       // requests in flight in the last trial that found no queue
+	clearAt time.Duration // when that trial ended
 
-	abandoned float64 // share of the requests that ended
-	rest      float64 // mean time to the deadline when a request starts; 0: none was sent
-	urgent    float64 // the same of the most urgent requests: it falls a round times as fast as it rises
+	abandoned float64 // share of the last 32 requests or so that their clients abandoned, 0 to 1
+	rest      float64 // mean seconds from start to deadline (EWMA); 0: no deadline was sent
+	// urgent is the same for the most urgent requests: it falls 32 times as fast as it rises.
+	urgent float64
 }
 
 func newLimit(at time.Duration, shared bool) *limit {
@@ -83,7 +97,7 @@ func newLimit(at time.Duration, shared bool) *limit {
 	return l
 }
 
-// free reports whether one more may start.
+// free reports whether one more request may start. If not, it notes that a request was held back.
 func (l *limit) free(bounds *Config) bool {
 	if working := float64(l.working); working < min(l.window, l.slow.most) || working < float64(bounds.Min) {
 		return true // the same as working < limit, without its cases for NaN
@@ -92,13 +106,14 @@ func (l *limit) free(bounds *Config) bool {
 	return false
 }
 
-// limit is how many may be working.
+// limit returns the highest number of requests that may be working.
 func (l *limit) limit(bounds *Config) float64 {
 	return min(max(min(l.window, l.slow.most), float64(bounds.Min)), bounds.most())
 }
 
-// hear takes in whether a request that ends was answered in time, and how many seconds it waited. Who leaves before its deadline, and
-// sooner than an answer takes, says nothing.
+// hear records whether a request was answered in time. It waited for so many seconds, and had rest
+// seconds until its deadline when it began. A client that leaves before the deadline of its
+// request, and sooner than an answer takes, is no evidence.
 func (l *limit) hear(answer bool, waited, rest float64) {
 	if answer {
 		if l.state == Open && l.stoodStill() {
@@ -112,16 +127,19 @@ func (l *limit) hear(answer bool, waited, rest float64) {
 	}
 }
 
-// memory returns how long a base latency and a verdict count: longer where requests take seconds.
+// memory returns how long a base latency and a verdict are valid: ten seconds, or 16 usual
+// latencies if that is longer.
 func (l *limit) memory() time.Duration { return max(memory, seconds(2*parkTime*l.latency.mean)) }
 
-// stoodStill reports whether the backend did until now: two usual latencies passed without an answer, and a round of answers was due by
-// Little's law. What was in flight waited for that, and not for one another.
+// stoodStill reports whether the backend stood still until now: no answer came for two usual
+// latencies, in which a round of answers was due by Little's law. The requests in flight then
+// waited for the backend, and not for one another.
 func (l *limit) stoodStill() bool {
 	return l.latency.n >= round/2 && inSeconds(l.at-l.heard) > doubled*l.latency.mean && l.area-l.heardArea > round*l.latency.mean
 }
 
-// start takes in how many seconds a request that starts has until its deadline. One whose deadline has passed says nothing.
+// start records the seconds from the start of a request to its deadline. It ignores requests
+// without a deadline, and those whose deadline has passed.
 func (l *limit) start(rest float64) {
 	switch {
 	case rest <= 0 || math.IsInf(rest, 1):
@@ -138,10 +156,11 @@ type ending struct {
 	outcome spillway.Outcome
 	began   time.Duration
 	stood   time.Duration // when the clock last stood still
-	stall   float64       // for how many seconds at most, if within the last second
+	stall   float64       // longest recent stall in seconds; 0 if none ended in the last second
 }
 
-// leave takes in a request that ends, and found so many in flight. Where it was abandoned, what it took says nothing.
+// leave records a request that ends. found is the number of requests that were working when it
+// began. The latency of an abandoned request is no evidence.
 func (l *limit) leave(e *ending, found int) {
 	l.stood = e.stood
 	l.end(e.outcome)
@@ -152,14 +171,14 @@ func (l *limit) leave(e *ending, found int) {
 		l.abandoned += 1.0 / round
 		return
 	case e.outcome != spillway.OutcomeServed && took < l.latency.mean:
-		return // a failure that came sooner than usual says nothing: the work was not done
+		return // the latency of a quick failure is no evidence: the work was not done
 	}
 	l.latency.add(l.at, took, e.stall)
 	l.cohort.see(e.began, float64(found), took)
 	l.learn(took, float64(found), float64(l.working), e.began >= l.begin)
 }
 
-// advance counts time.
+// advance moves the limit to a time, and ends a part of a trial that takes too long.
 func (l *limit) advance(at time.Duration) {
 	if at <= l.at {
 		return
@@ -169,6 +188,7 @@ func (l *limit) advance(at time.Duration) {
 	}
 }
 
+// parkAfter returns the age after which a request may be parked.
 func (l *limit) parkAfter() time.Duration {
 	switch {
 	case l.latency.n >= round/2:
@@ -176,12 +196,13 @@ func (l *limit) parkAfter() time.Duration {
 	case l.slow.bounds() || l.working < round/2:
 		return memory
 	}
-	return parkTime * memory // nothing is known of the usual latency
+	return parkTime * memory // the usual latency is unknown
 }
 
-// decide takes the action of the current state after a request has ended. A stall of this
-// process, in seconds, explains a wait of the same length, and saturated processors explain
-// any wait. It reports whether there is evidence of a queue.
+// decide takes the action of the current state after a request has ended, and reports whether there
+// is evidence of a queue. stall is the longest recent stall of this process in seconds, which
+// explains a wait of the same length. busy means that processors are saturated, which explains any
+// wait.
 func (l *limit) decide(stall float64, busy bool) (evidence bool) {
 	if l.slow.unknown() {
 		return false

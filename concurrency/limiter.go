@@ -9,9 +9,9 @@ import (
 	"github.com/seed90641741/spillway/internal/rejection"
 )
 
-// A Limiter decides how many requests may be at work at once: of each key, and of all
-// keys together. It is a [spillway.Gate], safe for concurrent use, and allocates nothing
-// but for a new key. Make one with [New].
+// A Limiter decides how many requests may be at work at once: of each key, and of all keys
+// together. It implements [spillway.Gate], is safe for concurrent use, and allocates only for new
+// keys and for more requests in flight than ever before. Make one with [New].
 type Limiter struct {
 	mu     sync.Mutex
 	config Config
@@ -19,16 +19,16 @@ type Limiter struct {
 	clock
 	table
 	records records
-	all     *limit // of all keys together
+	all     *limit // the limit of all keys together
 
-	parked   int           // requests of all keys that do not count
-	swept    time.Duration // when the requests of all keys were last counted
-	fastest  minimum       // latency of single requests
+	parked   int           // parked requests of all keys
+	swept    time.Duration // when all keys were last advanced
+	fastest  minimum       // least recent latency of single requests, in seconds
 	rejected uint64
 }
 
-// New returns a Limiter that knows nothing yet, or an error that names the field of c
-// that is out of range.
+// New returns a Limiter that has learnt nothing yet. An error names the field of c that is out of
+// range.
 func New(c Config) (*Limiter, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -40,12 +40,12 @@ func New(c Config) (*Limiter, error) {
 	return l, nil
 }
 
-// Others is the name in [Stats] of the limit that all further keys share.
+// Others is the name in [Stats] of the limit that all names without their own limit share.
 const Others = "(others)"
 
-// Update changes the configuration of a Limiter in use, or returns an error that names
-// the field that is out of range and changes nothing. What was learnt is kept, and so
-// are keys beyond a smaller Keys.
+// Update changes the configuration of a Limiter in use. An error names the field that is out of
+// range, and nothing has changed then. The Limiter keeps what it has learnt, also for keys beyond a
+// smaller Keys. Fixed ends all learnt limits.
 func (l *Limiter) Update(c Config) error {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -64,9 +64,9 @@ func (l *Limiter) Update(c Config) error {
 	return nil
 }
 
-// Admit implements [spillway.Gate]: it admits a call, or rejects it at once if the limit
-// of its Key, or that of all keys, is reached. Callers that can wait use
-// [Limiter.Ask] and [Limiter.Enter].
+// Admit implements [spillway.Gate]. It admits a call, or rejects it at once if the limit of its Key
+// or the limit of all keys is reached. Callers with a waiting queue use [Limiter.Ask] and
+// [Limiter.Enter] instead.
 func (l *Limiter) Admit(now time.Time, call spillway.Call) (t spillway.Ticket, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,12 +79,12 @@ func (l *Limiter) Admit(now time.Time, call spillway.Call) (t spillway.Ticket, e
 	return t, nil
 }
 
-// reached returns how many calls are in flight at the limit that rejects a call: that of all
-// keys, the cap of its key, or the limit of its key.
+// reached returns the number of calls in flight that has reached a limit, when a call is rejected:
+// for Max, for the cap of its key, or for the learnt limit that decides.
 func (l *Limiter) reached(slot int) float64 {
 	k := &l.keys[slot]
 	switch {
-	case l.room() <= 0:
+	case l.headroom() <= 0:
 		return float64(l.all.working)
 	case k.spare() <= 0:
 		return float64(k.max)
@@ -93,7 +93,7 @@ func (l *Limiter) reached(slot int) float64 {
 	}
 }
 
-// rejections are by the number of calls in flight, which has reached the limit.
+// rejections has a rejection for each number of calls in flight that has reached the limit.
 var rejections = rejection.NewTable(func(level float64) *spillway.RejectedError {
 	return &spillway.RejectedError{
 		Policy: "concurrency",
@@ -105,15 +105,15 @@ var rejections = rejection.NewTable(func(level float64) *spillway.RejectedError 
 	}
 })
 
-// Working returns how many requests are at work, and how many are parked.
+// Working returns how many requests of all keys are at work, and how many are parked.
 func (l *Limiter) Working() (working, parked int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.all.working, l.parked
 }
 
-// Enter admits a call without asking whether it may start. Its Ticket must be settled
-// exactly once.
+// Enter admits a call without checking any limit, for callers that have asked with [Limiter.Ask].
+// Its Ticket must be settled exactly once.
 func (l *Limiter) Enter(now time.Time, call spillway.Call) (t spillway.Ticket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,9 +121,10 @@ func (l *Limiter) Enter(now time.Time, call spillway.Call) (t spillway.Ticket) {
 	return t
 }
 
-// Take admits a call if no queue was found, for its key or for all, Max is not reached, and the
-// deadline is zero or farther away than the fastest recent response. It reports whether it
-// did: if not, ask again with Ask.
+// Take admits a call if no limit is at work and its deadline is not too close. This means: no queue
+// was found for its key or for all keys, Max and MaxByKey are not reached, and the deadline is zero
+// or farther away than the fastest recent response. ok reports whether the call was admitted; if
+// not, decide with [Limiter.Ask].
 func (l *Limiter) Take(now time.Time, key string, class spillway.Criticality, deadline time.Time) (t spillway.Ticket, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,23 +137,24 @@ func (l *Limiter) Take(now time.Time, key string, class spillway.Criticality, de
 	return t, true
 }
 
-// limits reports whether a limit is at work for a key, or may be.
+// limits reports whether a learnt limit may hold back requests of a key: its state is not Open, or
+// slow start bounds it.
 func (l *Limiter) limits(k *key) bool {
 	return l.rule(k).state != Open || k.slow.bounds() || l.all.slow.bounds()
 }
 
-// room returns how many more may start by Max.
-func (l *Limiter) room() float64 { return l.config.most() - float64(l.all.working) }
+// headroom returns how many more requests Max admits.
+func (l *Limiter) headroom() float64 { return l.config.most() - float64(l.all.working) }
 
 func (l *Limiter) free(slot int) bool {
 	k := &l.keys[slot]
-	return k.limit.free(&l.config) && l.all.free(&l.config) && l.room() > 0 && k.spare() > 0
+	return k.limit.free(&l.config) && l.all.free(&l.config) && l.headroom() > 0 && k.spare() > 0
 }
 
-// longest is more seconds than any request takes.
+// longest is more seconds than any request takes, and fits a time.Duration.
 const longest = 1e6
 
-// rest returns the seconds until a deadline, +Inf for none.
+// rest returns the seconds from now to a deadline, +Inf without one.
 func rest(now, deadline time.Time) float64 {
 	if deadline.IsZero() {
 		return math.Inf(1)
@@ -160,8 +162,8 @@ func rest(now, deadline time.Time) float64 {
 	return inSeconds(deadline.Sub(now))
 }
 
-// enter admits a request, and writes t where it is: a processor that copies a Ticket waits for the fields that
-// were just written.
+// enter admits a request and writes its ticket to *t. It returns no Ticket, because a processor
+// that copies one waits for the fields that were just written.
 func (l *Limiter) enter(t *spillway.Ticket, slot int, class spillway.Criticality, left float64) {
 	k := &l.keys[slot]
 	k.start(left)
@@ -200,7 +202,7 @@ func (l *Limiter) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 	}
 }
 
-// hear takes in whether a request was answered in time, and for how long it waited.
+// hear records whether a request was answered in time, and how long it took.
 func (l *Limiter) hear(r *record, answer bool, took time.Duration) {
 	if r.heard = true; !l.config.Fixed {
 		l.keys[r.slot].hear(answer, inSeconds(took), inSeconds(r.within-brief))
@@ -208,7 +210,8 @@ func (l *Limiter) hear(r *record, answer bool, took time.Duration) {
 	}
 }
 
-// learn takes in a request that ends. What times out long after its deadline was not ended there: the work was done.
+// learn records a request that ends. A request that timed out long after its deadline was not ended
+// there: its work was done, so it counts as served.
 func (l *Limiter) learn(k *key, r *record, o spillway.Outcome) {
 	took := l.at - r.began
 	if o == spillway.OutcomeTimedOut && took > r.within {
@@ -222,7 +225,7 @@ func (l *Limiter) learn(k *key, r *record, o spillway.Outcome) {
 		l.fastest.add(memory, l.at, inSeconds(took))
 	}
 	if !working {
-		if answer && k.latency.n < round/2 { // it was parked because nothing was known
+		if answer && k.latency.n < round/2 { // it was parked because the usual latency was unknown
 			k.latency.add(l.at, inSeconds(took), 0)
 			l.all.latency.add(l.at, inSeconds(took), 0)
 		}

@@ -1,8 +1,9 @@
 package concurrency
 
-// While Limiting, the limit follows the throughput of rounds in which requests waited. It ends when none has waited for a memory.
+// While Limiting, the limit follows the throughput of rounds in which requests waited. It ends when
+// no request has waited for ten seconds.
 
-// whileLimiting takes in that a request has ended while there is a limit.
+// whileLimiting takes the action of the state Limiting after a request has ended.
 func (l *limit) whileLimiting() {
 	switch quiet := float64(l.working) < lean*l.rate*l.base; {
 	case quiet != l.quiet:
@@ -15,8 +16,9 @@ func (l *limit) whileLimiting() {
 	}
 }
 
-// follow takes the throughput of a round in which requests waited: for the limit, or for one another, if the
-// caller holds back others before the limit does. A round in which the clock stood still moves nothing.
+// follow updates the throughput at the end of a round in which requests waited. They may have
+// waited for the limit, or for one another if the caller holds back others before the limit does. A
+// round in which the clock stood still changes nothing.
 func (l *limit) follow() {
 	switch {
 	case l.stood < l.begin:
@@ -37,12 +39,13 @@ func (l *limit) follow() {
 	l.resize()
 }
 
-// resize sets the limit by the bandwidth-delay product.
+// resize computes the limit from the bandwidth-delay product.
 func (l *limit) resize() {
 	l.window = float64(gain*l.rate*l.base) + float64(l.rate*brief.Seconds()) + 1
 	l.restart()
 }
 
-// blind reports whether the clock stood still in this round. What ended meanwhile seems to be quick, and many. If no other round
-// ended for a memory, the process lacks the processor all the time, and they count.
+// blind reports whether this round measures nothing, because the clock stood still in it: what ends
+// meanwhile seems to be quick, and many. If no other round has ended for ten seconds, the process
+// lacks the processor all the time, and such rounds count.
 func (l *limit) blind() bool { return l.stood >= l.begin && l.at-l.sound < memory }

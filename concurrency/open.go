@@ -2,10 +2,11 @@ package concurrency
 
 import "math"
 
-// While a key is Open there is no limit. What is known of it is collected in rounds, and every fourth request that ends is a
-// reason to look for evidence of a queue.
+// While Open there is no learnt limit. Latencies are collected in rounds, and after every fourth
+// request that ends, the limit looks for evidence of a queue.
 
-// whileOpen reports whether there is evidence of a queue.
+// whileOpen reports whether there is evidence of a queue, and begins a new round if this one is
+// complete. For stall and busy see decide.
 func (l *limit) whileOpen(stall float64, busy bool) bool {
 	l.looked = l.ended
 	switch {
@@ -13,7 +14,7 @@ func (l *limit) whileOpen(stall float64, busy bool) bool {
 		l.restart()
 		return false
 	case !l.whole(), l.latency.least() == 0, l.ended < round/2, l.ended < 2*round && l.working < round/2:
-		return false // too early for a round to end, and for evidence
+		return false // too early for evidence, and for the end of the round
 	}
 	flight, rate := l.measured()
 	queued := l.ofQueue(float64(l.working), rate)
@@ -32,28 +33,32 @@ func (l *limit) whileOpen(stall float64, busy bool) bool {
 	return false
 }
 
-// borne returns the latency up to which a queue does no harm, where deadlines are sent: it is well before those of the most urgent
-// requests, such as the last calls of a task.
+// borne returns up to which latency, in seconds, callers bear a queue. It follows from the
+// deadlines that they send, and is well below the time that the most urgent requests have, such as
+// the last calls of a task. Without deadlines it is 0.
 func (l *limit) borne() float64 {
 	return min(lean*l.rest, max((1+doubled)*l.latency.least(), min(l.urgent/turns, lasting.Seconds())))
 }
 
-// fewAnswered reports whether most requests of a round ended without an answer, and took twice the least latency until then. That is
-// evidence, too: deadlines hide how long requests would wait.
+// fewAnswered reports whether at most a quarter of the requests of a round were answered, with a
+// mean latency above twice the least. That is evidence of a queue, too: deadlines hide how long
+// requests would wait.
 func (l *limit) fewAnswered() bool {
 	return l.ended >= 2*round && turns*float64(l.served) <= float64(l.ended) && l.working >= round/2 && l.latency.mean > doubled*l.latency.least()
 }
 
-// wasClear reports whether about as many in flight were found to be no queue.
+// wasClear reports whether a recent trial found no queue with about as many in flight.
 func (l *limit) wasClear(flight float64) bool {
 	return l.at-l.clearAt < l.memory() && flight < doubled*l.cleared
 }
 
+// open ends the limit, or a trial that found no queue.
 func (l *limit) open() {
 	l.state, l.window = Open, math.Inf(1)
 	l.restart()
 }
 
+// restart begins a round, without evidence.
 func (l *limit) restart() {
 	l.renew()
 	l.lines = lines{}

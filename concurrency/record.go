@@ -6,26 +6,27 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// A record is what a Limiter knows of a request in flight. The ticket of the request has its number.
+// A record is what a Limiter knows of a request in flight. The request's ticket has the index of
+// its record.
 type record struct {
-	serial uint64        // of the ticket: one that was settled does not match any more
-	began  time.Duration // on the clock; of a suspended request, for how long it has worked
-	within time.Duration // what it takes if it is ended at its deadline
-	slot   int32         // the place of its key
-	next   int32         // free record after this free one
-	own    int32         // requests of its key that were at work when it began
-	all    int32         // the same of all keys
+	serial uint64        // number of the ticket: a ticket that was settled has another number
+	began  time.Duration // start, on the clock; while suspended, how long the request has worked
+	within time.Duration // time from its start to its deadline, plus brief
+	slot   int32         // index of its key in the table
+	next   int32         // index of the next free record, if this one is free
+	own    int32         // requests of its key that were working when it began
+	all    int32         // requests of all keys that were working when it began
 	heard  bool          // its answer has begun, or its client has left
 }
 
-// records has a record for each request in flight. The first one is never used: 0 is none.
+// records has a record for each request in flight. The record 0 is never used: index 0 means none.
 type records struct {
 	list   []record
 	free   int32
 	serial uint64
 }
 
-// open makes a record and has a ticket name it.
+// open stores a record and writes its index and number to the ticket.
 func (rs *records) open(t *spillway.Ticket, r record) {
 	i := rs.free
 	if i == 0 {
@@ -47,7 +48,7 @@ func (rs *records) of(t *spillway.Ticket) *record {
 	return &rs.list[t.State]
 }
 
-// close ends the record of a ticket.
+// close frees the record of a ticket.
 func (rs *records) close(t *spillway.Ticket) {
 	rs.list[t.State] = record{next: rs.free}
 	rs.free = int32(t.State)

@@ -5,30 +5,34 @@ import (
 	"time"
 )
 
-// While requests end and none of them is answered, it is not known whether the backend works at all. Then one request at
-// a time is let in, until one is answered. After that twice as many for each turn that is answered: slow start, as in TCP. It is a bound
-// in addition to the state, and begins with the first requests that end: no time in which all was well is needed.
+// While requests end and none of them is answered, it is unknown whether the backend works at all.
+// Then one request at a time is let in until one is answered. After that the bound doubles for each
+// turn that is answered: slow start, as in TCP. The bound holds in addition to the state. It begins
+// with the first requests that end, so no healthy period is needed before.
 
-// slowStart is what is known of the answers of a key.
+// slowStart is the bound on the requests of a key, and what is known of their answers.
 type slowStart struct {
-	most       float64       // so many may be at work; +Inf is no bound
-	known      bool          // something was answered
-	usually    float64       // mean number of requests that end without an answer between two that are answered
+	most  float64 // number of requests that may be working; +Inf means no bound
+	known bool    // at least one request was answered
+	// usually is the mean number of requests that end without an answer between two answers.
+	usually    float64
 	unanswered int           // requests that have ended since the last answer
-	found      int           // requests that were at work when the first of them ended
-	ended      int           // answers of this turn
-	turn       time.Duration // when it began
+	found      int           // requests that were working when the first of these ended
+	ended      int           // answers in this turn
+	turn       time.Duration // when this turn began
 }
 
 // bounds reports whether there is a bound.
 func (s *slowStart) bounds() bool { return !math.IsInf(s.most, 1) }
 
-// unknown reports whether nothing is answered.
+// unknown reports whether the bound is one request, because none is answered.
 func (s *slowStart) unknown() bool { return s.most == 1 }
 
-// silent takes in that a request has ended without an answer, when so many were at work, and reports whether the rest has to wait. That
-// number must have ended, so that a client cannot stop others by leaving, and sixteen times what usually does; a quarter if nothing was ever
-// answered.
+// silent records that a request has ended without an answer while so many were working. It reports
+// whether the bound becomes one request. For that, this must have happened many times in a row: 16
+// times; for each request that was working at the first time, so that one client cannot stop others
+// by leaving; and 16 times the usual number. If nothing was ever answered, a quarter of the
+// requests that were working is enough.
 func (s *slowStart) silent(at time.Duration, working int) (stops bool) {
 	if s.unanswered == 0 {
 		s.found = working
@@ -45,7 +49,8 @@ func (s *slowStart) silent(at time.Duration, working int) (stops bool) {
 	return true
 }
 
-// answered takes in an answer at a time. The bound ends with a turn in which it held back nothing; it last did so at held.
+// answered records an answer at a time. Each answer raises the bound by one, until a turn ends in
+// which it held back no request. held is when the limit last held back a request.
 func (s *slowStart) answered(at, held time.Duration) {
 	if !s.unknown() {
 		s.usually += float64((float64(s.unanswered) - s.usually) / round)

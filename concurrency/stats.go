@@ -2,41 +2,44 @@ package concurrency
 
 import "time"
 
-// Stats says how a [Limiter] stands. By the numbers of a key each of its rejections can
-// be explained: it is Limiting, and InFlight has reached Limit, which is 1.5 times what is
-// in service, Throughput · BaseLatency.
+// Stats is the state of a [Limiter]. The numbers of a key explain each of its rejections: it is
+// Limiting, and InFlight has reached Limit. Limit is 1.5 times the number in service, which is
+// Throughput · BaseLatency, plus a little.
 type Stats struct {
-	// Shared is the limit of all keys together. While it is at work, all keys are open.
+	// Shared is the limit of all keys together. While it is not open, all keys are.
 	Shared KeyStats
-	// Keys are those with a limit of their own, in no order, the one of all [Others] first.
+	// Keys are the keys with their own limit, in no order, after the limit of all [Others].
 	Keys []KeyStats
 	// RejectedTotal is how many calls [Limiter.Admit] has rejected.
 	RejectedTotal uint64
-	// Starved says that this process lacks the processor, so that nothing is learnt.
+	// Starved means that this process lacks the processor now, so the Limiter learns nothing.
 	Starved bool
 }
 
-// KeyStats is what is known of a key.
+// KeyStats is the state of the limit of a key.
 type KeyStats struct {
 	Key   string
 	State State
-	// InFlight are at work. Parked are in flight for so long that they do not count.
+	// InFlight is how many requests are at work. Parked is how many are in flight for so long that
+	// they do not count.
 	InFlight, Parked int
-	// Unknown says that requests end and none of them is answered: one at a time is let in until one is.
+	// Unknown means that requests end and none of them is answered. One request at a time is let in
+	// until one is answered.
 	Unknown bool
-	// Limit is how many may be at work; +Inf is no limit.
+	// Limit is the highest number of requests at work; +Inf means no limit.
 	Limit float64
-	// Throughput is how many requests are answered per second, as of the last round; while
-	// Limiting, as of the last one in which the limit held some back.
+	// Throughput is the number of requests answered per second in the last round. While Limiting,
+	// it is the mean of rounds in which the limit held back requests.
 	Throughput float64
-	// BaseLatency is the latency without a queue, Latency the recent mean, and Wait the
-	// difference. 0 is unknown. While Open, BaseLatency is the least mean of some requests.
+	// BaseLatency is the latency without a queue, Latency the recent mean, and Wait the difference.
+	// 0 means unknown. While Open, BaseLatency is the least recent mean.
 	BaseLatency, Latency, Wait time.Duration
-	// Served is how many are in service at once, by Little's law: Throughput · BaseLatency.
+	// Served is how many requests are in service at once, by Little's law: Throughput ·
+	// BaseLatency.
 	Served float64
 }
 
-// Stats returns the levels at the time now.
+// Stats returns the state of l at the time now.
 func (l *Limiter) Stats(now time.Time) Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,8 +69,8 @@ func (l *limit) stats(name string, bounds *Config) KeyStats {
 	}
 }
 
-// Tightest returns the limit that matters most: the one that is Limiting with the most
-// requests at work, else that of all keys.
+// Tightest returns the limit that matters most: of the limits that are Limiting, the one with the
+// most requests at work, and otherwise the limit of all keys.
 func (s Stats) Tightest() KeyStats {
 	tightest := s.Shared
 	for _, k := range s.Keys {
@@ -78,5 +81,6 @@ func (s Stats) Tightest() KeyStats {
 	return tightest
 }
 
-// Limiting reports whether a queue was found, or is being looked for.
+// Limiting reports whether the limit may hold back requests: its state is not Open, or Unknown is
+// set.
 func (k KeyStats) Limiting() bool { return k.State != Open || k.Unknown }

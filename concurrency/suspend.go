@@ -17,7 +17,7 @@ func (l *Limiter) Suspend(now time.Time, t spillway.Ticket) spillway.Ticket {
 	if t.Suspended++; t.Suspended == 1 {
 		l.advance(now)
 		l.shift(r, -1)
-		r.began = l.at - r.began // what it has worked
+		r.began = l.at - r.began // how long it has worked
 	}
 	return t
 }
@@ -42,7 +42,7 @@ func (l *Limiter) Answer(now time.Time, t spillway.Ticket) { l.witness(now, &t, 
 // Leave implements [spillway.Witness]; use [spillway.Ticket.Leave].
 func (l *Limiter) Leave(now time.Time, t spillway.Ticket) { l.witness(now, &t, false) }
 
-// witness takes in what the client of a request in flight sees.
+// witness records that the answer to a request in flight has begun, or that its client has left.
 func (l *Limiter) witness(now time.Time, t *spillway.Ticket, answer bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,13 +53,14 @@ func (l *Limiter) witness(now time.Time, t *spillway.Ticket, answer bool) {
 	}
 }
 
-// resume takes a request back into flight, as if it had begun later.
+// resume counts a request as working again. Its start moves later by the time of its suspension.
 func (l *Limiter) resume(now time.Time, r *record) {
 	l.advance(now)
 	r.began = l.at - r.began
 	l.shift(r, 1)
 }
 
+// shift adds by, which is 1 or -1, to the number of working requests of the key of r.
 func (l *Limiter) shift(r *record, by int) {
 	l.moveOn(int(r.slot))
 	k := &l.keys[r.slot]

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// table has a place for each of some keys, and one for all others.
+// table has an entry for each of a bounded number of keys, and one for all other names.
 type table struct {
-	keys     []key          // the first is for all without a place
-	index    map[string]int // the places of the others
-	most     int            // of these
-	latest   int            // the place that was last looked up
-	full     time.Duration  // no place is free before then
-	nameless int            // requests of keys without a place, since one of these got one
-	swapped  time.Duration  // then
+	keys     []key          // entry 0 is for all names without their own
+	index    map[string]int // index of each name in keys, without entry 0
+	most     int            // highest number of entries, without entry 0
+	latest   int            // index that was looked up last
+	full     time.Duration  // until then no search for an unused entry is worth its time
+	nameless int            // requests of names without an entry, since the time swapped
+	swapped  time.Duration  // when such a name last had a chance to get an entry
 }
 
-// put gives a place to a key. It may be that of another key, which loses it, or one more than there are.
+// put stores a key at an index: in a new entry, or instead of another key.
 func (t *table) put(slot int, k key) {
 	if slot == len(t.keys) {
 		t.keys = append(t.keys, k)
@@ -28,7 +28,7 @@ func (t *table) put(slot int, k key) {
 	t.index[k.name] = slot
 }
 
-// vacant returns a place for a new key: a free one, or that of an unused key, or 0.
+// vacant returns the index for a new key: of a new entry, of an unused key, or 0 for none.
 func (t *table) vacant(at time.Duration) int {
 	if len(t.keys) <= t.most {
 		return len(t.keys)
@@ -36,9 +36,11 @@ func (t *table) vacant(at time.Duration) int {
 	return t.unused(at)
 }
 
-// unused returns the place of the key that has had no request for the longest time, 0 for none. That must be a minute, but
-// ten times a second, after 64 requests of keys without a place: one that has many of them gets a place soon, whatever
-// the number of names. After a search without a result it waits a second, so that many names cost little.
+// unused returns the index of the key that has had no request for the longest time, at least a
+// minute; if no key is unused, it returns 0. Ten times a second, after 64 requests of names without
+// an entry, any open key without requests in flight counts as unused. So a name with many requests
+// gets an entry soon, however many names exist. After a search without a result, the next one is a
+// second later, so that many names cost little.
 func (t *table) unused(at time.Duration) (slot int) {
 	t.nameless++
 	due := t.nameless >= 2*round && at-t.swapped >= lasting/10
@@ -61,8 +63,9 @@ func (t *table) unused(at time.Duration) (slot int) {
 	return slot
 }
 
-// spare returns the places of up to n keys that nothing holds, those first that were unused the longest: without it the
-// places of keys that leave MaxByKey would add up.
+// spare returns the indexes of up to n keys without requests and without a cap, the longest unused
+// first. Keys that enter MaxByKey get these entries; otherwise the entries of keys that leave
+// MaxByKey would add up.
 func (t *table) spare(n int) (slots []int) {
 	for i := 1; i < len(t.keys) && n > 0; i++ {
 		if k := &t.keys[i]; k.held == 0 && k.max == 0 {

@@ -2,25 +2,30 @@ package concurrency
 
 import "math"
 
-// A trial finds out whether requests wait for one another: with fewer in flight they must take less time. While Draining nothing starts,
-// until only what should be in service is left. While Probing a round shows latency and throughput with so many. A first trial decides
-// whether there was a queue; later ones measure the base latency again.
+// A trial finds out whether requests wait for one another: with fewer in flight they must take less
+// time. While Draining nothing starts, until only the requests that should be in service are left.
+// While Probing that many stay in flight, and a round measures their latency and throughput. A
+// first trial decides whether there is a queue; later ones measure the base latency again.
 //
-// A trial must not cost much where there is no queue: a drain stops everything for a second. Then half as many start as end, while anything
-// is answered in time, and until four base latencies have passed. What is left then waits in a queue, and is not served sooner by more of it.
+// A trial must cost little where there is no queue. So a drain stops everything for one second
+// only. After that half as many requests start as end, while any request is answered, and until
+// four base latencies have passed. The requests that are left then wait in a queue, and starting
+// more of them would not serve them sooner.
 
-// trial is what a trial compares.
+// trial is what a trial compares, and what it needs.
 type trial struct {
-	before struct { // the trial began
+	before struct { // the state when the trial began
+		// limiting means that this is a later trial, which began while Limiting.
 		limiting bool
-		flight   float64
-		rate     float64 // answers per second
-		calls    float64 // that the probe takes
+		// flight is how many requests were in flight.
+		flight float64
+		rate   float64 // throughput in answers per second
+		calls  float64 // answers that the probe needs
 	}
-	target float64 // requests that are left when the drain ends
+	target float64 // number of requests that end the drain
 }
 
-// suspect begins a first trial.
+// suspect begins a first trial, after evidence of a queue.
 func (l *limit) suspect() {
 	_, rate := l.measured()
 	l.base, l.rate = l.latency.least(), rate
@@ -29,8 +34,9 @@ func (l *limit) suspect() {
 	l.before.calls = round
 }
 
-// try begins a trial, in which no more than window are left: so few that the limit after it is answered in half of the time to the
-// deadlines. Before it, so many were in flight, and so many per second were answered.
+// try begins a trial that leaves at most window requests in flight: so few that the limit after it
+// lets requests end in half of the time to their deadlines. flight and rate are the requests in
+// flight and the answers per second before the trial.
 func (l *limit) try(flight, rate, window float64) {
 	l.before.limiting, l.before.flight, l.before.rate, l.before.calls = l.state == Limiting, flight, rate, 2*round
 	if l.rest > 0 {
@@ -39,14 +45,14 @@ func (l *limit) try(flight, rate, window float64) {
 	l.drain(window)
 }
 
-// drain lets nothing start until no more than window are left.
+// drain lets no request start until at most window are left.
 func (l *limit) drain(window float64) {
 	l.state, l.target = Draining, max(1, window)
 	l.window, l.slow.unanswered = l.target, 0
 	l.restart()
 }
 
-// whileDraining takes in that a request has ended in a drain.
+// whileDraining takes the action of the state Draining after a request has ended.
 func (l *limit) whileDraining() {
 	switch {
 	case float64(l.working) <= l.target:
@@ -58,8 +64,10 @@ func (l *limit) whileDraining() {
 	}
 }
 
-// measure begins the round of a probe. What was served in the drain is the throughput with all in service at work, which the round with the
-// evidence need not show: it was in service within the drain, or for the base latency before. What is left after the drain stays in flight.
+// measure begins the round of a probe. The drain is also a measurement of throughput, because
+// everything in service was at work in it. This was not certain in the round with the evidence, so
+// the higher of the two counts. What ended in the drain was in service during it, or for one base
+// latency before it. The requests that are left after the drain stay in flight.
 func (l *limit) measure() {
 	if !l.blind() {
 		l.rate = max(l.rate, float64(l.served)/(inSeconds(l.at-l.begin)+l.base))
@@ -68,15 +76,18 @@ func (l *limit) measure() {
 	l.restart()
 }
 
-// whileProbing takes in that a request has ended in the round of a probe. It ends with its answers, or when four times as many have ended.
+// whileProbing takes the action of the state Probing after a request has ended. The probe ends with
+// the answers that it needs, or when four times as many requests have ended.
 func (l *limit) whileProbing() {
 	if l.whole() && max(float64(l.served), float64(l.ended)/turns) >= l.probeCalls() {
 		l.conclude()
 	}
 }
 
-// probeCalls is how many answers a probe takes. A first one is short: new requests wait for it. Requests that began together end together,
-// so that a part of a turn, in which as many end as are in flight, may have all of them or none. It counts for little after two turns.
+// probeCalls returns how many answers a probe needs. A first probe is short, because new requests
+// wait for it. A turn is as many answers as requests are in flight. Requests that began together
+// end together, so a part of a turn may have all of them or none. So a probe of less than two turns
+// takes whole turns; in a longer one, a part of a turn matters little.
 func (l *limit) probeCalls() float64 {
 	calls, turn := l.before.calls, math.Ceil(l.window)
 	if 2*turn <= calls {
@@ -85,8 +96,9 @@ func (l *limit) probeCalls() float64 {
 	return turn * math.Ceil(calls/turn)
 }
 
-// expire ends a part of a trial that takes too long: what is left after four times the time in which a queue drains, or after twice the time
-// of a probe, does not wait in that queue.
+// expire ends a part of a trial that takes too long: a drain after four times the time in which a
+// queue drains, a probe after twice the time that it should take. What is left then does not wait
+// in that queue.
 func (l *limit) expire() {
 	took := inSeconds(l.at-l.begin) * l.before.rate / doubled
 	switch {
@@ -97,7 +109,8 @@ func (l *limit) expire() {
 	}
 }
 
-// conclude ends a trial. A probe of a limit in which the clock stood still, or in which few requests ended, tells nothing.
+// conclude ends a trial. In a later trial, a probe in which the clock stood still, or in which
+// fewer than 32 requests ended, does not change the throughput and the base latency.
 func (l *limit) conclude() {
 	flight, rate := l.measured()
 	took, base := flight/rate, l.base
@@ -106,8 +119,9 @@ func (l *limit) conclude() {
 	full := rate > (1+lean)/2*l.rate
 	if !l.before.limiting || !l.blind() && l.ended >= round {
 		l.rate = max(l.rate, rate)
-		if l.worked > 0 && flight > 0 { // how long failures take is no latency
-			if l.base = took; l.before.limiting { // the backend may have stood still meanwhile
+		if l.worked > 0 && flight > 0 { // the latency of failures does not count
+			// The backend may have stood still during a later probe.
+			if l.base = took; l.before.limiting {
 				l.base = min(took, doubled*base)
 			}
 		}
@@ -118,7 +132,8 @@ func (l *limit) conclude() {
 		l.open()
 		return
 	}
-	if full && !l.before.limiting && l.window > 1 && l.at-l.begin < lasting { // with as much throughput, fewer may do
+	// Throughput is still as high, so fewer in flight may be enough.
+	if full && !l.before.limiting && l.window > 1 && l.at-l.begin < lasting {
 		l.drain(min(lean*flight, math.Ceil(l.window)-1))
 		return
 	}

@@ -9,64 +9,65 @@ import (
 	"github.com/seed90641741/spillway/internal/elapsed"
 )
 
-// The places of what is no key.
+// These are the first indexes of keys. Except for the last, they belong to no key.
 const (
-	background = iota // seconds
-	rejected          // calls
-	shared            // calls of keys without a place
-	named             // the first key with a place
+	background = iota // work that no call explains; counted in seconds
+	rejected          // rejected calls
+	shared            // calls of all keys without their own index
+	named             // index of the first key
 )
 
 const (
-	// leastIntervals is in how many intervals a key must have been before its cost is used: the error of fewer
-	// is not known well.
+	// leastIntervals is how many intervals must have calls of a key before its cost is used. The
+	// error is not known well after fewer.
 	leastIntervals = 5
-	// idleKey is how long a key has no calls before its place is given to another; idleLent is that of a customer
-	// that is not known by name.
+	// idleKey is how long a key must have no calls before it is replaced; idleLent is the same for
+	// a customer that is not known by name.
 	idleKey  = 10 * time.Minute
 	idleLent = time.Minute
-	// maxName is the maximum length of the name of a key with a place.
+	// maxName is the maximum length of the name of a key, in bytes.
 	maxName = 256
 )
 
 // An Estimator learns the cost of calls by key. It is safe for concurrent use and must not be
-// copied; make one with [New]. There should be one in a process, as there is one processor
-// time.
+// copied. Make one with [New]. A process should have only one, because it learns from the processor
+// time of the process.
 type Estimator struct {
 	mu     sync.Mutex
 	config Config
 	clock  elapsed.Clock
 	at     time.Duration
 	places map[name]int
-	keys   []key // the first ones are no keys
-	lent   int   // places of customers that are not known by name
-	full   bool  // no place becomes free in this interval
+	keys   []key // indexes below named belong to no key
+	lent   int   // keys of customers that are not known by name
+	full   bool  // no key can be replaced in this interval
 	window window
 	filter filter
 
 	accounts accounts
-	process  bool // the processor time is that of this process
+	process  bool // Config.CPU is nil: the time of this process
 }
 
-// A name says whose cost is learned: a route, or a customer.
+// A name is the name of a key: of a route, or of a customer.
 type name struct {
 	text  string
 	route bool
 }
 
-// key is what is known of the calls of a key.
+// A key is a route or customer, with what is known of its calls.
 type key struct {
 	name       name
-	lent       bool   // the customer is not known by name
-	generation uint32 // of the keys that had this place
-	calls      uint64
-	intervals  int           // with calls
-	latest     time.Duration // call
-	used       bool
-	cost       float64 // that is used, in units
+	lent       bool   // it is a customer that is not known by name
+	generation uint32 // number of keys that have had this index, this one included
+	// calls is how many calls have ended, and intervals how many intervals had any.
+	calls     uint64
+	intervals int
+	latest    time.Duration // when the latest call began
+	used      bool          // cost is charged
+	cost      float64       // in units
 }
 
-// New returns an Estimator that knows no costs, or an error that names the field of c that is out
+// New returns an Estimator that has learned nothing yet. An error names the field of c that is out
 // of range.
 func New(c Config) (*Estimator, error) {
 	process := c.CPU == nil
@@ -83,15 +84,16 @@ func New(c Config) (*Estimator, error) {
 
 // A Call says whose cost is learned.
 type Call struct {
-	// Customer is who pays. It may be a name that clients invent.
+	// Customer is the name of the customer that pays. Clients may be able to invent it.
 	Customer string
-	// Known says that the customer is known by name: it gets a place before the others.
+	// Known means that the customer is known by name. It gets its own key with its first call.
 	Known bool
-	// Route, if not "", is learned in place of the customer. Clients must not be able to invent it.
+	// Route is the name of the route. If it is not "", the cost is learned for the route and not
+	// for the customer. Clients must not be able to invent it.
 	Route string
 }
 
-// A Ticket is a call that runs. It is a plain value.
+// A Ticket is a call that runs. It is a plain value. The zero Ticket is none.
 type Ticket struct {
 	begin      time.Duration
 	place      uint32
@@ -100,17 +102,17 @@ type Ticket struct {
 	measure    bool
 }
 
-// Measure reports whether the processor time of the call should be measured, if that is possible: then
-// call [Estimator.Measured] before [Estimator.Done].
+// Measure reports whether the processor time of the call should be measured. If it can be, call
+// [Estimator.Measured] before [Estimator.Done].
 func (t Ticket) Measure() bool { return t.measure }
 
-// OfThisProcess reports whether the Estimator learns from the processor time of this process, which can
-// also be measured for a single call.
+// OfThisProcess reports whether the Estimator learns from the processor time of this process. Only
+// then the time of a single call can be measured, too.
 func (e *Estimator) OfThisProcess() bool { return e.process }
 
-// Begin counts the begin of a call at the time now. If known is set, cost is what the call will cost on average, in
-// units. Call [Estimator.Done] with the Ticket exactly once if the call has run. Begin allocates only for a new
-// customer or route.
+// Begin records that a call begins at the time now. If known is set, cost is what such a call costs
+// on average, in units. If the call runs, call [Estimator.Done] with the Ticket exactly once. Begin
+// allocates only for a new customer or route.
 func (e *Estimator) Begin(now time.Time, c Call) (t Ticket, cost float64, known bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -135,7 +137,8 @@ func (e *Estimator) Begin(now time.Time, c Call) (t Ticket, cost float64, known 
 	return t, k.cost, k.used
 }
 
-// Measured takes in the processor time that the call of t was measured to use, and returns its cost in units.
+// Measured records the processor time that was measured for the call of t. It returns the cost of
+// the call in units.
 func (e *Estimator) Measured(t Ticket, used time.Duration) (cost float64) {
 	cost = used.Seconds() / e.config.Unit.Seconds()
 	e.mu.Lock()
@@ -146,14 +149,14 @@ func (e *Estimator) Measured(t Ticket, used time.Duration) (cost float64) {
 	return cost
 }
 
-// Done counts a call that has run from its Begin to the time now.
+// Done records that the call of t has run until the time now.
 func (e *Estimator) Done(now time.Time, t Ticket) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.at = e.clock.See(now)
 	place := int(t.place)
 	if place < shared || place >= len(e.keys) {
-		return // not a Ticket of Begin
+		return // t is no Ticket of Begin
 	}
 	if e.keys[place].generation != t.generation {
 		place = shared
@@ -162,7 +165,8 @@ func (e *Estimator) Done(now time.Time, t Ticket) {
 	e.window.add(place, t.begin, e.at)
 }
 
-// Reject counts a call that was rejected at the time now. The process takes time for such a call, too.
+// Reject records that a call was rejected at the time now. Rejecting a call takes processor time,
+// too.
 func (e *Estimator) Reject(now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -170,13 +174,14 @@ func (e *Estimator) Reject(now time.Time) {
 	e.window.add(rejected, e.at, e.at)
 }
 
-// KeyStats says what is known of the cost of a key.
+// KeyStats is what is known of the cost of a key.
 type KeyStats struct {
-	// Key is the customer or route: "" for all calls without a place. Their cost is never used.
+	// Key is the name of the customer or route. It is "" for all calls without their own key, whose
+	// cost is never used.
 	Key string
-	// Cost is the processor time of a call, and StandardError is that of Cost.
+	// Cost is the processor time of a call, and StandardError its standard error.
 	Cost, StandardError time.Duration
-	// Used says whether the error is small enough for Cost to be used.
+	// Used reports whether the error is small enough for Cost to be used.
 	Used bool
 	// Calls is the number of calls that have ended.
 	Calls uint64
@@ -184,11 +189,11 @@ type KeyStats struct {
 
 // Stats is what an [Estimator] has learned.
 type Stats struct {
-	// Background is the processor time per second that no call explains.
+	// Background is the processor time that no call explains, in seconds per second.
 	Background float64
 	// Rejected is the processor time of a rejected call.
 	Rejected time.Duration
-	// Keys are the keys with calls, the shared one first.
+	// Keys are all keys, after the one for calls without their own key.
 	Keys []KeyStats
 }
 
@@ -207,12 +212,12 @@ func (e *Estimator) Stats() Stats {
 	return s
 }
 
-// seconds returns s as a Duration, the largest one if it is more.
+// seconds returns s seconds as a Duration, limited to 146 years.
 func seconds(s float64) time.Duration {
 	return time.Duration(min(s*float64(time.Second), math.MaxInt64/2))
 }
 
-// see takes note of the time, and ends the interval if it is over.
+// see moves the clock to the time now, and ends the interval if it has lasted long enough.
 func (e *Estimator) see(now time.Time) {
 	e.at = e.clock.See(now)
 	if e.window.open && e.at-e.window.from() < e.config.Interval {
@@ -226,7 +231,7 @@ func (e *Estimator) see(now time.Time) {
 	e.window.begin(e.at, used, err == nil)
 }
 
-// learn takes in an interval, and decides which costs are used.
+// learn updates the costs from an interval, and decides which of them are used.
 func (e *Estimator) learn(x *interval) {
 	x.counts[background] = (x.to - x.from).Seconds()
 	e.filter.learn(x.counts[:len(e.keys)], x.used.Seconds())
@@ -238,16 +243,16 @@ func (e *Estimator) learn(x *interval) {
 		}
 		cost, deviation := e.filter.cost[place], e.filter.deviation(place)
 		switch {
-		case place == shared: // it is a mean of many customers, and charged to none of them
+		case place == shared: // a mean of many customers must not be charged to any of them
 		case k.intervals >= leastIntervals && deviation <= e.config.MaxError*max(cost, unit):
 			k.used, k.cost = true, max(cost, deviation)/unit
-		case k.used: // what was known before, unless it is wrong now
+		case k.used: // the cost stays as it was, unless it is wrong now
 			k.cost = min(max(k.cost, (cost-2*deviation)/unit), (cost+2*deviation)/unit)
 		}
 	}
 }
 
-// find returns the place of a call.
+// find returns the index of the key of a call.
 func (e *Estimator) find(c Call) int {
 	switch {
 	case c.Route != "":
@@ -263,7 +268,8 @@ func (e *Estimator) find(c Call) int {
 	return shared
 }
 
-// lend gives a place to a customer that is not known by name. At least half of all places stay for the others.
+// lend returns the index of a key for a customer that is not known by name. At most half of the
+// keys are for such customers; above that, lend returns shared.
 func (e *Estimator) lend(customer string) int {
 	if customer == "" || e.lent >= e.config.MaxKeys/2 {
 		return shared
@@ -271,7 +277,8 @@ func (e *Estimator) lend(customer string) int {
 	return e.place(name{text: customer}, true)
 }
 
-// place returns the place of a key, after making room for a new one.
+// place returns the index of a key. A new key replaces an idle one if there are MaxKeys, and gets
+// the index shared if none is idle.
 func (e *Estimator) place(n name, lent bool) int {
 	if place, ok := e.places[n]; ok {
 		return place
@@ -299,7 +306,7 @@ func (e *Estimator) place(n name, lent bool) int {
 	return place
 }
 
-// free takes a place from its key.
+// free removes the key at an index.
 func (e *Estimator) free(place int) {
 	delete(e.places, e.keys[place].name)
 	e.window.forget(place)
@@ -308,8 +315,7 @@ func (e *Estimator) free(place int) {
 	}
 }
 
-// idle returns the place of a key without calls for long, the shared place if there is
-// none.
+// idle returns the index of a key that had no calls for long, or shared if there is none.
 func (e *Estimator) idle() int {
 	for place := named; place < len(e.keys); place++ {
 		k := &e.keys[place]

@@ -2,18 +2,18 @@ package cost
 
 import "math"
 
-// constants are described in the package comment.
+// constants are the constants of the model; see the package comment.
 type constants struct {
-	limit      float64 // of e, in standard deviations
-	memory     float64 // seconds
-	tick       float64 // seconds
-	firstNoise float64 // of φ
-	leastNoise float64 // of φ
-	mostNoise  float64 // of φ
-	noiseRate  float64 // weight of an interval in φ
+	limit      float64 // highest |e| that is believed, in standard deviations
+	memory     float64 // time constant for old intervals, in seconds
+	tick       float64 // resolution of processor time, in seconds
+	firstNoise float64 // φ at the start
+	leastNoise float64 // lower bound of φ
+	mostNoise  float64 // upper bound of φ
+	noiseRate  float64 // weight of an interval in φ, 0 to 1
 	rejected   float64 // first error of the cost of a rejected call, in seconds
-	background float64 // greatest error of the background, in processors
-	digits     float64 // of a variance, as a part of it
+	background float64 // upper bound of the error of the background, in processors
+	digits     float64 // relative rounding error of a variance
 }
 
 var standard = constants{
@@ -21,17 +21,18 @@ var standard = constants{
 	rejected: 100e-6, background: 0.05, digits: 1e-11,
 }
 
-// A filter is a Kalman filter: costs, and the covariance of their errors.
+// A filter is a Kalman filter: it has the costs and the covariance of their errors, by the index of
+// the key.
 type filter struct {
 	constants
 
-	cost  []float64   // seconds
-	p     [][]float64 // covariance
-	prior []float64   // the most that a variance can be
+	cost  []float64   // θ, in seconds
+	p     [][]float64 // P, the covariance, in seconds²
+	prior []float64   // upper bounds of the variances, in seconds²; 0 for a new key
 	noise float64     // φ
-	odd   bool        // the latest interval was not explained
-	above bool        // it used more than that
-	px    []float64   // scratch
+	odd   bool        // e of the latest interval was beyond the limit
+	above bool        // e of the latest interval was above zero
+	px    []float64   // scratch memory for predict
 }
 
 func (f *filter) init(places int) {
@@ -45,7 +46,7 @@ func (f *filter) init(places int) {
 	f.p[background][background] = f.prior[background]
 }
 
-// forget resets a place.
+// forget resets the cost at an index to that of a new key.
 func (f *filter) forget(place int) {
 	f.cost[place], f.prior[place] = 0, 0
 	for i := range f.p {
@@ -53,11 +54,11 @@ func (f *filter) forget(place int) {
 	}
 }
 
-// deviation returns the standard error of a cost.
+// deviation returns the standard error of a cost, in seconds.
 func (f *filter) deviation(place int) float64 { return math.Sqrt(f.p[place][place]) }
 
-// learn takes in an interval: x are its seconds and the calls by place, and y the processor
-// seconds that were used.
+// learn updates the costs from an interval. x is its length in seconds, followed by its number of
+// calls for each index; y is the processor time that was used, in seconds.
 func (f *filter) learn(x []float64, y float64) {
 	f.forgetOld(x, y)
 	px, variance, rounding := f.predict(x)
@@ -74,7 +75,8 @@ func (f *filter) learn(x []float64, y float64) {
 	}
 	for i, row := range f.p[:len(x)] {
 		f.cost[i] += float64(px[i]*e) / total
-		least := row[i] * (noise + rounding) / total // without rounding errors, the interval leaves more
+		// the least variance that the interval can leave, without rounding errors
+		least := row[i] * (noise + rounding) / total
 		for j := range row[:len(x)] {
 			row[j] -= float64(px[i]*px[j]) / total
 		}
@@ -87,10 +89,11 @@ func (f *filter) learn(x []float64, y float64) {
 	f.disagree(x, y, explained, e > 0)
 }
 
-// predict returns the variance of what the costs say of an interval, its covariance with each
-// cost, and how far rounding errors can falsify it: counts of very different size lose all digits
-// of the difference of two covariances. That counts as noise. No covariance is greater than two
-// variances allow, as forgetOld would widen what is left of it with each interval.
+// predict returns, for an interval, the variance of the processor time that the costs predict, its
+// covariance with each cost, and a variance for rounding errors. Rounding errors matter when counts
+// differ very much in size: then the difference of two covariances has no correct digit left.
+// predict limits each covariance to what the two variances allow; otherwise forgetOld would let the
+// error of the covariance grow with each interval.
 func (f *filter) predict(x []float64) (px []float64, variance, rounding float64) {
 	px = f.px[:len(x)]
 	for i, row := range f.p[:len(x)] {
@@ -105,7 +108,7 @@ func (f *filter) predict(x []float64) (px []float64, variance, rounding float64)
 	return px, variance, rounding * f.digits
 }
 
-// bound does the same for the covariances of the costs.
+// bound limits each covariance of two costs to what their variances allow.
 func (f *filter) bound(n int) {
 	for i, row := range f.p[:n] {
 		for j, v := range row[:i] {
@@ -115,7 +118,7 @@ func (f *filter) bound(n int) {
 	}
 }
 
-// within returns v, or what is nearest to it and has at most a square.
+// within returns v, or the nearest value whose square is at most square.
 func within(v, square float64) float64 {
 	if v*v <= square {
 		return v
@@ -123,8 +126,8 @@ func within(v, square float64) float64 {
 	return math.Copysign(math.Sqrt(square), v)
 }
 
-// forgetOld widens the errors as time passes, up to the ones of new keys, and begins to learn
-// new keys.
+// forgetOld lets the errors grow as time passes, at most to the errors of new keys. It sets the
+// errors of new keys.
 func (f *filter) forgetOld(x []float64, y float64) {
 	by := math.Exp(x[background] / f.memory)
 	for i, row := range f.p[:len(x)] {
@@ -146,7 +149,7 @@ func (f *filter) forgetOld(x []float64, y float64) {
 	}
 }
 
-// scale multiplies the error of a cost.
+// scale multiplies the standard error of a cost by a factor.
 func (f *filter) scale(i, n int, by float64) {
 	for j := range n {
 		f.p[i][j] *= by
@@ -154,7 +157,8 @@ func (f *filter) scale(i, n int, by float64) {
 	}
 }
 
-// first returns the variance of the cost of a new key with n calls.
+// first returns the variance of the cost of a new key, in seconds², if it has n calls in an
+// interval that used y seconds.
 func (f *filter) first(place int, n, y float64) float64 {
 	if place == background {
 		return f.background * f.background
@@ -166,8 +170,8 @@ func (f *filter) first(place int, n, y float64) float64 {
 	return float64(most * most)
 }
 
-// spread returns the variance of what the calls use, where that of one call is the square of
-// its cost.
+// spread returns the variance of what the calls of an interval use, in seconds², if the standard
+// deviation of a call equals its cost.
 func (f *filter) spread(x []float64, y float64) float64 {
 	sum, calls := 0.0, 0.0
 	for i := background + 1; i < len(x); i++ {
@@ -177,8 +181,8 @@ func (f *filter) spread(x []float64, y float64) float64 {
 	return max(sum, float64(y*y)/max(calls, 1))
 }
 
-// disagree restarts after two intervals in a row that the costs do not explain, both with more
-// use than that or both with less.
+// disagree restarts the costs after two intervals in a row with e beyond the limit, both above it
+// or both below.
 func (f *filter) disagree(x []float64, y float64, explained, above bool) {
 	switch {
 	case explained:
@@ -191,7 +195,7 @@ func (f *filter) disagree(x []float64, y float64, explained, above bool) {
 	}
 }
 
-// restart gives all keys of an interval the errors of new keys.
+// restart gives all keys in an interval the errors of new keys.
 func (f *filter) restart(x []float64, y float64) {
 	for i := range x {
 		if x[i] == 0 {
@@ -204,7 +208,8 @@ func (f *filter) restart(x []float64, y float64) {
 	}
 }
 
-// project moves the costs to the nearest ones, as measured by the covariance, without negative ones.
+// project moves the costs to the nearest ones without negative values. Distance is measured by the
+// covariance.
 func (f *filter) project(n int) {
 	for range n {
 		worst, least := -1, 0.0

@@ -2,28 +2,28 @@ package cost
 
 import "time"
 
-// delay is the number of intervals between the end of an interval and its use: the calls that
-// began in it have mostly ended by then.
+// delay is the number of intervals that end before an ended interval is used: by then most of the
+// calls that began in it have ended, too.
 const delay = 4
 
-// An interval is a time, the processor time that was used in it, and the calls that ran in it.
+// An interval is a period, with the processor time that was used and the calls that ran in it.
 type interval struct {
 	from, to time.Duration
-	used     time.Duration // up to from; then, between from and to
-	unknown  bool          // used is not known
-	counts   []float64     // by place
+	used     time.Duration // before end: processor time up to from; after it: from from to to
+	unknown  bool          // used is unknown, because Config.CPU returned an error
+	counts   []float64     // calls by index of the key; a part of a call counts as a fraction
 }
 
-// valid reports whether calls can explain what was used in the interval.
+// valid reports whether the interval can be used. length is Config.Interval.
 func (x *interval) valid(length time.Duration) bool {
 	return !x.unknown && x.used >= 0 && x.to-x.from <= delay*length
 }
 
-// A window is the open interval, and the intervals that wait for calls to end.
+// A window is the open interval, and the ended intervals whose calls may still run.
 type window struct {
 	intervals [delay + 1]interval
-	now       int // the open one
-	waiting   int // intervals before it
+	now       int // index of the open interval
+	waiting   int // number of ended intervals before it
 	open      bool
 }
 
@@ -36,8 +36,8 @@ func (w *window) init(places int) {
 // from returns when the open interval began.
 func (w *window) from() time.Duration { return w.intervals[w.now].from }
 
-// end ends the open interval, if there is one. used is the processor time of the process, if
-// that is known. It returns an interval that has waited long enough, if there is one.
+// end ends the open interval. used is the processor time of the process so far, if known is set. It
+// returns the interval that has waited long enough, or nil.
 func (w *window) end(at, used time.Duration, known bool) *interval {
 	if !w.open {
 		return nil
@@ -60,7 +60,8 @@ func (w *window) begin(at, used time.Duration, known bool) {
 	w.open = true
 }
 
-// add counts a call in each interval by the part of its time that was in the interval.
+// add counts a call of the key at an index. Each interval counts the fraction of the call's time
+// that lies in it.
 func (w *window) add(place int, begin, end time.Duration) {
 	x := &w.intervals[w.now]
 	if begin >= x.from {
@@ -78,7 +79,7 @@ func (w *window) add(place int, begin, end time.Duration) {
 	}
 }
 
-// forget removes the calls of a place.
+// forget removes the calls of the key at an index.
 func (w *window) forget(place int) {
 	for i := range w.intervals {
 		w.intervals[i].counts[place] = 0

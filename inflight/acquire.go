@@ -8,22 +8,21 @@ import (
 	"github.com/seed90641741/spillway/internal/unsent"
 )
 
-// Acquire takes a place in flight, and blocks until one is free. After nil the caller must
-// call [Limiter.Release] exactly once; after an error it must not.
+// Acquire takes a slot, and blocks until one is free. If it returns nil, the caller must call
+// [Limiter.Release] exactly once; after an error it must not.
 //
-// At most Config.QueueDepth callers wait. A place that is released goes to the caller of the
-// highest criticality, which ctx carries ([spillway.WithCriticality]), and within a class to
-// the caller that has waited longest. A full queue rejects the caller that came last of the
-// lowest class. Lower classes may wait until their deadline while higher classes keep all
-// places in use.
+// At most Config.QueueDepth callers wait. A released slot goes to the caller with the highest
+// criticality, which its ctx carries ([spillway.WithCriticality]), and within a class to the caller
+// that has waited longest. If the queue is full, the caller that came last in the lowest class is
+// rejected. Lower classes may wait until their deadlines while higher classes use all slots.
 //
-// The error is a *[spillway.RejectedError] if the queue is full, or if the limit is 0. If ctx
-// ends before there is a place, the error wraps that of ctx. A call whose deadline has passed
-// never gets a place. With all of these the call was not sent: package fault says so, and no
-// strategy of package retry retries it.
+// The error is a *[spillway.RejectedError] if the queue is full or the limit is 0. If ctx ends
+// before a slot is free, the error wraps that of ctx. A call whose deadline has passed never gets a
+// slot. All of these errors mean that the call was not sent: package fault recognizes them, and no
+// strategy of package retry retries the call.
 //
-// Callers of [Limiter.TryAcquire] and [Limiter.Admit] do not wait, and get no place while
-// others wait. Acquire allocates only if it has to wait, and starts no goroutine.
+// [Limiter.TryAcquire] and [Limiter.Admit] do not wait, and get no slot while callers of Acquire
+// wait. Acquire allocates only if it has to wait, and starts no goroutine.
 func (l *Limiter) Acquire(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return unsent.Error("inflight", placeInFlight, err)
@@ -40,7 +39,7 @@ func (l *Limiter) Acquire(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err = ended(ctx); err != nil { // both came at once
+		if err = ended(ctx); err != nil { // the slot and the end of ctx came at the same time
 			l.Release()
 		}
 		return unsent.Error("inflight", placeInFlight, err)
@@ -50,7 +49,8 @@ func (l *Limiter) Acquire(ctx context.Context) error {
 	}
 }
 
-// ended returns the error of ctx, also where the timer of its deadline has not fired yet.
+// ended returns the error of ctx. It returns DeadlineExceeded also if the deadline has passed and
+// its timer has not fired yet.
 func ended(ctx context.Context) error {
 	if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) {
 		return context.DeadlineExceeded
@@ -58,5 +58,5 @@ func ended(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// placeInFlight is what a caller of Acquire waits for.
+// placeInFlight is what Acquire waits for, in its errors.
 const placeInFlight = "a place in flight"

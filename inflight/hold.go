@@ -10,24 +10,27 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// A Hold keeps a place in flight for an answer that goes on, such as a streamed body: until End, or until its context
-// has ended, whichever is first. So a caller that forgets an answer does not keep its place. The zero Hold is ready for
-// Begin. It must not be copied; its methods are safe for concurrent use.
+// A Hold keeps a slot for an answer that continues after its call, such as a streamed body. It
+// keeps the slot until End or until its context has ended, whichever is first, so a forgotten
+// answer does not keep its slot. The zero Hold is ready for Begin. It must not be copied. Its
+// methods are safe for concurrent use.
 //
-// To watch a context costs more allocations and time than all other policies together. So nothing waits for its
-// end: the limiter looks for ended contexts where somebody would notice, which is before it rejects and in Stats, and at
-// the two oldest ones for each new Hold, so that forgotten ones do not add up.
+// Watching a context would cost more allocations and time than all other policies together, so no
+// goroutine waits for its end. Instead the limiter checks the contexts when it matters: before it
+// rejects, and in Stats. Each new Hold checks the two that were not checked for longest, so that
+// forgotten ones do not add up.
 type Hold struct {
-	ctx    context.Context //nolint:containedctx // which it ends with
+	ctx    context.Context //nolint:containedctx // when it ends, the Hold ends
 	ticket spillway.Ticket
 	after  func()
 	given  atomic.Bool
 
-	of         *holds // nil if the context has no end
-	prev, next *Hold  // with its mu
+	of         *holds // nil if the context cannot end
+	prev, next *Hold  // neighbors in the ring; guarded by of.mu
 }
 
-// Begin takes over the place of t, a ticket of the limiter l or of what wraps it. after, if not nil, is called by End.
+// Begin takes over the slot of t, a ticket of the limiter l or of a gate around l. End calls after,
+// if it is not nil.
 func (h *Hold) Begin(ctx context.Context, t spillway.Ticket, l *Limiter, after func()) {
 	h.ctx, h.ticket, h.after = ctx, t, after
 	if t.By != nil && l != nil && ctx.Done() != nil {
@@ -37,7 +40,7 @@ func (h *Hold) Begin(ctx context.Context, t spillway.Ticket, l *Limiter, after f
 	}
 }
 
-// End gives the place back, if it is still held. It may be called again.
+// End releases the slot, unless it was released before. It may be called again.
 func (h *Hold) End() {
 	h.GiveBack()
 	if h.after != nil {
@@ -45,7 +48,8 @@ func (h *Hold) End() {
 	}
 }
 
-// GiveBack is End without the call of after, for an answer that is kept for a while.
+// GiveBack releases the slot as End does, but does not call after. It is for an answer that is kept
+// for a while.
 func (h *Hold) GiveBack() {
 	if !h.given.CompareAndSwap(false, true) {
 		return
@@ -57,22 +61,24 @@ func (h *Hold) GiveBack() {
 }
 
 func (h *Hold) settle() {
-	h.ticket.Settle(time.Time{}, spillway.OutcomeServed) // the limit keeps no time
+	h.ticket.Settle(time.Time{}, spillway.OutcomeServed) // the limiter needs no time
 }
 
-// How many Holds a sweep looks at. A rejection looks at so many that it costs no more than a call.
+// These are the numbers of Holds that a sweep checks. The sweep of a rejection costs no more than a
+// call.
 const (
 	sweepAtBegin     = 2
 	sweepAtRejection = 64
 	sweepAll         = math.MaxInt
 )
 
-// holds are the Holds of a limiter whose contexts can end. Those that were looked at last are last.
+// holds are the Holds of a limiter whose contexts can end. They form a ring in the order in which
+// they were checked, the latest one last.
 type holds struct {
-	used atomic.Bool // ever, so that limiters without Holds take no lock
+	used atomic.Bool // true from the first Hold on; without Holds no lock is taken
 	mu   sync.Mutex
 	size int
-	root Hold // of a ring
+	root Hold // of the ring
 }
 
 func (l *holds) add(h *Hold) {
@@ -85,7 +91,7 @@ func (l *holds) add(h *Hold) {
 	l.link(h)
 }
 
-// link puts h last.
+// link adds h at the end of the ring.
 func (l *holds) link(h *Hold) {
 	h.prev, h.next = l.root.prev, &l.root
 	h.prev.next, h.next.prev = h, h
@@ -101,13 +107,13 @@ func (l *holds) unlink(h *Hold) {
 func (l *holds) remove(h *Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if h.next != nil { // no sweep has taken it
+	if h.next != nil { // a sweep has not removed it
 		l.unlink(h)
 	}
 }
 
-// sweep gives back the places of Holds whose contexts have ended, among the n that were looked at longest ago. It
-// reports whether there were any.
+// sweep checks the n Holds that were not checked for longest, and releases the slots of those whose
+// contexts have ended. It reports whether there were any.
 func (l *holds) sweep(n int) bool {
 	if !l.used.Load() {
 		return false
@@ -121,7 +127,8 @@ func (l *holds) sweep(n int) bool {
 	return some
 }
 
-// take unlinks those Holds, and returns them as a list.
+// take checks the n Holds that were not checked for longest. It removes those with ended contexts,
+// and returns them as a list.
 func (l *holds) take(n int) (ended *Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,30 +10,30 @@ import (
 	"github.com/seed90641741/spillway/internal/invalid"
 )
 
-// DefaultMaxRequests is the limit where none is configured.
+// DefaultMaxRequests is the limit if none is configured.
 const DefaultMaxRequests = 1024
 
 const (
-	one     = 1 << 32       // one request, in the upper half of the word
-	noLimit = math.MaxInt32 // as a limit: cannot be reached
+	one     = 1 << 32       // one request in the upper half of the word
+	noLimit = math.MaxInt32 // a limit that cannot be reached
 )
 
 // Config configures a [Limiter]. The zero Config is valid.
 type Config struct {
 	// MaxRequests is the maximum number of requests in flight. Zero means 1024
-	// ([DefaultMaxRequests]); negative means no limit. A lower value protects the backend
-	// sooner and rejects more in a burst. To reject everything, which is 0 in xDS, use
+	// ([DefaultMaxRequests]); negative means no limit. A lower value protects the backend sooner
+	// and rejects more in a burst. To reject everything, which is 0 in xDS, use
 	// [Limiter.SetMaxRequests].
 	MaxRequests int
-	// QueueDepth is the maximum number of callers of [Limiter.Acquire] that may wait at once.
-	// A higher value rejects fewer in a burst, and makes callers wait longer: the last one
+	// QueueDepth is the maximum number of callers of [Limiter.Acquire] that may wait at once. A
+	// higher value rejects fewer calls in a burst, and makes callers wait longer: the last one
 	// waits for about QueueDepth / MaxRequests times the duration of a request. Zero means the
-	// value of MaxRequests, for a wait of one request; negative means that no caller waits. It
-	// must be at most 2147483647.
+	// value of MaxRequests, so the last one waits for about one request; negative means that no
+	// caller waits. It must be at most 2147483647.
 	QueueDepth int
 }
 
-// limit returns what c asks for as a limit, or an error that names the field.
+// limit returns the limit for c, or an error that names the field that is out of range.
 func (c Config) limit() (uint32, error) {
 	switch {
 	case c.QueueDepth > noLimit:
@@ -48,38 +48,38 @@ func (c Config) limit() (uint32, error) {
 	return uint32(c.MaxRequests), nil
 }
 
-// A Limiter counts the requests in flight and rejects requests above a limit. It never admits
-// above the limit in force at that instant, and neither a rejection nor a change of the limit
-// disturbs the count. It is a [spillway.Gate]. Make one with [New]; it is safe for concurrent
-// use and must not be copied.
+// A Limiter counts the requests in flight, and rejects requests above a limit. It never admits a
+// request above the limit that is in force at that instant. Neither a rejection nor a change of the
+// limit disturbs the count. It implements [spillway.Gate]. Make one with [New]. It is safe for
+// concurrent use and must not be copied.
 type Limiter struct {
-	_    [64]byte     // every request writes word; keep it on a cache line of its own
+	_    [64]byte     // each request writes word, so it has its own cache line
 	word atomic.Int64 // count in the upper half, limit in the lower
-	// queue begins with what every release reads.
+	// The first field of queue is read by each release, together with word.
 	queue queue
 	_     [64]byte
 
 	// The fields below are used by rejections, limit changes and reports only.
-	drops      atomic.Uint64 // all drops ever
-	reported   atomic.Uint64 // drops handed out by TakeRejected
+	drops      atomic.Uint64 // rejections since the start
+	reported   atomic.Uint64 // rejections that TakeRejected has returned
 	surplus    atomic.Uint64
 	rejections atomic.Pointer[rejections]
-	change     sync.Mutex // of two limit changes, the later sets limit and rejections both
-	origin     origin     // of the limit; with change locked
+	change     sync.Mutex // held while a change sets both limit and rejections
+	origin     origin     // of the limit; guarded by change
 
-	classes *classes // nil: all are alike
+	classes *classes // nil: the limiter ignores classes
 	holds   holds
 }
 
-// origin says how a limit was set.
+// origin says how the limit was set.
 type origin struct {
-	live       bool   // New, SetMaxRequests or Update has, at some time
-	configured bool   // Configure has been called
-	config     uint32 // with this, the last time
+	live       bool   // New, SetMaxRequests or Update has set it, now or earlier
+	configured bool   // Configure was called
+	config     uint32 // argument of the last call of Configure
 }
 
-// New returns a Limiter with nothing in flight, which hands places out by class. It fails if
-// config is not valid.
+// New returns a Limiter with nothing in flight, which assigns slots by class. An error names the
+// field of config that is out of range.
 func New(config Config) (*Limiter, error) {
 	limit, err := config.limit()
 	if err != nil {
@@ -92,11 +92,11 @@ func New(config Config) (*Limiter, error) {
 	return l, nil
 }
 
-// TryAcquire takes a place in flight and reports whether there was one. If so, the
-// caller must call [Limiter.Release] exactly once; if not, a drop was counted. It belongs to
-// no class: it takes any place that is free.
-// TryAcquire, [Limiter.Acquire] and Release are for callers that settle by themselves; all
-// others use [Limiter.Admit], whose Ticket cannot be settled twice.
+// TryAcquire takes a slot if one is free, and reports whether it did. If so, the caller must call
+// [Limiter.Release] exactly once; if not, TryAcquire has counted a rejection. It ignores classes.
+//
+// TryAcquire, [Limiter.Acquire] and Release are for callers that settle by themselves. All others
+// use [Limiter.Admit], whose Ticket cannot be settled twice.
 func (l *Limiter) TryAcquire() bool {
 	if l.acquire(0) || l.holds.sweep(sweepAtRejection) && l.acquire(0) {
 		return true
@@ -105,7 +105,7 @@ func (l *Limiter) TryAcquire() bool {
 	return false
 }
 
-// acquire takes a place unless that would leave fewer than reserved of them.
+// acquire takes a slot, unless fewer than reserved slots would be free after that.
 func (l *Limiter) acquire(reserved uint32) bool {
 	for {
 		s := l.word.Load()
@@ -118,11 +118,10 @@ func (l *Limiter) acquire(reserved uint32) bool {
 	}
 }
 
-// Release gives back a place taken by [Limiter.Acquire] or [Limiter.TryAcquire]. If a caller
-// waits for one, that caller gets it. If nothing is in flight
-// it changes nothing and counts the mistake in [Stats.SurplusTotal]; otherwise a
-// Release too many gives away the place of another request, which no count can
-// tell.
+// Release releases a slot that [Limiter.Acquire] or [Limiter.TryAcquire] has taken. If callers
+// wait, one of them gets it. A Release too many while nothing is in flight changes nothing, and
+// counts in [Stats.SurplusTotal]. While requests are in flight, it releases the slot of another
+// request, and no count can show that.
 func (l *Limiter) Release() {
 	if l.queue.waiting.Load() > 0 && l.handOver() {
 		return
@@ -135,20 +134,21 @@ func (l *Limiter) Release() {
 	}
 }
 
-// takeBack undoes a Release that found nothing in flight. While the word is
-// negative nothing is admitted, so any other Release that makes it negative has found
-// nothing in flight either and takes back its own.
+// takeBack undoes a Release while nothing was in flight. While the word is negative nothing is
+// admitted. So any other Release that makes it negative has found nothing in flight either, and
+// undoes itself, too.
 func (l *Limiter) takeBack() {
 	l.word.Add(one)
 	l.surplus.Add(1)
 }
 
-// Admit takes a slot at the time now, which is released when the Ticket is settled, or returns
-// a *[spillway.RejectedError]. Neither allocates. A Limiter made by [New] reserves slots for
-// classes above the call's; one of a [Registry] does not, as in A32, and ignores both
-// arguments. Admit implements [spillway.Gate]. The rejection names the limit that was
-// exceeded. It is made when the limit is set, so its Level is the limit, even if more requests
-// are in flight after the limit was lowered.
+// Admit takes a slot at the time now, or returns a *[spillway.RejectedError]. Settling the Ticket
+// releases the slot. Admit does not allocate. It implements [spillway.Gate]. A Limiter made by
+// [New] keeps slots free for classes above that of the call. One of a [Registry] does not, as in
+// A32, and ignores both arguments.
+//
+// The rejection names the limit that was reached. It is made when the limit is set, so its Level is
+// the limit, even if more requests are in flight because the limit was lowered.
 func (l *Limiter) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
 	if l.classes == nil {
 		if !l.acquire(0) && !(l.holds.sweep(sweepAtRejection) && l.acquire(0)) {
@@ -168,7 +168,7 @@ func (l *Limiter) acquireFor(at int64, class int) bool {
 	return l.acquire(l.classes.reserved(at, class, l.word.Load()))
 }
 
-// reject counts a drop of a class and returns the rejection.
+// reject counts a rejection for a class, and returns it.
 func (l *Limiter) reject(at int64, class int) error {
 	l.drops.Add(1)
 	l.classes.missed(at, class, uint32(l.word.Load()))
@@ -178,8 +178,8 @@ func (l *Limiter) reject(at int64, class int) error {
 	return &l.rejections.Load().reserved
 }
 
-// Settle implements [spillway.Settler]: it releases, whatever the outcome was.
-// It is called by [spillway.Ticket.Settle] only.
+// Settle implements [spillway.Settler]; use [spillway.Ticket.Settle]. It releases the slot,
+// whatever the outcome is.
 func (l *Limiter) Settle(_ time.Time, t spillway.Ticket, _ spillway.Outcome) {
 	if l.classes != nil {
 		l.classes.held[t.Criticality.Index()].Add(-1)
@@ -187,23 +187,23 @@ func (l *Limiter) Settle(_ time.Time, t spillway.Ticket, _ spillway.Outcome) {
 	l.Release()
 }
 
-// Full reports whether a request would be rejected now. It changes and reserves nothing: call
-// TryAcquire or Admit to be admitted. It lets a caller reject, with [Limiter.Reject], before
-// it spends work on choosing an endpoint.
+// Full reports whether a request would be rejected now. It admits nothing and keeps no slot: call
+// TryAcquire or Admit for that. With Full a caller can reject ([Limiter.Reject]) before it spends
+// work on choosing an endpoint.
 func (l *Limiter) Full() bool {
 	return full(l.word.Load(), 0) && !(l.holds.sweep(sweepAtRejection) && !full(l.word.Load(), 0))
 }
 
-// Reject counts a rejection and returns the one that Admit would return.
+// Reject counts a rejection, and returns the rejection that Admit would return.
 func (l *Limiter) Reject() error {
 	l.drops.Add(1)
 	return &l.rejections.Load().full
 }
 
-// SetMaxRequests changes the limit to n at once, with the values of xDS: 0 rejects every
-// request; math.MaxInt32 and above, such as math.MaxUint32, turn the limit off. The count is
-// kept: requests above a lowered limit run to their end, and nothing is admitted before the
-// count is below it.
+// SetMaxRequests changes the limit to n at once. The values are those of xDS: 0 rejects each
+// request; math.MaxInt32 and above, such as math.MaxUint32, mean no limit. The count is kept:
+// requests above a lowered limit run to their end, and nothing is admitted before the count is
+// below the limit.
 func (l *Limiter) SetMaxRequests(n uint32) {
 	l.change.Lock()
 	defer l.change.Unlock()
@@ -211,11 +211,11 @@ func (l *Limiter) SetMaxRequests(n uint32) {
 	l.set(n)
 }
 
-// Configure changes the limit to n, as [Limiter.SetMaxRequests] does, if n differs from the n
-// of the last call of Configure. It is for configurations that are read more than once, such
-// as the service config of each channel to a cluster, which is read again when a channel wakes
-// from idle. The first call changes nothing if a limit was set at run time before. So a limit
-// that was set at run time stays until another one is set, or the configuration changes.
+// Configure changes the limit to n as [Limiter.SetMaxRequests] does, but only if n differs from the
+// last call of Configure. It is for configurations that are read several times, such as the service
+// config of each channel to a cluster, which is read again when a channel leaves the idle state.
+// The first call changes nothing if a limit was set at run time before. So a limit that was set at
+// run time stays until another one is set, or until the configuration changes.
 func (l *Limiter) Configure(n uint32) {
 	l.change.Lock()
 	defer l.change.Unlock()
@@ -234,7 +234,7 @@ func (l *Limiter) Configured() bool {
 	return l.origin.live || l.origin.configured
 }
 
-// set changes the limit. The caller holds change, or is the only one that knows l.
+// set changes the limit. The caller holds l.change, or no other goroutine has l yet.
 func (l *Limiter) set(n uint32) {
 	n = min(n, noLimit)
 	l.rejections.Store(rejectionsAt(n))
@@ -249,8 +249,8 @@ func (l *Limiter) set(n uint32) {
 	}
 }
 
-// Update puts config in force, as SetMaxRequests does. If config is not valid it
-// changes nothing and returns an error.
+// Update changes the limit and the queue depth. An error names the field that is out of range, and
+// nothing has changed then.
 func (l *Limiter) Update(config Config) error {
 	limit, err := config.limit()
 	if err != nil {
@@ -263,13 +263,13 @@ func (l *Limiter) Update(config Config) error {
 	return nil
 }
 
-// TakeRejected returns how many requests were rejected since the last call, for a
-// load report. Each rejection is handed out once. If the report does not get through,
-// give them back with [Limiter.PutBackRejected].
+// TakeRejected returns how many requests were rejected since the last call, for a load report. It
+// returns each rejection once. If the report is lost, give them back with
+// [Limiter.PutBackRejected].
 func (l *Limiter) TakeRejected() uint64 {
 	for {
 		before := l.reported.Load()
-		now := l.drops.Load() // after reported, so that it is not less
+		now := l.drops.Load() // read after reported, so now is not below before
 		if l.reported.CompareAndSwap(before, now) {
 			return now - before
 		}
@@ -279,43 +279,45 @@ func (l *Limiter) TakeRejected() uint64 {
 // PutBackRejected gives back n rejections that TakeRejected returned, for the next report.
 func (l *Limiter) PutBackRejected(n uint64) { l.reported.Add(-n) }
 
-// Stats is a snapshot of a [Limiter].
+// Stats is the state of a [Limiter].
 type Stats struct {
 	// MaxRequests is the limit; math.MaxInt32 means none.
 	MaxRequests int
-	// InFlight is how many requests are in flight. It is above MaxRequests
-	// where the limit was lowered below it.
+	// InFlight is the number of requests in flight. It may be above MaxRequests if the limit was
+	// lowered.
 	InFlight int
-	// Waiting is how many callers of Acquire wait for a place.
+	// Waiting is the number of callers of Acquire that wait for a slot.
 	Waiting int
-	// RejectedTotal is how many requests were ever rejected. TakeRejected does not change it.
+	// RejectedTotal is the number of rejected requests since the start. TakeRejected does not
+	// change it.
 	RejectedTotal uint64
-	// SurplusTotal is how often Release found nothing in flight. Above zero, some
-	// caller releases more than it acquires.
+	// SurplusTotal is how often Release was called with nothing in flight. If it is above zero,
+	// some caller releases more slots than it acquires.
 	SurplusTotal uint64
 }
 
-// Stats returns a snapshot. MaxRequests and InFlight are of the same instant.
+// Stats returns the state of l. MaxRequests and InFlight are from the same instant.
 func (l *Limiter) Stats(now time.Time) Stats {
 	l.holds.sweep(sweepAll)
 	s := l.word.Load()
 	return Stats{
 		MaxRequests:   int(uint32(s)),
-		InFlight:      int(max(s>>32, 0)), // below 0 for the instant of a surplus Release
+		InFlight:      int(max(s>>32, 0)), // negative during a surplus Release
 		Waiting:       int(l.queue.waiting.Load()),
 		RejectedTotal: l.drops.Load(),
 		SurplusTotal:  l.surplus.Load(),
 	}
 }
 
-// full reports whether the count in s has reached the limit in s, less what is reserved,
-// which is at most the limit. A negative count is a very high one here.
+// full reports whether the count in s has reached the limit in s, minus reserved. A negative count
+// is a very high one here.
 func full(s int64, reserved uint32) bool {
 	limit := uint32(s)
 	return uint32(s>>32) >= limit-min(reserved, limit)
 }
 
-// rejections are the errors that all calls above a limit share.
+// rejections are the errors that all rejected calls share: for a limit that is reached, and for
+// slots that are kept for higher classes.
 type rejections struct{ full, reserved spillway.RejectedError }
 
 func rejectionsAt(limit uint32) *rejections {

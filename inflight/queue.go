@@ -8,13 +8,13 @@ import (
 	"github.com/seed90641741/spillway/internal/rejection"
 )
 
-// A queue has the callers of [Limiter.Acquire] that wait, for each class in the order of
-// their arrival.
+// A queue has the callers of [Limiter.Acquire] that wait, for each class in the order of their
+// arrival.
 //
-// No wake-up is lost: a caller first counts itself as waiting and then looks for a free
-// place, and a release first frees its place and then looks for waiting callers.
+// No wake-up is lost. A caller first counts itself as waiting, and then looks for a free slot. A
+// release first frees its slot, and then looks for waiting callers.
 type queue struct {
-	waiting atomic.Int32 // how many are in the queue, or about to enter it
+	waiting atomic.Int32 // callers in the queue, or about to enter it
 
 	mu      sync.Mutex
 	depth   int // Config.QueueDepth
@@ -25,15 +25,15 @@ type queue struct {
 // A fifo is a list of waiters. The zero fifo is empty.
 type fifo struct{ first, last *waiter }
 
-// A waiter is one caller that waits.
+// A waiter is a caller that waits.
 type waiter struct {
 	before, after *waiter
 	class         int
 	queued        bool
-	result        chan error // receives one value when the waiter has left the queue: nil for a place
+	result        chan error // receives one value when the wait ends; nil means that it got a slot
 }
 
-// push adds a waiter. The lock is held.
+// push adds a waiter. The caller holds q.mu.
 func (q *queue) push(w *waiter) {
 	l := &q.classes[w.class]
 	w.queued, w.before = true, l.last
@@ -46,7 +46,7 @@ func (q *queue) push(w *waiter) {
 	q.size++
 }
 
-// remove removes a waiter. The lock is held.
+// remove removes a waiter. The caller holds q.mu.
 func (q *queue) remove(w *waiter) {
 	l := &q.classes[w.class]
 	if w.before == nil {
@@ -64,8 +64,8 @@ func (q *queue) remove(w *waiter) {
 	q.waiting.Add(-1)
 }
 
-// next returns the waiter that gets the next place: the first one of the highest class. It
-// returns nil if the queue is empty. The lock is held.
+// next returns the waiter that gets the next slot: the first one of the highest class. It returns
+// nil if the queue is empty. The caller holds q.mu.
 func (q *queue) next() *waiter {
 	for i := len(q.classes) - 1; i >= 0; i-- {
 		if w := q.classes[i].first; w != nil {
@@ -75,7 +75,7 @@ func (q *queue) next() *waiter {
 	return nil
 }
 
-// lowest returns the last waiter of the lowest class below one, or nil. The lock is held.
+// lowest returns the last waiter of the lowest class below class, or nil. The caller holds q.mu.
 func (q *queue) lowest(class int) *waiter {
 	for i := range class {
 		if w := q.classes[i].last; w != nil {
@@ -85,7 +85,8 @@ func (q *queue) lowest(class int) *waiter {
 	return nil
 }
 
-// enter takes a place for a caller, or has it wait, or rejects it.
+// enter takes a slot for a caller and returns nil, nil. If none is free, it returns a waiter in the
+// queue, or a rejection.
 func (l *Limiter) enter(class int) (*waiter, error) {
 	q := &l.queue
 	if q.waiting.Load() == 0 && l.acquire(0) {
@@ -107,8 +108,9 @@ func (l *Limiter) enter(class int) (*waiter, error) {
 	return w, nil
 }
 
-// makeRoom makes room for one more waiter of a class, if need be by rejecting one of a lower
-// class, or returns the rejection of the caller. The lock is held.
+// makeRoom makes sure that one more waiter of a class can enter the queue. If it is full, makeRoom
+// rejects a waiter of a lower class, or returns the rejection of the caller. The caller holds
+// queue.mu.
 func (l *Limiter) makeRoom(class int) error {
 	limit := uint32(l.word.Load())
 	depth := l.queue.depth
@@ -131,22 +133,22 @@ func (l *Limiter) makeRoom(class int) error {
 	return nil
 }
 
-// handOver gives a place that is about to be released to the next waiter, and reports
-// whether there was one. The place is counted all the time, so no other caller can take it.
+// handOver gives a slot that is about to be released to the next waiter, and reports whether there
+// was one. The slot stays counted, so no other caller can take it.
 func (l *Limiter) handOver() bool {
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
 	s := l.word.Load()
 	w := l.queue.next()
 	if w == nil || s < one || uint32(s>>32) > uint32(s) {
-		return false // nobody waits, nothing is in flight, or more than the limit
+		return false // no waiter, nothing in flight, or more in flight than the limit
 	}
 	l.queue.remove(w)
 	w.result <- nil
 	return true
 }
 
-// wake gives places that are free to waiters. With a limit of 0 it rejects them.
+// wake gives free slots to waiters. With a limit of 0 it rejects them.
 func (l *Limiter) wake() {
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
@@ -164,8 +166,8 @@ func (l *Limiter) wake() {
 	}
 }
 
-// leave ends the wait of a caller that gives up. A place that it has got meanwhile is
-// released.
+// leave ends the wait of a caller that gives up. It releases the slot if the caller has just got
+// one.
 func (l *Limiter) leave(w *waiter) {
 	l.queue.mu.Lock()
 	queued := w.queued
@@ -178,7 +180,7 @@ func (l *Limiter) leave(w *waiter) {
 	}
 }
 
-// queueFull are the rejections of callers that find no place in the queue, by its depth.
+// queueFull has the rejections of callers that find the queue full, by its depth.
 var queueFull = rejection.NewTable(func(level float64) *spillway.RejectedError {
 	return &spillway.RejectedError{
 		Policy: "inflight",

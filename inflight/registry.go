@@ -5,41 +5,38 @@ import (
 	"time"
 )
 
-// A Key names a [Limiter] of a [Registry].
+// A Key names a [Limiter] in a [Registry].
 type Key struct {
 	// Cluster is the name of the backend cluster.
 	Cluster string
-	// Service is the name under which the cluster's endpoints are discovered (EDS
-	// service name), where it has one. A cluster that moves to another service
-	// starts a new count.
+	// Service is the name under which the cluster's endpoints are discovered (EDS service name), or
+	// "". A cluster that changes it gets a new count.
 	Service string
 }
 
-// A Registry holds one [Limiter] for each [Key], so that all callers of a cluster share its
-// count, whatever channel, client or protocol they use. The scope of the limit is the scope of
-// the Registry: use one per process. Its size is bounded by the number of references in use.
-// The zero Registry is empty and ready; it is safe for concurrent use and must not be copied.
+// A Registry holds one [Limiter] for each [Key], so that all callers of a cluster share its count,
+// whatever channel, client or protocol they use. A limit holds within one Registry: use one per
+// process. It has as many Limiters as there are keys with a reference. The zero Registry is empty
+// and ready for use. It is safe for concurrent use and must not be copied.
 type Registry struct {
 	mu     sync.Mutex
 	shared map[Key]*shared
 }
 
-// shared is a limiter and how many references to it are out.
+// shared is a limiter with its number of references.
 type shared struct {
 	*Limiter
 	references int
 }
 
-// Share returns the Limiter for key, made with the default limit if there is none yet, and a
-// func that releases the reference; call it when no more requests are sent. The first call of
-// release counts, any further one does nothing.
+// Share returns the Limiter for key, and a func that releases the reference. It makes a Limiter
+// with the default limit if there is none. Call release when no more requests are sent; only its
+// first call counts.
 //
-// While a reference is held, the limit and the count stay: to set a limit that
-// outlives the channels, keep the reference. The limit is that of the Limiter: the
-// last change counts for all. After the last
-// release a new Share starts again, with the default limit and a count of zero,
-// even if requests of old are still in flight; they end on the Limiter that
-// admitted them.
+// While there is a reference, the limit and the count stay. To set a limit that outlives the
+// channels, keep a reference. All references share the limit: the last change holds for all. After
+// the last release, Share makes a new Limiter with the default limit and a count of zero, even if
+// earlier requests are still in flight; these end on the Limiter that admitted them.
 func (r *Registry) Share(key Key) (l *Limiter, release func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +62,7 @@ func (r *Registry) release(key Key, s *shared) {
 	}
 }
 
-// Stats returns a snapshot of each Limiter that is held.
+// Stats returns the state of each Limiter that has a reference.
 func (r *Registry) Stats(now time.Time) map[Key]Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// cgroups finds the files of the cgroup that this process is in. It knows both
-// versions at their usual mount points.
+// cgroups finds the files of the cgroup of this process. It knows both versions of cgroups at their
+// usual mount points.
 type cgroups struct {
 	mount string // /sys/fs/cgroup
 	self  string // /proc/self/cgroup
@@ -18,9 +18,9 @@ type cgroups struct {
 
 var system = cgroups{mount: "/sys/fs/cgroup", self: "/proc/self/cgroup"}
 
-// dirs returns the directories of a controller from that of this process up to
-// the root, in version 1 or 2. Inside a container the path of the process may
-// be one that only the host can see: then some of them do not exist.
+// dirs returns the directories of a controller, from the cgroup of this process up to the root, and
+// the version of cgroups; 0 means none. In a container, the path of the process may be visible only
+// on the host: then some of the directories do not exist.
 func (c cgroups) dirs(controller string) (dirs []string, version int) {
 	data, err := os.ReadFile(c.self)
 	if err != nil {
@@ -55,7 +55,7 @@ func hasWord(list, word string) bool {
 	return false
 }
 
-// A membership is the cgroup that this process is in. It may be moved to another one.
+// A membership watches the cgroup of this process, which may be moved to another one.
 type membership struct {
 	file
 
@@ -67,7 +67,7 @@ func (c cgroups) membership() (*membership, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.buf = make([]byte, 8<<10) // in version 1 there is a line for each controller
+	f.buf = make([]byte, 8<<10) // version 1 has a line for each controller
 	m := &membership{file: f}
 	if _, err := m.changed(); err != nil {
 		return nil, errors.Join(err, m.Close())
@@ -85,14 +85,14 @@ func (m *membership) changed() (bool, error) {
 	return true, nil
 }
 
-// memoryLimits are the limits of all cgroups from that of this process up to the root.
+// memoryLimits are the limits of all cgroups from that of this process up to the root, in bytes.
 type memoryLimits struct {
 	groups cgroups
 	self   *membership
 	files  []file // memory.max, or memory.limit_in_bytes
 }
 
-// openMemoryLimits opens the files that may hold a limit, now or later.
+// openMemoryLimits opens the files that may have a limit, now or later.
 func openMemoryLimits(c cgroups) (*memoryLimits, error) {
 	self, err := c.membership()
 	if err != nil {
@@ -115,17 +115,17 @@ func (l *memoryLimits) lookUp() {
 	}
 }
 
-// noLimit is what version 1 says for none, or nearly so.
+// noLimit is the least value that means no limit, in bytes: version 1 has a number for that, too.
 const noLimit = 1 << 60
 
-// read returns the least limit, or noLimit. A cgroup that is gone sets none.
+// read returns the lowest limit in bytes, or noLimit. A cgroup that was removed has no limit.
 func (l *memoryLimits) read() (float64, error) {
 	moved, err := l.self.changed()
 	if err != nil {
 		return 0, err
 	}
 	if moved {
-		_ = l.closeFiles() // were only read
+		_ = l.closeFiles() // closing a file that was only read cannot lose data
 		l.lookUp()
 	}
 	least := float64(noLimit)
@@ -149,7 +149,7 @@ func (l *memoryLimits) closeFiles() error {
 
 func (l *memoryLimits) Close() error { return errors.Join(l.closeFiles(), l.self.Close()) }
 
-// file is a small file of the kernel's that is opened once and read often.
+// file is a small file of the kernel that is opened once and read often.
 type file struct {
 	*os.File
 	buf []byte
@@ -160,8 +160,7 @@ func openFile(name string) (file, error) {
 	return file{f, make([]byte, 1024)}, err
 }
 
-// text returns the contents, without the last newline. It is valid until the
-// next call.
+// text returns the contents without the last newline. They are valid until the next call.
 func (f *file) text() ([]byte, error) {
 	n, err := f.ReadAt(f.buf, 0)
 	if n == 0 {
@@ -170,8 +169,7 @@ func (f *file) text() ([]byte, error) {
 	return bytes.TrimSuffix(f.buf[:n], []byte{'\n'}), nil
 }
 
-// field returns the number after name, which begins a line of text; 0 if there
-// is none.
+// field returns the number that follows name at the start of a line of text, or 0.
 func field(text []byte, name string) float64 {
 	for len(text) > 0 {
 		var line []byte
@@ -184,7 +182,7 @@ func field(text []byte, name string) float64 {
 	return 0
 }
 
-// number returns the decimal digits that text consists of, and whether it does.
+// number returns the value of text, and whether text consists of decimal digits.
 func number(text []byte) (v float64, ok bool) {
 	for _, c := range text {
 		if c < '0' || c > '9' {

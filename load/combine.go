@@ -9,12 +9,12 @@ import (
 	"github.com/seed90641741/spillway/internal/invalid"
 )
 
-// Thresholds are values of one measure, in its own unit, from which each
-// criticality begins to be rejected; index them with [spillway.Criticality.Index].
+// Thresholds are the values of a measure, in its unit, from which each criticality is rejected, by
+// [spillway.Criticality.Index].
 type Thresholds [spillway.Criticalities]float64
 
-// defaultReference is the scale of a utilization where [Config.Reference] is zero:
-// the default thresholds of package shed.
+// defaultReference is the value for a zero [Config.Reference]: the default thresholds of package
+// shed.
 var defaultReference = Thresholds{0.80, 0.87, 0.95, 1.00}
 
 func (t *Thresholds) check(path string) error {
@@ -26,8 +26,8 @@ func (t *Thresholds) check(path string) error {
 	return nil
 }
 
-// share returns the utilization of a value: at each threshold it is
-// that of the reference, and in between it rises in a straight line.
+// share returns the utilization for a value. At each threshold it is that of reference, and between
+// two thresholds it rises linearly.
 func (t *Thresholds) share(value float64, reference *Thresholds) float64 {
 	if math.IsNaN(value) || value <= 0 {
 		return 0
@@ -65,8 +65,8 @@ func (c *Config) checkCombination() error {
 	return nil
 }
 
-// readings returns all measures that are known, the user's own last. They are
-// valid until the next sample. The lock is held.
+// readings returns all known measures, the user's signals last. They are valid until the next
+// sample. The caller holds m.mu.
 func (m *Meter) readings() []Reading {
 	all := m.known[:0]
 	for i, v := range m.values {
@@ -94,11 +94,11 @@ func (m *Meter) reading(name string, value, target float64) Reading {
 	return r
 }
 
-// combine returns the utilization. The lock is held.
+// combine returns the utilization. The caller holds m.mu.
 func (m *Meter) combine() (u float64) {
 	all := m.readings()
 	if m.config.Combine != nil {
-		if u = m.config.Combine(all); u > 0 { // not for NaN
+		if u = m.config.Combine(all); u > 0 { // false for NaN
 			return min(u, math.MaxFloat32)
 		}
 		return 0

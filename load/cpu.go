@@ -6,9 +6,9 @@ import (
 	"github.com/seed90641741/spillway/internal/cputime"
 )
 
-// process is the processor time of this process.
+// process reads the processor time of this process.
 type process struct {
-	used     func() (time.Duration, error) // since the start
+	used     func() (time.Duration, error) // since the start of the process
 	executor *executor
 	before   time.Duration
 }

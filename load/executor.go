@@ -9,22 +9,21 @@ import (
 	"github.com/seed90641741/spillway/internal/elapsed"
 )
 
-// fresh is how long a reading of the executor is used again. Reading takes the
-// scheduler's lock, which a process with many processors should not do for each
-// of a million requests.
+// fresh is how long a reading of the scheduler is used. Reading takes the lock of the scheduler,
+// which a process with many processors should not do for each of a million requests.
 const fresh = 20 * time.Microsecond
 
-// Executor is what the Go scheduler is doing at a moment.
+// Executor is the state of the Go scheduler at some moment.
 type Executor struct {
 	Running    int // goroutines that run
-	Runnable   int // goroutines that are ready to, and wait for a processor
+	Runnable   int // goroutines that are ready to run, and wait for a processor
 	Processors int // GOMAXPROCS
 }
 
-// executor reads the scheduler, at most once in a while.
+// executor reads the state of the scheduler, at most once in 20 µs.
 type executor struct {
 	running, runnable, processors atomic.Int64
-	seen                          atomic.Int64 // last, for those without the lock
+	seen                          atomic.Int64 // last reading, in ns since 1970; needs no lock
 
 	mu        sync.Mutex
 	samples   []metrics.Sample
@@ -46,8 +45,8 @@ func newExecutor(smoothing time.Duration) *executor {
 	return e
 }
 
-// at returns the state at the time now. If another goroutine is just reading it,
-// that is the one before.
+// at returns the state at the time now. If another goroutine is reading it, at returns the last
+// one.
 func (e *executor) at(now time.Time) Executor {
 	if !within(now, &e.seen, fresh) && e.mu.TryLock() {
 		if d := now.Sub(e.last); d >= fresh {
@@ -62,14 +61,14 @@ func (e *executor) at(now time.Time) Executor {
 	}
 }
 
-// within reports whether less than d has passed since the wall clock said seen.
-// If that clock is set, this may be wrong for at most d.
+// within reports whether less than d has passed since seen, in nanoseconds since 1970. If the clock
+// is set to another time, the result may be wrong, for at most d.
 func within(now time.Time, seen *atomic.Int64, d time.Duration) bool {
 	passed := now.UnixNano() - seen.Load()
 	return passed >= 0 && passed < int64(d)
 }
 
-// refresh reads the state again, however little time has passed.
+// refresh reads the state again, however short ago it was read.
 func (e *executor) refresh(now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -90,7 +89,7 @@ func (e *executor) read() {
 	e.processors.Store(int64(max(1, e.samples[2].Value.Uint64())))
 }
 
-// smooth takes what was read into the average, for a time d.
+// smooth adds the last reading to the average, for the time d since the reading before.
 func (e *executor) smooth(d time.Duration) {
 	now := float64(e.running.Load()+e.runnable.Load()) / float64(e.processors.Load())
 	e.average += (now - e.average) * elapsed.Weight(d, e.smoothing)

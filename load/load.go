@@ -14,41 +14,40 @@ import (
 	"github.com/seed90641741/spillway/internal/invalid"
 )
 
-// A Signal is a measure of the user's own.
+// A Signal is a measure that the user adds.
 type Signal struct {
-	// Name tells it apart in [Stats]. It must not be empty.
+	// Name is the name in [Stats]. It must not be empty.
 	Name string
-	// Read returns the value as a share of its target: 1 is as busy as the
-	// process should be. NaN means that it is not known now. Read is called once
-	// per interval, on the path of some request and with the Meter locked: it
-	// must be quick, and must not call the Meter. Two calls never overlap.
+	// Read returns the value as a share of its target: at 1 the process is as busy as it should be.
+	// NaN means that the value is unknown now. The Meter calls Read once per interval, on the path
+	// of a request and under its lock: Read must be quick, and must not call the Meter. Two calls
+	// never overlap.
 	Read func() float64
 }
 
 // Config configures a [Meter]. The zero Config is ready for use.
 type Config struct {
-	// Interval is the least time between two samples. A shorter one sees more and
-	// costs more. Zero means 100 ms; it must be 10 ms to 10 s.
+	// Interval is the least time between two samples. With a shorter interval, changes are seen
+	// sooner, and sampling costs more. Zero means 100 ms; it must be 10 ms to 10 s.
 	Interval time.Duration
-	// Smoothing is the time constant of the executor load average. Zero means
-	// 1 s; it must be 10 ms to 1 min.
+	// Smoothing is the time constant of the executor load average. Zero means 1 s; it must be 10 ms
+	// to 1 min.
 	Smoothing time.Duration
 	// Targets are the targets of the built-in measures.
 	Targets Targets
 	// Signals are further measures.
 	Signals []Signal
 
-	// Thresholds give single measures, by name, thresholds for each criticality in
-	// place of a target. The names are the ones of [Measure.String] and of Signals.
+	// Thresholds replace the target of a measure by a threshold for each criticality. The keys are
+	// the names of [Measure.String] and of Signals.
 	Thresholds map[string]Thresholds
-	// Reference are the utilizations that Thresholds represent: at a threshold of a
-	// measure, its share is that of the Reference. Zero means 0.80, 0.87, 0.95 and 1,
-	// the defaults of package shed; package ingress fills in the thresholds of its shedder.
+	// Reference gives the utilization at each of the Thresholds. If a measure is at its threshold
+	// for a class, its share is the value of Reference for that class. Zero means 0.80, 0.87, 0.95
+	// and 1, the defaults of package shed; package ingress sets the thresholds of its shedder.
 	Reference Thresholds
-	// Combine returns the utilization from all known readings, the ones of
-	// Signals last. Zero, negative and NaN mean no load, and infinity counts as
-	// the largest float32. It is called
-	// as Signal.Read is, and must not keep the slice. Nil means the greatest Share.
+	// Combine returns the utilization from all known readings, those of Signals last. Zero,
+	// negative and NaN mean no load, and infinity means the largest float32. The rules for
+	// Signal.Read hold for Combine, too; it must not keep the slice. Nil means the greatest Share.
 	Combine func(readings []Reading) float64
 }
 
@@ -74,17 +73,17 @@ func (c Config) withDefaults() (Config, error) {
 	return c, c.checkCombination()
 }
 
-// A Meter reads the measures. It is safe for concurrent use; make one with [New]
-// and close it when it is done with.
+// A Meter reads the measures. It is safe for concurrent use. Make one with [New], and close it
+// after its last use.
 type Meter struct {
 	executor *executor
-	combined atomic.Uint64 // bits of the utilization
-	cpu      atomic.Uint64 // bits of the measure
-	seen     atomic.Int64  // last, for those without the lock
-	interval atomic.Int64  // that of config
-	short    atomic.Bool   // of memory
+	combined atomic.Uint64 // bits of the utilization, a float64
+	cpu      atomic.Uint64 // bits of the measure CPU, a float64
+	seen     atomic.Int64  // last sample, in ns since 1970; needs no lock
+	interval atomic.Int64  // Config.Interval
+	short    atomic.Bool   // see ShortOfMemory
 
-	mu      sync.Mutex // held by whoever samples
+	mu      sync.Mutex // held while sampling
 	config  Config
 	targets readings
 	sources []source
@@ -96,16 +95,15 @@ type Meter struct {
 	waited  time.Duration // longest wait for admission since the last sample
 }
 
-// A source reads some measures. It receives the time since it was
-// last read.
+// A source reads some measures. d is the time since its last read.
 type source interface {
 	read(d time.Duration, into *readings) error
 	measures() []Measure
 	io.Closer
 }
 
-// New returns a Meter, or an error that names the field of c that is out of
-// range. A source that is missing is no error: see [Meter.Missing].
+// New returns a Meter. An error names the field of c that is out of range. A missing source is no
+// error: see [Meter.Missing].
 func New(c Config) (*Meter, error) { return newMeter(c, system) }
 
 func newMeter(c Config, groups cgroups) (*Meter, error) {
@@ -132,8 +130,8 @@ func (m *Meter) add(s source, err error) {
 	m.sources = append(m.sources, s)
 }
 
-// Update changes the configuration of a Meter in use, or returns an error that
-// names the field that is out of range and changes nothing.
+// Update changes the configuration of a Meter in use. An error names the field that is out of
+// range, and nothing has changed then.
 func (m *Meter) Update(c Config) error {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -153,16 +151,16 @@ func (m *Meter) Update(c Config) error {
 	return nil
 }
 
-// Missing returns an error for each source that is not there or has failed: its
-// measures are left out. It is no failure; a server may log it once at its start.
+// Missing returns an error for each source that does not exist or has failed. Its measures are left
+// out. This is no failure; a server may log it once at its start.
 func (m *Meter) Missing() []error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.missing)
 }
 
-// Close closes the files that the Meter has open. Measures that need them are
-// left out from then on.
+// Close closes the files that the Meter has open. Measures that need them are left out from then
+// on.
 func (m *Meter) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -181,20 +179,18 @@ func (m *Meter) forget(s source) {
 	}
 }
 
-// Executor returns what the Go scheduler is doing at the time now. It allocates
-// nothing, never waits, and takes some 150 ns, less if it was called less than
-// 20 µs ago.
+// Executor returns the state of the Go scheduler at the time now. It allocates nothing and never
+// waits. It takes about 150 ns, and less within 20 µs of the last call.
 func (m *Meter) Executor(now time.Time) Executor { return m.executor.at(now) }
 
-// Refresh makes Executor return what the scheduler is doing now, for a caller that knows
-// that much has changed since it was last read, however short ago.
+// Refresh makes Executor return the state of the scheduler at the time now, however short ago it
+// was read. It is for a caller that knows that much has changed since.
 func (m *Meter) Refresh(now time.Time) { m.executor.refresh(now) }
 
-// Utilization returns how busy the process is, as [Config.Combine] has it: without
-// one, the greatest share that any measure has of its target, 0 if none has one. 1
-// means that some target is reached. It samples if the last
-// sample is an interval old, allocates nothing, and never waits for another
-// sampler.
+// Utilization returns how busy the process is, by [Config.Combine]. Without Combine it is the
+// greatest share that any measure has of its target: at 1 a target is reached. It is 0 if no
+// measure has a target. If the last sample is one interval old, Utilization samples. It allocates
+// nothing, and does not wait while another goroutine samples.
 func (m *Meter) Utilization(now time.Time) float64 {
 	m.trySample(now)
 	return math.Float64frombits(m.combined.Load())
@@ -202,28 +198,28 @@ func (m *Meter) Utilization(now time.Time) float64 {
 
 func (m *Meter) trySample(now time.Time) {
 	if !within(now, &m.seen, time.Duration(m.interval.Load())) && m.mu.TryLock() {
-		defer m.mu.Unlock() // a signal may panic
+		defer m.mu.Unlock() // a Signal may panic
 		m.sample(now)
 	}
 }
 
-// CPU returns the share of the processors' time that the process used in the
-// last interval, 0 if it is not known. It does not sample.
+// CPU returns the share of the processors' time that the process used in the last interval, 0 to 1;
+// 0 if it is unknown. It does not sample.
 func (m *Meter) CPU() float64 { return math.Float64frombits(m.cpu.Load()) }
 
-// ShortOfMemory reports whether memory has reached the lowest threshold, as of the last sample. Some
-// of it may be garbage: a process that rejects its requests allocates so little that the runtime may not collect that
-// by itself for two minutes. It does not sample.
+// ShortOfMemory reports whether memory had reached the lowest threshold in the last sample. A part
+// of the memory may be garbage: a process that rejects its requests allocates so little that the
+// runtime may not collect garbage for two minutes. ShortOfMemory does not sample.
 func (m *Meter) ShortOfMemory() bool { return m.short.Load() }
 
-// Waited tells that a request has waited this long to be admitted.
+// Waited records how long a request has waited to be admitted.
 func (m *Meter) Waited(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.waited = max(m.waited, d)
 }
 
-// sample reads all measures if it is time to. The lock is held.
+// sample reads all measures if the last sample is one interval old. The caller holds m.mu.
 func (m *Meter) sample(now time.Time) {
 	d := now.Sub(m.last)
 	if d < m.config.Interval {
@@ -244,7 +240,7 @@ func (m *Meter) sample(now time.Time) {
 	m.cpu.Store(math.Float64bits(orZero(m.values[CPU])))
 }
 
-// failed reads s and reports whether it cannot be read any more.
+// failed reads s, and reports whether that failed. If so, s is closed.
 func (m *Meter) failed(s source, d time.Duration) bool {
 	err := s.read(d, &m.values)
 	if err == nil {
@@ -256,7 +252,7 @@ func (m *Meter) failed(s source, d time.Duration) bool {
 	return true
 }
 
-// orZero returns v, or 0 if it is not known.
+// orZero returns v, or 0 for NaN.
 func orZero(v float64) float64 {
 	if math.IsNaN(v) {
 		return 0
@@ -264,25 +260,25 @@ func orZero(v float64) float64 {
 	return v
 }
 
-// Stats says how a process stands.
+// Stats is the state of a process.
 type Stats struct {
 	Executor    Executor
 	Utilization float64
-	// Readings are all known measures, with Signals last.
+	// Readings are all known measures, those of Signals last.
 	Readings []Reading
 }
 
 // A Reading is the value of one measure.
 type Reading struct {
 	Name string
-	// Value and Target are in the unit of the measure. A measure that has Thresholds
-	// has the highest of them as its Target, one that is only reported has 0.
+	// Value and Target are in the unit of the measure. For a measure with Thresholds, Target is the
+	// highest of them. Target is 0 for a measure that is only reported.
 	Value, Target float64
 	// Share is the utilization by this measure alone: 1 at the Target, 0 without one.
 	Share float64
 }
 
-// Stats samples if it is time to, and returns the measures at the time now.
+// Stats returns the measures at the time now. It samples if the last sample is one interval old.
 func (m *Meter) Stats(now time.Time) Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()

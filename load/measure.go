@@ -9,24 +9,24 @@ import (
 	"github.com/seed90641741/spillway/internal/invalid"
 )
 
-// Measure is one of the measures built in.
+// Measure is one of the built-in measures.
 type Measure uint8
 
-// The measures. The package comment says what each means; times are in seconds.
+// These are the built-in measures, as the package comment describes them. Times are in seconds.
 const (
-	Average    Measure = iota // executor load average
-	CPU                       // processor time of the process
-	Quota                     // processor time of the cgroup
-	Throttled                 // periods in which the cgroup ran out of it
-	Memory                    // of the limit
-	Scheduling                // wait for a processor
-	Queue                     // wait for admission
-	Measures   = iota         // how many there are
+	Average    Measure = iota // executor load average, in goroutines per processor
+	CPU                       // processor time of the process, as a share of GOMAXPROCS
+	Quota                     // processor time of the cgroup, as a share of its quota
+	Throttled                 // share of periods in which the cgroup used up its quota
+	Memory                    // memory, as a share of the limit
+	Scheduling                // wait for a processor, in seconds
+	Queue                     // wait for admission, in seconds
+	Measures   = iota         // number of measures
 )
 
 var measureNames = [Measures]string{"executor", "cpu", "quota", "throttled", "memory", "scheduling", "queue"}
 
-// targetFields are the fields of [Targets].
+// targetFields are the names of the fields of [Targets], by measure.
 var targetFields = [Measures]string{"Average", "CPU", "Quota", "Throttled", "Memory", "Scheduling", "Queue"}
 
 // String returns the name of m in lower case.
@@ -37,8 +37,8 @@ func (m Measure) String() string {
 	return measureNames[m]
 }
 
-// most returns the highest value of m that makes sense as a target, and its range in words: a share that is
-// given as a percentage would never be reached.
+// most returns the highest value that is allowed as a target of m, and the allowed range as text. A
+// share that is given as a percentage would never be reached.
 func (m Measure) most() (value float64, allowed string) {
 	if m >= CPU && m <= Memory {
 		return 1, "0 to 1"
@@ -46,29 +46,30 @@ func (m Measure) most() (value float64, allowed string) {
 	return math.MaxFloat32, "0 or more"
 }
 
-// readings holds a value for each measure, NaN where it is unknown.
+// readings has a value for each measure; NaN means unknown.
 type readings [Measures]float64
 
-// DefaultMemoryTarget is the target of memory where none is set.
+// DefaultMemoryTarget is the target of memory if none is set.
 const DefaultMemoryTarget = 0.95
 
-// Targets are what the measures should be at most. A zero target means that the
-// measure is reported only, except where it says otherwise.
+// Targets are the values that the measures should not exceed. Zero means that the measure is only
+// reported, except for Memory.
 type Targets struct {
 	// Average is in goroutines per processor.
 	Average float64
-	// CPU is a share of GOMAXPROCS, Quota one of the cgroup's quota, and
-	// Throttled one of its periods. Each must be at most 1.
+	// CPU is a share of GOMAXPROCS, Quota a share of the cgroup's quota, and Throttled a share of
+	// its periods. Each must be at most 1.
 	CPU, Quota, Throttled float64
-	// Memory is a share of the limit. Zero means 0.95 ([DefaultMemoryTarget]); negative
-	// means that memory is reported only; it must be at most 1.
+	// Memory is a share of the limit. Zero means 0.95 ([DefaultMemoryTarget]). Negative means that
+	// memory is only reported. It must be at most 1.
 	Memory float64
-	// Scheduling is how long goroutines wait, and Queue how long requests do.
+	// Scheduling is how long goroutines wait for a processor, and Queue how long requests wait for
+	// admission.
 	Scheduling, Queue time.Duration
 }
 
-// withDefaults returns the targets by measure, 0 where it is not set, or an
-// error that names the first bad one.
+// withDefaults returns the targets by measure, 0 for none, or an error that names the first bad
+// one.
 func (t Targets) withDefaults() (readings, error) {
 	t.Memory = cmp.Or(t.Memory, DefaultMemoryTarget)
 	all := readings{

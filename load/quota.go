@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// quotas has the quota of each cgroup from that of this process up to the root. The tightest one binds.
+// quotas has the quota of each cgroup from that of this process up to the root. The measure is that
+// of the quota with the highest use.
 type quotas struct {
 	groups cgroups
 	self   *membership
 	all    []*quota
 }
 
-// openQuota opens the files of all cgroups that may set a quota, now or later.
+// openQuota opens the files of all cgroups that may have a quota, now or later.
 func openQuota(c cgroups) (source, error) {
 	self, err := c.membership()
 	if err != nil {
@@ -39,14 +40,14 @@ func (q *quotas) lookUp() {
 			continue
 		}
 		if _, _, err := x.read(time.Second); err != nil {
-			_ = x.Close() // was only read
+			_ = x.Close() // an error of Close does not matter, as x was only read
 			continue
 		}
 		q.all = append(q.all, x)
 	}
 }
 
-// read reads all quotas. One whose cgroup is gone counts no longer.
+// read reads all quotas. It ignores a cgroup that was removed.
 func (q *quotas) read(d time.Duration, into *readings) error {
 	into[Quota], into[Throttled] = math.NaN(), 0
 	moved, err := q.self.changed()
@@ -54,9 +55,9 @@ func (q *quotas) read(d time.Duration, into *readings) error {
 		return err
 	}
 	if moved {
-		_ = q.closeAll() // were only read
+		_ = q.closeAll() // errors do not matter, as the files were only read
 		q.lookUp()
-		return nil // how much was used is known at the next reading
+		return nil // the use is known at the next reading
 	}
 	kept := q.all[:0]
 	for _, x := range q.all {
@@ -88,13 +89,13 @@ func (q *quotas) closeAll() error {
 
 func (q *quotas) Close() error { return errors.Join(q.closeAll(), q.self.Close()) }
 
-// quota is the processor time of a cgroup against its quota.
+// quota compares the processor time of a cgroup with its quota.
 type quota struct {
 	limits []file // cpu.max, or cpu.cfs_quota_us and cpu.cfs_period_us
 	usage  file   // cpu.stat, or cpuacct.usage
 	stat   file   // cpu.stat
 
-	used, periods, throttled float64 // as last seen
+	used, periods, throttled float64 // last reading: seconds, two counts
 }
 
 func openQuotaIn(dir string, version int) (*quota, error) {
@@ -119,7 +120,7 @@ func openQuotaIn(dir string, version int) (*quota, error) {
 	return &quota{stat: files[0], usage: files[1], limits: files[2:]}, nil
 }
 
-// share returns the quota in processors, 0 if it is not set.
+// share returns the quota in processors; 0 means no quota.
 func (q *quota) share() (float64, error) {
 	var of [2]float64
 	n := 0
@@ -131,7 +132,7 @@ func (q *quota) share() (float64, error) {
 		for n < 2 && len(text) > 0 {
 			var word []byte
 			word, text, _ = bytes.Cut(text, []byte{' '})
-			of[n], _ = number(word) // "max" and -1 leave 0
+			of[n], _ = number(word) // 0 for "max" and -1
 			n++
 		}
 	}
@@ -141,7 +142,8 @@ func (q *quota) share() (float64, error) {
 	return of[0] / of[1], nil
 }
 
-// read returns the share of the quota that was used in d, NaN without a quota, and the share of the periods in which it was used up.
+// read returns the share of the quota that was used in the time d, NaN without a quota, and the
+// share of the periods in which the quota was used up.
 func (q *quota) read(d time.Duration) (share, cut float64, err error) {
 	limit, err := q.share()
 	if err != nil {
@@ -167,7 +169,7 @@ func (q *quota) read(d time.Duration) (share, cut float64, err error) {
 	return share, cut, nil
 }
 
-// seconds returns the processor time that the cgroup has used.
+// seconds returns the processor time that the cgroup has used, in seconds.
 func (q *quota) seconds() (float64, error) {
 	text, err := q.usage.text()
 	if err != nil {

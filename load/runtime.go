@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// memory compares what the Go runtime holds with the smaller of the runtime's limit and
-// the cgroup's.
+// memory compares the memory of the Go runtime with the lower of the runtime's limit and the
+// cgroup's.
 type memory struct {
 	samples [memorySamples]metrics.Sample
-	cgroup  *memoryLimits // nil: none
+	cgroup  *memoryLimits // nil: no cgroup has a limit
 }
 
-// What memory reads of the runtime, all in bytes.
+// These are the values that memory reads from the runtime, in bytes.
 const (
 	totalBytes = iota
 	releasedBytes
 	freeBytes
 	unusedBytes
-	objectBytes // also those that are not collected yet
-	liveBytes   // objects in use as of the last collection
+	objectBytes // objects on the heap, garbage included
+	liveBytes   // objects that the last collection found in use
 	limitBytes
 	memorySamples = iota
 )
@@ -55,8 +55,8 @@ func openMemory(c cgroups) (source, error) {
 func (m *memory) read(_ time.Duration, into *readings) error {
 	metrics.Read(m.samples[:])
 	held, limit := m.bytes(totalBytes)-m.bytes(releasedBytes), m.bytes(limitBytes)
-	// The runtime collects garbage before it reaches a limit of its own, and may let it grow so far:
-	// only what is in use counts.
+	// The runtime may let garbage grow up to its own limit, and collects it before. So only what is
+	// in use counts against that limit.
 	counted := held - m.bytes(freeBytes) - m.bytes(unusedBytes) - m.bytes(objectBytes) + m.bytes(liveBytes)
 	if m.cgroup != nil {
 		l, err := m.cgroup.read()
@@ -64,11 +64,11 @@ func (m *memory) read(_ time.Duration, into *readings) error {
 			return err
 		}
 		if l < limit {
-			limit, counted = l, held // nothing else keeps garbage from reaching that limit
+			limit, counted = l, held // nothing else keeps garbage below the limit of the cgroup
 		}
 	}
 	into[Memory] = counted / limit
-	if limit >= noLimit { // it may be set later
+	if limit >= noLimit { // a limit may be set later
 		into[Memory] = math.NaN()
 	}
 	return nil
@@ -85,8 +85,8 @@ func (m *memory) Close() error {
 	return m.cgroup.Close()
 }
 
-// scheduling is the 99th percentile of the time that goroutines waited for a
-// processor since the last sample. The runtime looks at one transition in eight.
+// scheduling reads the 99th percentile of the time that goroutines waited for a processor since the
+// last sample. The runtime measures one transition in eight.
 type scheduling struct {
 	samples []metrics.Sample
 	before  []uint64
@@ -114,9 +114,8 @@ func (s *scheduling) measures() []Measure { return []Measure{Scheduling} }
 
 func (s *scheduling) Close() error { return nil }
 
-// quantile returns the upper bound of the bucket that holds the q-th quantile of
-// what h counts since before, or of the one below it where that is infinite. It
-// is 0 if there is nothing.
+// quantile returns the q-th quantile of what h has counted since before: the upper bound of its
+// bucket, or the lower bound if the upper one is infinite. It is 0 if nothing was counted.
 func quantile(h *metrics.Float64Histogram, before []uint64, q float64) float64 {
 	var total, sum uint64
 	for i, n := range h.Counts {

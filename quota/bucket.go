@@ -7,27 +7,27 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// maxDebt bounds what a charge can do to a bucket, and how long a lease is.
+// maxDebt is the highest debt of a bucket, and the longest duration of a lease.
 const maxDebt = 365 * 24 * time.Hour
 
-// maxDepth bounds the depth of a bucket that Grant.LeastDepth asks for. It is the
-// largest Config.BurstSeconds.
+// maxDepth is the highest depth of a bucket for Grant.LeastDepth. It equals the largest
+// Config.BurstSeconds.
 const maxDepth = time.Hour
 
-// bucket is a debt of time and the mark that rejections have left on it. Each is stored as the
-// time, by the clock of the Quota, at which it has decayed to zero.
+// bucket is a debt of time, and the mark that rejections leave in it. Each is stored as the time,
+// by the clock of the Quota, at which it will be zero.
 type bucket struct{ full, mark time.Duration }
 
-// wait returns how long it takes until the debt is below the threshold; zero or
-// less if it is.
+// wait returns how long it takes until the debt is below the threshold. Zero and less mean that it
+// is below now.
 func (b *bucket) wait(at, threshold time.Duration) time.Duration {
 	return max(b.full, b.mark) - at - threshold + 1
 }
 
-// markRejected leaves a mark, which keeps lower classes rejected.
+// markRejected leaves a mark at the threshold, which keeps lower classes rejected.
 func (b *bucket) markRejected(at, threshold time.Duration) { b.mark = max(b.mark, at+threshold) }
 
-// charge adds to the debt, or takes from it.
+// charge adds nanoseconds to the debt. A negative number reduces it, to zero at least.
 func (b *bucket) charge(at time.Duration, nanoseconds float64) {
 	debt := float64(max(0, b.full-at)) + nanoseconds
 	b.full = at + time.Duration(min(max(debt, 0), float64(maxDebt)))
@@ -56,35 +56,36 @@ func belowHighest(call *spillway.Call) int {
 	return int(spillway.Levels - call.Level)
 }
 
-// customer is the state of a customer.
+// customer is the state of a customer: its lease, its buckets, and counts since the last lease.
 type customer struct {
 	name       string
-	generation uint32 // how many customers had this place before
-	known      bool   // to the Allocator
-	unlisted   bool   // it shares the bucket of the first place
-	all        bool   // it is that of all unlisted customers together
-	leased     time.Duration
+	generation uint32        // number of customers that had this index before
+	known      bool          // the Allocator knows the customer
+	unlisted   bool          // it shares the bucket of index 0
+	all        bool          // it stands for all unlisted customers together
+	leased     time.Duration // begin of the lease
 	until      time.Duration // end of the lease
-	rate       float64
-	deep       time.Duration                      // the least depth of the buckets, in debt
-	least      int                                // the lowest class that is admitted
-	wants      float64                            // when last reported
-	used       float64                            // cost charged since then
-	admitted   uint64                             // calls since then
-	mean       float64                            // cost of an admitted call in the lease before
-	offered    [spillway.Criticalities]float64    // cost since then, rejected calls included
-	perToken   [spillway.Criticalities]float64    // nanoseconds of debt; zero for no limit
-	buckets    [spillway.Criticalities]bucket     // i limits the classes up to i
+	rate       float64       // cost per second
+	deep       time.Duration // least depth of the buckets, as debt
+	least      int           // index of the lowest class that is admitted
+	wants      float64       // Demand.Wants of the last lease
+	used       float64       // cost charged since the last lease
+	admitted   uint64        // calls admitted since the last lease
+	mean       float64       // mean cost of an admitted call before that
+	// offered is the cost since the last lease, rejected calls included.
+	offered    [spillway.Criticalities]float64
+	perToken   [spillway.Criticalities]float64    // debt for a cost of 1, in ns; 0: no limit
+	buckets    [spillway.Criticalities]bucket     // bucket i limits the classes up to i
 	calls      [spillway.Criticalities]ClassStats // for Stats
-	part       bool                               // the rate is a part of that of the customer
-	limit      float64                            // that of the customer, in all processes
-	setting    string                             // what makes the rate less than the limit
+	part       bool                               // rate is this process's part of a rate
+	limit      float64                            // limit over all processes, in cost per second
+	setting    string                             // name of what makes rate less than limit
 	recent     recent
 	pace       pace
-	rejections *[spillway.Criticalities]rejections // nil as long as no call was rejected
+	rejections *[spillway.Criticalities]rejections // nil until a call is rejected
 }
 
-// admit charges the cost of a call.
+// admit charges the cost of an admitted call.
 func (c *customer) admit(at time.Duration, class int, cost float64) {
 	c.calls[class].AdmittedTotal++
 	c.recent.at(at).AdmittedTotal++
@@ -94,7 +95,7 @@ func (c *customer) admit(at time.Duration, class int, cost float64) {
 	c.charge(at, class, cost)
 }
 
-// rejectedFor returns how long such calls of a class will be rejected; 0 if they are admitted.
+// rejectedFor returns how long such calls of a class will be rejected; 0 means that they are admitted.
 func (c *customer) rejectedFor(at, burst time.Duration, class, below int) (wait time.Duration) {
 	depth := max(burst, c.deep)
 	for i := class; i < len(c.buckets); i++ {
@@ -119,15 +120,16 @@ func (c *customer) charge(at time.Duration, class int, cost float64) {
 	}
 }
 
-// measure charges a measured cost, or gives it back.
+// measure charges a measured cost, or gives it back if amount is negative.
 func (c *customer) measure(at time.Duration, class int, amount float64) {
 	c.offered[class] = max(0, c.offered[class]+amount)
 	c.ask(at, amount)
 	c.charge(at, class, amount)
 }
 
-// reject counts a rejected call and its demand. Its cost is not known, so it is that of the calls
-// that were admitted before, and at least what is charged at admission.
+// reject counts a rejected call and its demand. The cost of the call is unknown, so it counts with
+// the mean cost of calls that were admitted before, and at least with cost, the charge at
+// admission.
 func (c *customer) reject(at time.Duration, class int, cost float64) {
 	c.count(at, class)
 	c.offered[class] += max(cost, c.mean)
@@ -140,7 +142,7 @@ func (c *customer) count(at time.Duration, class int) {
 	c.recent.at(at).RejectedTotal++
 }
 
-// demand says what the customer would use, and resets the counters.
+// demand returns the demand since the last lease, and resets its counters.
 func (c *customer) demand(at time.Duration) Demand {
 	d := Demand{Customer: c.name, Has: c.rate, Elapsed: at - c.leased}
 	if d.Elapsed > 0 {
@@ -159,9 +161,8 @@ func (c *customer) demand(at time.Duration) Demand {
 	return d
 }
 
-// lease takes a new grant. Debts stay what they are in seconds, so that a bucket
-// stays as full as it is. What has passed since the end of the last lease counts at the
-// new rate.
+// lease begins a new lease. Debts keep their length in seconds, so a bucket stays as full as it is.
+// The time since the end of the last lease counts at the new rate.
 func (c *customer) lease(at, until, burst time.Duration, g Grant) {
 	ended := min(at, c.until)
 	c.leased, c.until, c.rate, c.least, c.unlisted = at, until, 0, g.LeastClass, g.Unlisted
@@ -179,8 +180,8 @@ func (c *customer) lease(at, until, burst time.Duration, g Grant) {
 	}
 }
 
-// deepen sets the least depth of the buckets to the time that a cost takes at the
-// rate. Debts are scaled with the depth, so that a bucket stays as full as it is.
+// deepen sets the least depth of the buckets to the time that the cost least takes at the rate. It
+// scales debts with the depth, so a bucket stays as full as it is.
 func (c *customer) deepen(at, burst time.Duration, least float64) {
 	before := max(burst, c.deep)
 	c.deep = 0
@@ -195,7 +196,7 @@ func (c *customer) deepen(at, burst time.Duration, least float64) {
 	}
 }
 
-// idle reports whether c, an unlisted customer, can be forgotten without effect.
+// idle reports whether an unlisted customer c can be forgotten without effect.
 func (c *customer) idle(at time.Duration) bool {
 	if c.established() && at-c.leased < staysEstablished {
 		return false
@@ -208,7 +209,7 @@ func (c *customer) idle(at time.Duration) bool {
 	return c.until <= at
 }
 
-// debt returns how much of c's bucket is used, as a share.
+// debt returns what share of c's bucket is used; above 1 after a charge.
 func (c *customer) debt(at, burst time.Duration) float64 {
 	b := c.buckets[spillway.Criticalities-1]
 	return float64(max(0, b.full-at)) / float64(max(burst, c.deep))

@@ -24,12 +24,13 @@ func (q *Quota) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 	}
 }
 
-// Charge adds amount to the cost of the call of t, or gives it back if amount is negative. The
-// amount is the measured cost minus Config.Cost. Call it before t is settled, any number of
-// times. It does nothing for a settled ticket, a ticket of another gate, and an amount that is
-// not finite. A charge may leave a debt above the burst, up to a year; calls are rejected
-// until it is paid. If the customer has lost its bucket meanwhile, the shared bucket is
-// charged, and nothing is given back.
+// Charge adds amount to the cost of the call of t. A negative amount is given back. amount is the
+// measured cost minus Config.Cost. Call it before t is settled, any number of times. It does
+// nothing for a settled ticket, for a ticket of another gate, and for an amount that is not finite.
+//
+// A charge may leave a debt above the burst, up to a year; calls are rejected until the debt has
+// passed. If the customer has lost its bucket since its admission, the shared bucket is charged,
+// and nothing is given back.
 func (q *Quota) Charge(now time.Time, t *spillway.Ticket, amount float64) {
 	if t.By != spillway.Settler(q) || math.IsNaN(amount) || math.IsInf(amount, 0) {
 		return
@@ -44,10 +45,10 @@ func (q *Quota) Charge(now time.Time, t *spillway.Ticket, amount float64) {
 	q.measure(c, t.Criticality.Index(), amount)
 }
 
-// ChargeCustomer charges amount to a customer for what it costs apart from calls, such as TLS
-// handshakes and idle connections. It counts against the whole rate of the customer, not
-// against the share of a class. It does nothing for an amount that is not finite or not above
-// zero. For the debt that it leaves see [Quota.Charge].
+// ChargeCustomer charges amount to a customer for costs that belong to no call, such as TLS
+// handshakes and idle connections. It counts against the whole rate of the customer, not against
+// the share of a class. It does nothing for an amount that is not finite or not above zero. See
+// [Quota.Charge] for the debt that it leaves.
 func (q *Quota) ChargeCustomer(now time.Time, customer string, amount float64) {
 	if !(amount > 0) || math.IsInf(amount, 0) {
 		return
@@ -59,14 +60,15 @@ func (q *Quota) ChargeCustomer(now time.Time, customer string, amount float64) {
 	q.measure(c, spillway.Criticalities-1, amount)
 }
 
-// owner returns whose call t is of, unless that customer has lost its place.
+// owner returns the customer of the call of t. ok is false if that customer has lost its entry.
 func (q *Quota) owner(now time.Time, t *spillway.Ticket) (c *customer, ok bool) {
 	q.see(now)
 	c = q.customers[uint32(t.Epoch)]
 	return c, c.generation == uint32(t.Epoch>>32)
 }
 
-// measure charges a measured cost to a customer, and to all unlisted ones if it is one of them.
+// measure charges a measured cost to a customer. If it is unlisted, measure also charges the cost
+// to all unlisted customers together.
 func (q *Quota) measure(c *customer, class int, amount float64) {
 	c.measure(q.at, class, amount)
 	if all := q.bound(c); all != nil {

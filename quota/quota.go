@@ -12,38 +12,39 @@ import (
 )
 
 const (
-	// maxName is the maximum length of a name for which an unlisted customer gets its own
-	// bucket.
+	// maxName is the maximum length of a name, in bytes, for which an unlisted customer gets its
+	// own bucket.
 	maxName = 256
-	// tries is how many buckets are checked to find an idle one for a new customer.
+	// tries is how many unlisted customers are checked to find an idle one whose bucket a new one
+	// can get.
 	tries = 8
 )
 
 // Config configures a [Quota].
 type Config struct {
-	// Allocator says who may use how much. It must be set; [NewLocal] makes one.
+	// Allocator decides how much each customer may use. It must be set; [NewLocal] makes one.
 	Allocator Allocator
 
-	// BurstSeconds is the size of the bucket, in seconds at the customer's rate. A class stays
-	// rejected for a quarter of it after the next higher class was rejected. Higher values
-	// allow more uneven use; lower values bound sooner what a customer can do to the server in
-	// a short time. Zero means 1; it must be 0.01 to 3600.
+	// BurstSeconds is the depth of each bucket, in seconds at the customer's rate. A class stays
+	// rejected for a quarter of it after the next higher class was rejected. Higher values allow
+	// more uneven use. Lower values limit sooner what a customer can do to the server in a short
+	// time. Zero means 1; it must be 0.01 to 3600.
 	BurstSeconds float64
 
-	// Cost is what a call is charged when it is admitted. Zero means 1. Negative means
-	// nothing, for services that charge the measured cost of a call with [Quota.Charge]. It
-	// must be at most 1e6.
+	// Cost is what a call is charged when it is admitted. Zero means 1. A negative value charges
+	// nothing, for services that charge the measured cost of a call with [Quota.Charge]. It must be
+	// at most 1e6.
 	Cost float64
 
-	// MaxUnlisted is the maximum number of customers unknown to the Allocator that have a
-	// bucket each, of about 1 kB, and as much for each class that is rejected; further ones share
-	// one bucket. Zero means 1000, negative
-	// means none; it must be at most 1e6.
+	// MaxUnlisted is the maximum number of customers unknown to the Allocator that have their own
+	// bucket. A bucket takes about 1 kB, and as much again for each class with rejections. Further
+	// unlisted customers share one bucket. Zero means 1000; negative means that all share one. It
+	// must be at most 1e6.
 	MaxUnlisted int
 }
 
-// withDefaults returns c with its zero fields filled, or an error that names
-// the first bad field.
+// withDefaults returns c with defaults for its zero fields, or an error that names the first bad
+// field.
 func (c Config) withDefaults() (Config, error) {
 	if c.BurstSeconds == 0 {
 		c.BurstSeconds = 1
@@ -68,24 +69,23 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// A Quota is a [spillway.Gate] that knows each customer's use. It is safe for
-// concurrent use and must not be copied; make one with [New].
+// A Quota is a [spillway.Gate] that rejects calls of customers over their quota. It is safe for
+// concurrent use and must not be copied. Make one with [New].
 type Quota struct {
 	mu         sync.Mutex
 	cfg        Config
 	burst      time.Duration
 	clock      elapsed.Clock
-	at         time.Duration // the latest time seen
-	customers  []*customer   // the first is for all those without a place
-	places     map[string]int
-	unlisted   customer // all unlisted customers together
-	settled    customer // the established ones of them
-	unlistedAt []int    // the places of unlisted customers, but for the first
-	hand       int      // which of them is next in the search for an idle one
+	at         time.Duration  // time of the latest call
+	customers  []*customer    // index 0 is for all without their own entry
+	places     map[string]int // index in customers, by name
+	unlisted   customer       // all unlisted customers together
+	settled    customer       // all established unlisted customers together
+	unlistedAt []int          // indexes of unlisted customers, without 0
+	hand       int            // index in unlistedAt where the search for an idle one goes on
 }
 
-// New returns a Quota without usage, or an error that names the field of c that is out of
-// range.
+// New returns a Quota in which nothing is used. An error names the field of c that is out of range.
 func New(c Config) (*Quota, error) {
 	q := &Quota{customers: []*customer{{}}, places: map[string]int{"": 0}, unlisted: customer{all: true}}
 	if err := q.Update(c); err != nil {
@@ -94,10 +94,10 @@ func New(c Config) (*Quota, error) {
 	return q, nil
 }
 
-// Update changes the configuration of a Quota in use, or returns an error that names the field
-// that is out of range and changes nothing. Debts, in seconds, are kept, and leases stay valid
-// until they end. After MaxUnlisted is lowered, a new unlisted customer only gets the bucket
-// of an idle one, and no memory is freed.
+// Update changes the configuration of a Quota in use. An error names the field that is out of
+// range, and nothing has changed then. Debts keep their length in seconds, and leases last until
+// their end. After MaxUnlisted was lowered, a new unlisted customer can only get the bucket of an
+// idle one, and no memory is freed.
 func (q *Quota) Update(c Config) error {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -109,12 +109,11 @@ func (q *Quota) Update(c Config) error {
 	return nil
 }
 
-// Admit charges Config.Cost to call.Customer, or rejects the call if the customer is over its
-// quota for calls of this criticality. It implements [spillway.Gate], and allocates only the
-// bucket of a new customer, and the errors of a customer's rejections: for each class some, once
-// per second.
+// Admit charges Config.Cost to call.Customer, or rejects the call if the customer is over its quota
+// for calls of this criticality. It implements [spillway.Gate]. It allocates the bucket of a new
+// customer, and once per second some errors for each class of a customer with rejections.
 //
-// Settling with [spillway.OutcomeNotStarted] gives the cost back. Any other outcome leaves it.
+// Settling with [spillway.OutcomeNotStarted] gives the cost back. Any other outcome does not.
 func (q *Quota) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
 	class := call.Criticality.Index()
 	q.mu.Lock()
@@ -133,9 +132,9 @@ func (q *Quota) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error
 	return spillway.Ticket{By: q, Epoch: epoch, Criticality: call.Criticality}, nil
 }
 
-// Reject returns the rejection that Admit would return at the time now, and counts it. It
-// returns nil, and neither charges nor counts, where Admit would admit the call. Reject
-// allocates as Admit does.
+// Reject returns the rejection that Admit would return at the time now, and counts it. If Admit
+// would admit the call, Reject returns nil, and neither charges nor counts anything. It allocates
+// as Admit does.
 func (q *Quota) Reject(now time.Time, call spillway.Call) error {
 	class := call.Criticality.Index()
 	q.mu.Lock()
@@ -149,8 +148,8 @@ func (q *Quota) Reject(now time.Time, call spillway.Call) error {
 	return by.rejection(q.at, q.burst, class, wait, q.cfg.Cost)
 }
 
-// rejectedFor returns how long such calls of a class will be rejected, and by whose bucket: the customer's,
-// or that of all unlisted customers. It counts a rejection, and nothing else.
+// rejectedFor returns how long such calls of a class will be rejected, and which bucket rejects
+// them: the customer's, or that of all unlisted customers. It counts a rejection, but no admission.
 func (q *Quota) rejectedFor(c *customer, class, below int) (by *customer, wait time.Duration) {
 	if wait = c.rejectedFor(q.at, q.burst, class, below); wait > 0 {
 		c.reject(q.at, class, q.cfg.Cost)
@@ -173,13 +172,13 @@ func (q *Quota) rejectedFor(c *customer, class, below int) (by *customer, wait t
 	return c, 0
 }
 
-// see takes note of the time. A time that steps back is the latest one seen.
+// see moves the clock to the time now. It ignores times that go back.
 func (q *Quota) see(now time.Time) {
 	q.at = q.clock.See(now)
 }
 
-// leased returns the customer at a place, with a lease that has not ended, and its place. A
-// customer that the Allocator does not tell from others has the first place.
+// leased returns the customer at an index, with a valid lease, and its index. If the Allocator has
+// no separate rate for that customer, the result is the customer at index 0.
 func (q *Quota) leased(place int) (*customer, int) {
 	if q.at >= q.customers[place].until {
 		q.renew(place)
@@ -190,7 +189,7 @@ func (q *Quota) leased(place int) (*customer, int) {
 	return q.customers[place], place
 }
 
-// renew asks the Allocator for the next lease.
+// renew gets the next lease from the Allocator.
 func (q *Quota) renew(place int) {
 	c, now := q.customers[place], q.clock.Time(q.at)
 	g := q.cfg.Allocator.Lease(now, c.demand(q.at))
@@ -200,7 +199,7 @@ func (q *Quota) renew(place int) {
 	}
 }
 
-// know notes whether the Allocator knows the customer at a place, which may change.
+// know records whether the Allocator knows the customer at an index, which may change.
 func (q *Quota) know(place int, known bool) {
 	c := q.customers[place]
 	switch {
@@ -212,7 +211,8 @@ func (q *Quota) know(place int, known bool) {
 	c.known = known
 }
 
-// place returns where the customer is, after making room for a newcomer.
+// place returns the index of a customer. A new customer gets an entry if possible, and otherwise
+// index 0.
 func (q *Quota) place(name string) int {
 	if i, ok := q.places[name]; ok {
 		return i
@@ -234,8 +234,8 @@ func (q *Quota) place(name string) int {
 	return place
 }
 
-// replace gives the bucket of an idle unlisted customer to a new one, or the shared bucket if
-// none is found in a few tries.
+// replace gives the entry of an idle unlisted customer to a new one, and returns its index. If no
+// idle one is found in a few tries, it returns 0.
 func (q *Quota) replace(name string) int {
 	for range min(tries, len(q.unlistedAt)) {
 		q.hand = (q.hand + 1) % len(q.unlistedAt)

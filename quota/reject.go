@@ -9,14 +9,15 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// A pace measures the cost per second that a customer asks for, rejected calls included. It
-// begins when the bucket is full. As long as it is not, what was asked for long ago counts less.
+// A pace measures the cost per second that a customer asks for, rejected calls included. It starts
+// again whenever the bucket is full. Until then older costs count less than new ones.
 type pace struct {
+	// since is when the measurement began, and asked is the cost since then.
 	since time.Duration
 	asked float64
 }
 
-// paceWindow is how far back a pace looks: once it is older, it keeps half of what it has.
+// paceWindow is the age from which a pace halves what it has measured.
 const paceWindow = 10 * time.Second
 
 // ask adds a cost to the pace. It must be called before the cost is charged.
@@ -31,32 +32,33 @@ func (c *customer) ask(at time.Duration, cost float64) {
 	p.asked = max(0, p.asked+cost)
 }
 
-// rate returns the pace at a time. Least is the shortest time that it is an average of: that in
-// which the rate pays for what a full bucket allows.
+// rate returns the pace in cost per second. It is the mean over at least the time least: in that
+// time the customer's rate pays for the calls that a full bucket admits.
 func (p *pace) rate(at, least time.Duration) float64 {
 	return p.asked / max(at-p.since, least).Seconds()
 }
 
-// rejections are the latest rejections of one class of a customer, each with another hint. They are
-// replaced when what they say has changed.
+// rejections has the latest rejections of one class of a customer, each with another retry delay.
+// They are made again when their text is out of date.
 type rejections struct {
-	until        time.Duration
-	turn         time.Duration // of the next call to be rejected
+	until time.Duration // when the text is out of date
+	turn  time.Duration // turn of the next rejected call
+	// level is the pace and limit the rate in the text, both in cost per second.
 	level, limit float64
 	setting      string
 	all          []*spillway.RejectedError // at most mostErrors
-	next         int                       // of them, to be replaced
+	next         int                       // index in all of the one to be replaced next
 }
 
-// mostErrors is how many hints of a class are remembered. Each takes about 150 bytes. The hints of a
-// burst rise from 1 ms to 1 s, the depth of a bucket by default, in 11 steps.
+// mostErrors is how many rejections of a class are kept, of about 150 bytes each. In a burst, their
+// retry delays rise from 1 ms to 1 s, the default depth of a bucket, in 11 steps.
 const mostErrors = 11
 
-// refreshed is how long a rejection says the same.
+// refreshed is how long the text of a rejection stays the same.
 const refreshed = time.Second
 
-// rejection returns the rejection of a call that could be admitted after wait, with the pace of the
-// customer and its rate, and the least hint that is not before its turn.
+// rejection returns the rejection of a call that could be admitted after wait. It has the pace and
+// the rate of the customer, and the smallest retry delay that is not before the call's turn.
 func (c *customer) rejection(at, burst time.Duration, class int, wait time.Duration, cost float64) error {
 	if c.rejections == nil {
 		c.rejections = new([spillway.Criticalities]rejections)
@@ -82,10 +84,10 @@ func (c *customer) rejection(at, burst time.Duration, class int, wait time.Durat
 	return e
 }
 
-// wait returns how long a rejected call has to wait for its turn. Turns are as far apart as the rate
-// admits calls of this cost, so that calls rejected together do not come back for one token. Not
-// all come back: a turn is at most the depth of the bucket later than the next call could be admitted,
-// as the bucket is full again after that time without calls.
+// wait returns how long a rejected call has to wait for its turn. The distance between turns is the
+// time after which the rate admits another call of this cost, so calls that were rejected together
+// do not come back for one token. Not all calls come back. So a turn is at most the depth of the
+// bucket later than the next admission: after that time without calls the bucket is full again.
 func (r *rejections) wait(at, least, depth, apart time.Duration) time.Duration {
 	turn := max(r.turn, at+least)
 	r.turn = min(turn+apart, at+least+depth)
@@ -97,14 +99,15 @@ func (c *customer) lasts(cost float64) time.Duration {
 	return time.Duration(min(max(cost, c.mean, 0)*c.perToken[len(c.perToken)-1], float64(maxDepth)))
 }
 
-// hintOf returns the least hint that is not below wait: 1 ms, 2 ms, 4 ms, up to more than maxDebt.
+// hintOf returns the smallest retry delay that is not below wait. Delays are powers of two: 1 ms, 2
+// ms, 4 ms, up to more than maxDebt.
 func hintOf(wait time.Duration) time.Duration {
 	return time.Millisecond << min(bits.Len64(uint64((wait-1)/time.Millisecond)), mostHint)
 }
 
 const mostHint = 36
 
-// The Setting of rejections by a limit that a customer shares with others.
+// These are values of Setting for a limit that a customer shares with others.
 const (
 	UnlistedTotal = "unlisted_total" // LocalConfig.UnlistedTotal
 	Capacity      = "capacity"       // LocalConfig.Capacity
@@ -141,7 +144,7 @@ func (c *customer) newRejection(class int, r *rejections, hint time.Duration) *s
 	return e
 }
 
-// advice says what to do about a rejection of a class by a limit.
+// advice returns what to do about a rejection of a class by a limit.
 func advice(setting, class string) string {
 	switch setting {
 	case UnlistedTotal:
@@ -153,8 +156,8 @@ func advice(setting, class string) string {
 	return "the customer has used up its quota for " + class + " calls; send fewer of them, or raise the quota"
 }
 
-// threeDigits returns v with three significant digits, so that its text is short. It rounds up where
-// it would round down: who asks for a little more than the limit does not seem to be below it.
+// threeDigits returns v with three significant digits, so that its text is short. It does not round
+// down, because a customer that asks for a little more than its limit would seem to be below it.
 func threeDigits(v float64) float64 {
 	const dust = 1e-9
 	if rounded := digits(v); rounded >= v*(1-dust) {
@@ -164,6 +167,6 @@ func threeDigits(v float64) float64 {
 }
 
 func digits(v float64) float64 {
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64) // it is a number
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64) // the text is a number
 	return rounded
 }

@@ -10,35 +10,35 @@ import (
 // ClassStats counts the admitted and rejected calls of one criticality.
 type ClassStats struct{ AdmittedTotal, RejectedTotal uint64 }
 
-// CustomerStats says how one customer stands in this process. Rates are in cost per second; a call
-// costs 1 unless Config.Cost or a measured cost says otherwise.
+// CustomerStats is the state of one customer in this process. Rates are in cost per second. A call
+// costs 1, unless Config.Cost is set or costs are measured.
 type CustomerStats struct {
-	Customer string // "" for all those that share a bucket
-	Known    bool   // to the Allocator
-	// Unlisted is true in the line of LocalConfig.UnlistedTotal: all customers together that are not
-	// listed by name. Their calls are in their own lines, too; those that DefaultLimit rejects only there.
+	Customer string // "" for all customers that share a bucket
+	Known    bool   // the Allocator knows the customer
+	// Unlisted is true in the line for LocalConfig.UnlistedTotal: all customers together that are
+	// not listed by name. Their calls are in their own lines, too. Calls that DefaultLimit rejects
+	// are only in those.
 	Unlisted bool
-	Limit    float64 // of all processes together; +Inf for no limit
-	Rate     float64 // granted to this process now; +Inf for no limit
-	Setting  string  // what makes Rate less than Limit: [UnlistedTotal], [Capacity], or "" for neither
-	Wants    float64 // asked for when the last lease was granted
-	// AdmittedRate and RejectedRate are calls per second: the mean of the last 10 seconds, or of
-	// the time since the first call.
+	Limit    float64 // of all processes together; +Inf means no limit
+	Rate     float64 // granted to this process now; +Inf means no limit
+	Setting  string  // why Rate is less than Limit: [UnlistedTotal], [Capacity], or ""
+	Wants    float64 // demand when the last lease was granted
+	// AdmittedRate and RejectedRate are calls per second: the mean over the last 10 seconds, or
+	// over the time since the first call.
 	AdmittedRate, RejectedRate float64
-	// UsedRate is the cost per second that was charged, over the same time. It is not below zero.
+	// UsedRate is the cost per second that was charged, over the same time. It is never negative.
 	UsedRate float64
-	// Debt is the share of the bucket that is used, above 1 after a Charge. It has no unit.
-	// From 1/4 on SHEDDABLE is rejected, from 1/2 on SHEDDABLE_PLUS, from 3/4 on CRITICAL, from 1 on
-	// everything: a customer that always asks for more stays just below.
+	// Debt is the share of the bucket that is used: 0 to 1, and above 1 after a Charge. From 1/4 on
+	// SHEDDABLE is rejected, from 1/2 on SHEDDABLE_PLUS, from 3/4 on CRITICAL, and from 1 on
+	// everything. A customer that always asks for more stays just below its threshold.
 	Debt float64
-	// Classes are the calls since the customer has its place; index it with
-	// [spillway.Criticality.Index].
+	// Classes counts the calls since the customer got its bucket, by [spillway.Criticality.Index].
 	Classes [spillway.Criticalities]ClassStats
 }
 
-// Stats returns a line for each customer that has a bucket, in no order that matters, and one for
-// all unlisted customers together if they have a limit and have sent calls. It allocates, and
-// takes time for each customer.
+// Stats returns a line for each customer that has a bucket, in no order, and one for all unlisted
+// customers together if they have a limit and have sent calls. It allocates, and its time grows
+// with the number of customers.
 func (q *Quota) Stats(now time.Time) []CustomerStats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -46,7 +46,7 @@ func (q *Quota) Stats(now time.Time) []CustomerStats {
 	all := make([]CustomerStats, 0, len(q.customers)+1)
 	for i, c := range q.customers {
 		if i > 0 && c.unlisted {
-			continue // it is part of the first line
+			continue // the first line includes this customer
 		}
 		all = append(all, c.stats(q.at, q.burst))
 	}
@@ -65,25 +65,26 @@ func (c *customer) stats(at, burst time.Duration) CustomerStats {
 	return s
 }
 
-// recent counts the calls of the current window and of the one before.
+// recent counts the calls of the current window and of the window before.
 type recent struct {
-	begun    bool
-	first    time.Duration // the first call
-	since    time.Duration // the begin of the current window
+	begun bool
+	first time.Duration // when the first call came
+	since time.Duration // when the current window began
+	// now counts the current window, and was the window before.
 	now, was counted
 }
 
-// counted are calls and the cost that was charged.
+// counted is a number of calls, and the cost that was charged.
 type counted struct {
 	ClassStats
 
 	cost float64
 }
 
-// recentWindow is how far back a recent looks.
+// recentWindow is the length of a window.
 const recentWindow = 10 * time.Second
 
-// at returns the counts of the window that is current at a time.
+// at returns the counts of the window that contains the time at.
 func (r *recent) at(at time.Duration) *counted {
 	switch age := at - r.since; {
 	case !r.begun || age >= 2*recentWindow:
@@ -95,8 +96,8 @@ func (r *recent) at(at time.Duration) *counted {
 	return &r.now
 }
 
-// rates returns the calls per second up to a time. Of the window before, it counts what is left of the
-// last recentWindow, as if its calls had been even.
+// rates returns the calls and the cost per second over the last recentWindow. The part of it that
+// lies in the window before counts as if calls had been spread evenly.
 func (r *recent) rates(at time.Duration) (admitted, rejected, used float64) {
 	c := *r
 	n := c.at(at)

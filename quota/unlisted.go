@@ -6,13 +6,15 @@ import (
 )
 
 const (
-	// leastAdmitted is how many calls must be admitted before an unlisted customer is established.
+	// leastAdmitted is how many calls of an unlisted customer must be admitted before it is
+	// established.
 	leastAdmitted = 20
-	// staysEstablished is how long a customer without calls keeps its bucket then.
+	// staysEstablished is how long an established customer without calls keeps its bucket.
 	staysEstablished = 10 * time.Second
 )
 
-// established reports whether the customer has its own bucket and was served from it before.
+// established reports whether the customer has its own bucket, and enough calls were admitted from
+// it.
 func (c *customer) established() bool {
 	n := uint64(0)
 	for i := range c.calls {
@@ -21,8 +23,8 @@ func (c *customer) established() bool {
 	return c.name != "" && n >= leastAdmitted
 }
 
-// bound returns the bucket of all unlisted customers, with a lease that has not ended, if it
-// bounds c.
+// bound returns the bucket of all unlisted customers, with a valid lease, if it limits c, and
+// otherwise nil.
 func (q *Quota) bound(c *customer) *customer {
 	if c.known {
 		return nil
@@ -45,7 +47,7 @@ func (q *Quota) bound(c *customer) *customer {
 	return all
 }
 
-// settle charges the bucket of the established unlisted customers if c is one of them.
+// settle charges the bucket of the established unlisted customers, if c is one of them.
 func (q *Quota) settle(c *customer, class int, amount float64) {
 	if c.established() {
 		q.settled.charge(q.at, class, amount)

@@ -8,20 +8,19 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// bucket is a token bucket as a debt of time. An admission changes one word
-// only, so it needs no lock: it computes the next word and swaps it in, and starts again if
-// the word has changed meanwhile.
+// bucket is a token bucket, kept as a debt of time. An admission changes only word, so it needs no
+// lock: it computes the next word and swaps it in, and starts again if word has changed meanwhile.
 type bucket struct {
-	base   atomic.Pointer[time.Time] // the first time ever seen
-	latest atomic.Int64              // the latest time seen, since base
+	base   atomic.Pointer[time.Time] // the first time that was seen
+	latest atomic.Int64              // the latest time that was seen, in nanoseconds since base
 	word   atomic.Int64
-	terms  [2]atomic.Pointer[terms] // by the edition in the word
+	terms  [2]atomic.Pointer[terms] // terms of even and of odd editions
 }
 
-// A word is the time at which the bucket will be full, since base, and the edition of
-// the terms that it was computed with. So no token is taken at an old rate after the rate
-// has changed. An admission would have to last for 16 changes to miss them, and a process
-// for 18 years to leave the range.
+// A word is the time at which the bucket will be full, since base, and the edition of the terms
+// with which it was computed. So no token is taken at an old rate after the rate has changed. An
+// admission would miss the change only if there were 16 changes during it. The time overflows after
+// 18 years.
 type word int64
 
 const (
@@ -34,11 +33,11 @@ func wordOf(full time.Duration, edition int64) word { return word(int64(full)<<e
 func (w word) full() time.Duration { return time.Duration(w >> editionBits) }
 func (w word) edition() int64      { return int64(w) & (editions - 1) }
 
-// debt returns how much later than at the bucket will be full.
+// debt returns how long it takes from the time at until the bucket is full; zero if it is full.
 func (w word) debt(at time.Duration) time.Duration { return max(0, w.full()-at) }
 
-// see takes note of the time and returns it. A time that steps back is the latest
-// one seen.
+// see records the time now and returns it, as the time since base. For a time before the latest one
+// it returns the latest.
 func (b *bucket) see(now time.Time) time.Duration {
 	base := b.base.Load()
 	if base == nil {
@@ -56,14 +55,14 @@ func (b *bucket) see(now time.Time) time.Duration {
 	}
 }
 
-// begin makes now the first time ever seen, unless there is one.
+// begin sets base to now, unless it is set, and returns it.
 func (b *bucket) begin(now time.Time) *time.Time {
 	b.base.CompareAndSwap(nil, &now)
 	return b.base.Load()
 }
 
-// load returns the word and the terms that it was computed with, or, if the terms change
-// meanwhile, other ones: then the word has changed, too.
+// load returns the word and its terms. If the terms change meanwhile, they may not belong to the
+// word; but then the word has changed, too, and swap fails.
 func (b *bucket) load() (word, *terms) {
 	w := word(b.word.Load())
 	return w, b.terms[w.edition()%2].Load()
@@ -71,8 +70,8 @@ func (b *bucket) load() (word, *terms) {
 
 func (b *bucket) swap(from, to word) bool { return b.word.CompareAndSwap(int64(from), int64(to)) }
 
-// take takes a token at the time at, unless the wait for it is longer than most. It
-// returns how long that is, and whether the token was taken.
+// take takes a token at the time at, unless the wait for it is longer than most. It returns the
+// wait, and whether it has taken the token.
 func (b *bucket) take(at, most time.Duration) (wait time.Duration, t *terms, ok bool) {
 	for {
 		w, t := b.load()
@@ -97,9 +96,9 @@ func (b *bucket) giveBack(at time.Duration) {
 	}
 }
 
-// change replaces the terms. Only one change is made at a time. It keeps the tokens as a
-// share of the capacity, and the tokens owed to waiting callers as a number, as far
-// as the new depth allows for it.
+// change replaces the terms. It must not be called concurrently. The tokens in the bucket stay the
+// same share of the capacity. Waiting callers are owed the same number of tokens, or the new depth
+// if that is less.
 func (b *bucket) change(to *terms) {
 	at := time.Duration(b.latest.Load())
 	for {
@@ -116,7 +115,7 @@ func (b *bucket) change(to *terms) {
 	}
 }
 
-// rescale returns what a debt is in other terms. A bucket without limit is full.
+// rescale converts a debt from the terms t to the terms to. A bucket without a limit has no debt.
 func (t *terms) rescale(to *terms, debt time.Duration) time.Duration {
 	if to.interval == 0 || t.interval == 0 {
 		return 0
@@ -135,20 +134,20 @@ func (b *bucket) tokens(at time.Duration) (tokens, capacity float64) {
 	return float64(t.burst-w.debt(at)) / per, float64(t.burst) / per
 }
 
-// steps is how many different hints a rejection can have: 1 ms, 2 ms, 4 ms, up to
-// more than the longest wait, which is two days.
+// steps is the number of retry delays of a rejection: 1 ms, 2 ms, 4 ms, up to more than the longest
+// wait, which is two days.
 const steps = 29
 
-// terms is a Config in the units of the bucket. It never changes.
+// terms are a Config in the units of the bucket. They never change.
 type terms struct {
-	interval   time.Duration // that one token takes; zero for no limit
-	burst      time.Duration // that the whole bucket takes
+	interval   time.Duration // time for one token; zero means no limit
+	burst      time.Duration // time for a full bucket
 	depth      int
 	exempt     Exempt
 	rejections [steps]spillway.RejectedError
 }
 
-// rejection returns the rejection with the least hint that is not below wait.
+// rejection returns the rejection with the smallest retry delay that is not below wait.
 func (t *terms) rejection(wait time.Duration) error {
 	return &t.rejections[min(bits.Len64(uint64((wait-1)/time.Millisecond)), steps-1)]
 }

@@ -8,36 +8,35 @@ import (
 )
 
 const (
-	maxRate = 1e6     // so that a token takes a microsecond or more
-	day     = 86400.0 // seconds; no burst and no wait is longer
+	maxRate = 1e6     // tokens per second: one token takes a microsecond or more
+	day     = 86400.0 // seconds: the longest burst and the longest wait
 )
 
-// Config configures a [Limiter]. The zero Config lets everything in.
+// Config configures a [Limiter]. The zero Config admits everything.
 type Config struct {
-	// Rate is how many are let in per second in the long run. Zero and negative
-	// mean no limit; otherwise it must be 1/86400 (one a day) to 1e6. It is kept
-	// as the time between two, rounded up to whole nanoseconds, so it is exact to
-	// a tenth of a percent at 1e6 and better below.
+	// Rate is the number of admissions per second in the long run. Zero and negative mean no limit;
+	// otherwise it must be 1/86400 (one a day) to 1e6. The Limiter keeps it as the time for one
+	// token, rounded up to whole nanoseconds. So it is exact to a tenth of a percent at 1e6, and
+	// better below.
 	Rate float64
 
-	// BurstSeconds is how many seconds' worth of Rate an idle limiter saves up.
-	// More lets bursts pass that the server may not be able to take; less rejects
-	// when arrivals are merely uneven. Zero means 1, or what makes one token if
-	// that is more. It must be at least 1/Rate and at most 86400.
+	// BurstSeconds is the size of the bucket, in seconds of Rate. With a higher value, bursts pass
+	// that the server may not be able to serve; a lower one rejects when arrivals are merely
+	// uneven. Zero means 1, or 1/Rate if that is more. It must be at least 1/Rate and at most
+	// 86400.
 	BurstSeconds float64
 
-	// QueueDepth is how many may wait for a token at once. Zero means none: what
-	// finds no token is rejected. It must not be negative, and the last in the
-	// queue must not have to wait for more than a day. Prefer a queue where a
-	// rejection costs the caller more than a wait, as for connections.
+	// QueueDepth is the number of callers that may wait for a token at once. Zero means that none
+	// waits: without a token, a call is rejected. It must not be negative, and the last caller in
+	// the queue must not have to wait for more than a day. Use a queue if a rejection costs the
+	// caller more than a wait, as for connections.
 	QueueDepth int
 
-	// Exempt says who takes no token. The zero Exempt matches no caller.
+	// Exempt names the callers that need no token. The zero Exempt matches no caller.
 	Exempt Exempt
 }
 
-// terms returns c in the units of the bucket, or an error that names the first
-// bad field.
+// terms returns c in the units of the bucket, or an error that names the first bad field.
 func (c Config) terms() (*terms, error) {
 	c.Rate = max(c.Rate, 0)
 	if c.BurstSeconds == 0 {
@@ -51,7 +50,8 @@ func (c Config) terms() (*terms, error) {
 	}
 	t := &terms{burst: math.MaxInt64, depth: c.QueueDepth, exempt: c.Exempt.clone()}
 	if c.Rate > 0 {
-		interval := math.Ceil(1e9/c.Rate - 1e-6) // 1e9/Rate may miss a whole number by a rounding
+		// 1e9/Rate may be a whole number plus a rounding error.
+		interval := math.Ceil(1e9/c.Rate - 1e-6)
 		t.interval = time.Duration(interval)
 		t.burst = time.Duration(math.Round(c.Rate * c.BurstSeconds * interval))
 	}

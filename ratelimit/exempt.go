@@ -9,40 +9,38 @@ import (
 	"github.com/seed90641741/spillway/internal/invalid"
 )
 
-// A Caller is what an adapter knows of a client that asks to be let in. A zero field is
-// not known, and matches no exemption.
+// A Caller is what an adapter knows of a client that asks for admission. A zero field is unknown,
+// and matches no exemption.
 type Caller struct {
-	// Addr is the address that the connection comes from.
+	// Addr is the address from which the connection comes.
 	Addr netip.Addr
-	// Identity is who the caller has proven to be. It must not come from what the
-	// caller says of itself.
+	// Identity is the authenticated identity of the caller, never an unverified claim.
 	Identity string
-	// Application is the name that the caller's program gives itself.
+	// Application is the name that the caller's program claims for itself.
 	Application string
-	// Unauthenticated says that the protocol demands a proof of identity and
-	// that the caller has still to give it.
+	// Unauthenticated means that the protocol requires authentication, and that the caller has not
+	// completed it yet.
 	Unauthenticated bool
 }
 
-// Exempt says which callers a [Limiter] lets in without a token. A caller is
-// exempt if any of the fields names it. The zero Exempt matches no caller.
+// Exempt says which callers a [Limiter] admits without a token. A caller is exempt if any of the
+// fields matches it. The zero Exempt matches no caller.
 type Exempt struct {
-	// CIDRs are networks. An IPv4 network also holds its IPv4-mapped IPv6
-	// addresses.
+	// CIDRs are networks. An IPv4 network also contains its IPv4-mapped IPv6 addresses.
 	CIDRs []netip.Prefix
-	// Identities are callers by proven identity, in full.
+	// Identities are authenticated identities of callers, matched as a whole.
 	Identities []string
-	// Applications are prefixes of application names. A caller can claim any name:
-	// use them among friends only.
+	// Applications are prefixes of application names. Any caller can claim any name, so use them at
+	// an internal boundary only.
 	Applications []string
-	// Unauthenticated exempts callers that have still to authenticate, so that
-	// requests cannot crowd out the handshakes that tell friend from foe. Bound
-	// those by a limiter for connections.
+	// Unauthenticated exempts callers that have not authenticated yet, so that requests cannot
+	// crowd out the handshakes of trusted callers. Limit these callers with a limiter for
+	// connections.
 	Unauthenticated bool
 }
 
-// Match reports whether c is exempt. It is safe for concurrent use while
-// the slices do not change, and allocates nothing.
+// Match reports whether c is exempt. It is safe for concurrent use while the slices do not change.
+// It allocates nothing.
 func (e Exempt) Match(c Caller) bool {
 	return e.Unauthenticated && c.Unauthenticated ||
 		e.hasAddr(c.Addr) ||
@@ -87,7 +85,7 @@ func (e Exempt) validate() error {
 	return nil
 }
 
-// clone returns e with its own slices.
+// clone returns a copy of e that shares no slices with it.
 func (e Exempt) clone() Exempt {
 	e.CIDRs = slices.Clone(e.CIDRs)
 	e.Identities = slices.Clone(e.Identities)

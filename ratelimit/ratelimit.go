@@ -9,20 +9,19 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// A Limiter is a token bucket with a bounded queue. As a [spillway.Gate] it
-// admits or rejects; with [Limiter.Reserve] it also lets callers wait. It is safe
-// for concurrent use and must not be copied; make one with [New].
+// A Limiter is a token bucket with a bounded queue. As a [spillway.Gate] it admits or rejects; with
+// [Limiter.Reserve] callers can also wait. It is safe for concurrent use and must not be copied.
+// Make one with [New].
 type Limiter struct {
 	bucket   bucket
 	admitted atomic.Uint64
 	rejected atomic.Uint64
 
-	mu    sync.Mutex // one Update at a time, and the queue
-	stats Stats      // the counts of the queue; the others are filled in by Stats
+	mu    sync.Mutex // guards the queue, and lets Updates run one at a time
+	stats Stats      // counts of the queue; Stats fills in the others
 }
 
-// New returns a Limiter with a full bucket, or an error that names the field of
-// c that is out of range.
+// New returns a Limiter with a full bucket. An error names the field of c that is out of range.
 func New(c Config) (*Limiter, error) {
 	l := new(Limiter)
 	if err := l.Update(c); err != nil {
@@ -31,11 +30,10 @@ func New(c Config) (*Limiter, error) {
 	return l, nil
 }
 
-// Update changes the configuration of a Limiter in use, or returns an error that
-// names the field that is out of range and changes nothing. The bucket stays as
-// full as it is, as a share of its capacity. Callers that wait keep their
-// time; later callers wait behind as many tokens as before, or
-// behind the new QueueDepth if that is less.
+// Update changes the configuration of a Limiter in use. An error names the field that is out of
+// range, and nothing has changed then. The tokens in the bucket stay the same share of its
+// capacity. Callers that wait keep their time. Later callers wait behind as many tokens as before,
+// or behind the new QueueDepth if that is less.
 func (l *Limiter) Update(c Config) error {
 	t, err := c.terms()
 	if err != nil {
@@ -47,8 +45,8 @@ func (l *Limiter) Update(c Config) error {
 	return nil
 }
 
-// Exempt reports whether c takes no token, and counts it if so. Ask before Admit
-// or Reserve, and then ask those only if Exempt says no.
+// Exempt reports whether c needs no token, and counts it if so. Call it first, and call Admit or
+// Reserve only if it returns false.
 func (l *Limiter) Exempt(c Caller) bool {
 	_, t := l.bucket.load()
 	if !t.exempt.Match(c) {
@@ -60,10 +58,9 @@ func (l *Limiter) Exempt(c Caller) bool {
 	return true
 }
 
-// Admit takes a token, or rejects, without regard to the queue.
-// It implements [spillway.Gate]. Settling the Ticket does nothing, whatever the
-// outcome: the token was spent on letting the call in. Neither an admission nor a
-// rejection allocates.
+// Admit takes a token, or rejects the call. It ignores the queue. It implements [spillway.Gate].
+// Settling the Ticket does nothing, whatever the outcome: the admission has used the token. Neither
+// an admission nor a rejection allocates.
 func (l *Limiter) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
 	wait, t, ok := l.bucket.take(l.bucket.see(now), 0)
 	if !ok {
@@ -74,14 +71,14 @@ func (l *Limiter) Admit(now time.Time, call spillway.Call) (spillway.Ticket, err
 	return spillway.Ticket{Criticality: call.Criticality}, nil
 }
 
-// Reserve takes a token now, or one that is still to come if fewer than
-// Config.QueueDepth callers wait, or rejects. If the Reservation says to wait,
-// [Reservation.End] must be called on it exactly once. Reserve never blocks, and
-// allocates nothing.
+// Reserve takes a token. If the bucket is empty, and fewer than Config.QueueDepth callers wait, it
+// takes a future one, and the Reservation says how long to wait for it; otherwise it rejects. Call
+// [Reservation.End] exactly once on a Reservation with a Wait. Reserve never blocks, and allocates
+// nothing.
 func (l *Limiter) Reserve(now time.Time) (Reservation, error) { return l.ReserveBy(now, time.Time{}) }
 
-// ReserveBy is Reserve for a call with a deadline: it rejects the call where the token is not due
-// before. The zero deadline is none.
+// ReserveBy is Reserve for a call with a deadline. It rejects the call if its token is not due
+// before the deadline. The zero deadline means none.
 func (l *Limiter) ReserveBy(now, deadline time.Time) (Reservation, error) {
 	most := time.Duration(math.MaxInt64)
 	if !deadline.IsZero() {
@@ -112,9 +109,9 @@ func (l *Limiter) ReserveBy(now, deadline time.Time) (Reservation, error) {
 	return Reservation{Wait: wait, limiter: l, start: at}, nil
 }
 
-// Reject returns the rejection that Reserve would return at the time now, and counts it. It
-// returns nil, and neither takes a token nor counts, where the caller is exempt and where
-// Reserve would admit the call or have it wait. Reject allocates nothing.
+// Reject returns the rejection that Reserve would return at the time now, and counts it. If the
+// caller is exempt, or Reserve would admit the call or let it wait, Reject returns nil, and neither
+// takes a token nor counts anything. It allocates nothing.
 func (l *Limiter) Reject(now time.Time, from Caller) error {
 	at := l.bucket.see(now)
 	w, t := l.bucket.load()
@@ -131,22 +128,20 @@ func (l *Limiter) Reject(now time.Time, from Caller) error {
 	return t.rejection(wait)
 }
 
-// A Reservation is a place in the queue of a [Limiter], or an admission if Wait
-// is zero. It must not be copied once End may be called, and is not safe for
-// concurrent use.
+// A Reservation is a position in the queue of a [Limiter], or an admission if Wait is zero. It must
+// not be copied once End may be called, and is not safe for concurrent use.
 type Reservation struct {
-	// Wait is how long to wait, from the time that was passed to Reserve, before
-	// the call may go ahead.
+	// Wait is how long the call must wait, from the time that was passed to Reserve.
 	Wait time.Duration
 
-	limiter  *Limiter // nil where nothing is left to end
+	limiter  *Limiter // nil if End has nothing to do
 	start    time.Duration
 	admitted bool
 }
 
-// End leaves the queue at the time now, and reports whether the call may go
-// ahead. Before Wait has passed it may not: the caller has given up, and its
-// token goes back. Called again, End repeats its answer and does nothing else.
+// End leaves the queue at the time now, and reports whether the call may proceed. Before Wait has
+// passed it may not: the caller has given up, and End returns its token. Called again, End returns
+// the same result and does nothing else.
 func (r *Reservation) End(now time.Time) bool {
 	if l := r.limiter; l != nil {
 		r.limiter = nil
@@ -161,7 +156,7 @@ func (l *Limiter) end(now time.Time, start, wait time.Duration) bool {
 	return l.endAt(l.bucket.see(now), start, wait)
 }
 
-// endAt is end at a time since the first one that was seen. The lock is held.
+// endAt does the same as end, at a time since the bucket's base. The caller holds l.mu.
 func (l *Limiter) endAt(at, start, wait time.Duration) bool {
 	queued := at - start
 	l.stats.Waiting--
@@ -175,25 +170,25 @@ func (l *Limiter) endAt(at, start, wait time.Duration) bool {
 	return true
 }
 
-// Stats says what a [Limiter] did and how it stands.
+// Stats is the state of a [Limiter], and what it has counted.
 type Stats struct {
-	AdmittedTotal  uint64 // let in, at once or after a wait
-	RejectedTotal  uint64 // rejected
-	ExemptedTotal  uint64 // let in without a token
-	QueuedTotal    uint64 // told to wait
-	AbandonedTotal uint64 // told to wait, and left before their turn
+	AdmittedTotal  uint64 // admitted, at once or after a wait
+	RejectedTotal  uint64
+	ExemptedTotal  uint64 // admitted without a token
+	QueuedTotal    uint64 // had to wait
+	AbandonedTotal uint64 // had to wait, and gave up before they were admitted
 
-	// TimeQueued is how long the callers that left the queue were in it;
-	// divided by Queued − Waiting it is the average.
+	// TimeQueued is the sum of the times in the queue of all callers that have left it. Divided by
+	// QueuedTotal − Waiting it is the mean.
 	TimeQueued time.Duration
-	// Waiting is how many are in the queue.
+	// Waiting is the number of callers in the queue.
 	Waiting int
-	// Tokens is how many tokens there are, and Capacity how many there can be.
-	// Tokens is negative while calls wait. Both are zero where there is no limit.
+	// Tokens is the number of tokens in the bucket, and Capacity its maximum. Tokens is negative
+	// while callers wait. Both are zero if there is no limit.
 	Tokens, Capacity float64
 }
 
-// Stats returns what is known at the time now.
+// Stats returns the state of l at the time now.
 func (l *Limiter) Stats(now time.Time) Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()

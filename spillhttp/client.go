@@ -12,32 +12,34 @@ import (
 	"github.com/seed90641741/spillway/retry"
 )
 
-// TransportConfig configures a [Transport]. The zero TransportConfig is ready for
-// use: all client policies with their defaults, in front of
-// [http.DefaultTransport].
+// TransportConfig configures a [Transport]. The zero TransportConfig is ready for use: it has all
+// client policies with their defaults, in front of [http.DefaultTransport].
 type TransportConfig struct {
-	// Base sends the attempts. Nil means the value of http.DefaultTransport at the time when
-	// the Transport is made. Neither may be a Transport of this package, nor have one below it: the
-	// attempts of both would multiply.
+	// Base sends the attempts. Nil means the value of http.DefaultTransport when the Transport is
+	// made. Base must not be a Transport of this package or have one below it: the attempts of both
+	// would multiply.
 	Base http.RoundTripper
-	// Egress configures the policies. Each backend has its own throttle, in-flight limit and,
-	// if Egress.Retry is nil, retry budget. Egress.Hedge is for GET, HEAD and other safe requests, and with its Writes for all
-	// idempotent ones, whose body can be sent again; requests to switch protocols are not hedged.
+	// Egress configures the policies. Each backend has its own throttle, in-flight limit and, if
+	// Egress.Retry is nil, retry budget. Egress.Hedge applies to GET, HEAD and other safe requests.
+	// With its Writes it applies to all idempotent requests whose body can be sent again. Requests
+	// to switch protocols are not hedged.
 	Egress egress.Config
-	// MaxBackends is the number of backends for which state is kept, of a few kilobytes each.
-	// With a higher value, a client that calls many backends loses less state. Zero means
+	// MaxBackends is the number of backends for which the Transport keeps state: a few kilobytes
+	// each. With a higher value, a client that calls many backends loses less state. Zero means
 	// [egress.DefaultMaxBackends]; it must not be negative.
 	MaxBackends int
-	// Backend names the backend of a request: requests to the same backend share a
-	// throttle and an in-flight limit. Nil means the host and port of the URL.
+	// Backend names the backend of a request. Requests to the same backend share a throttle and an
+	// in-flight limit. Nil means the host and port of the URL.
 	Backend func(*http.Request) string
-	// Customer names the customer of a request, if not nil. Requests of a customer that the
-	// backend rejects for its quota (429) are throttled; requests of other customers are not.
+	// Customer names the customer of a request. Requests of a customer that the backend rejects for
+	// its quota (429) are throttled; requests of other customers are not. Nil means that no request
+	// has a customer.
 	Customer func(*http.Request) string
-	// Route names the route of a request to a backend. If the backend does not accept requests
-	// of a route that it served before, the route is throttled separately; state is kept for 256
-	// such routes of each backend. All other routes share one throttle. Nil means [DefaultRoute]. Requests with the empty
-	// route are throttled by backend only. It must be quick and safe for concurrent use.
+	// Route names the route of a request to a backend. If the backend does not accept requests of a
+	// route that it served before, the route is throttled separately. The Transport keeps state for
+	// 256 such routes of each backend; all other routes share one throttle. Nil means
+	// [DefaultRoute]. Requests with the empty route are throttled by backend only. Route must be
+	// quick and safe for concurrent use.
 	Route func(*http.Request) string
 	// External reports whether a request goes to a service of another organization. It is sent
 	// without criticality, attempt number and deadline, even if the caller set them, so that the
@@ -45,13 +47,12 @@ type TransportConfig struct {
 	External func(*http.Request) bool
 }
 
-// A Transport is an [http.RoundTripper] that protects both the backend and the
-// caller when the backend is overloaded. It is safe for concurrent use; make one
-// with [NewTransport].
+// A Transport is an [http.RoundTripper] that protects both the backend and the caller when the
+// backend is overloaded. It is safe for concurrent use. Make one with [NewTransport].
 type Transport struct {
-	config  TransportConfig // with Base and Backend
+	config  TransportConfig // with defaults for Base and Backend
 	pool    *egress.Pool
-	limits  bool // of connections, in the base
+	limits  bool // the base limits its connections (MaxConnsPerHost)
 	hedging atomic.Bool
 }
 
@@ -78,11 +79,11 @@ func NewTransport(c TransportConfig) (*Transport, error) {
 	return t, nil
 }
 
-// Update changes the policies of a Transport in use, for all backends, or returns an error
-// that names the field of c that is wrong and changes nothing. The throttles keep their state,
-// and calls in flight stay counted. A budget belongs to its strategy: pass the same Retry
-// again to keep it. If Retry is nil, the Transport keeps its default strategy. Calls in flight
-// end under the old configuration.
+// Update changes the policies of a Transport in use, for all backends. An error names the field of
+// c that is wrong, and nothing has changed then. The throttles keep their state, and calls in
+// flight stay counted. A budget belongs to its strategy: pass the same Retry again to keep it. If
+// Retry is nil, the Transport keeps its default strategy. Calls in flight end under the old
+// configuration.
 func (t *Transport) Update(c egress.Config) error {
 	if err := t.pool.Update(c); err != nil {
 		return invalid.In("spillhttp", "Egress", err)
@@ -91,13 +92,12 @@ func (t *Transport) Update(c egress.Config) error {
 	return nil
 }
 
-// RoundTrip implements [http.RoundTripper]: it makes the call, in as many attempts as the
-// policies admit, within the deadline of the request's context. It does not change req, and
-// returns the last answer, whatever its status. The body of the answer must be closed: until
-// then, or until it was read to its end, the request counts as in flight. For the errors see
-// the package comment.
+// RoundTrip implements [http.RoundTripper]. It makes the call, in as many attempts as the policies
+// admit, within the deadline of the request's context. It does not change req. It returns the last
+// answer, whatever its status. The caller must close the body of the answer: until it is closed or
+// read to its end, the request counts as in flight. For errors see the package comment.
 //
-// A request without a URL or a header goes straight to the base, for the error.
+// A request without a URL or a header goes straight to the base, which returns the error.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL == nil || req.Header == nil {
 		return t.config.Base.RoundTrip(req)
@@ -135,11 +135,11 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// Stats returns the levels of the policies, by backend.
+// Stats returns the state of the policies, by backend.
 func (t *Transport) Stats() map[string]egress.Stats { return t.pool.Stats(time.Now()) }
 
-// kindOf returns what a method and the headers say of a call. Methods are safe and idempotent as
-// defined in RFC 9110, section 9.2; so is a request with an idempotency key, by the headers
+// kindOf returns the kind of a call, and whether it is idempotent, by its method as defined in RFC
+// 9110, section 9.2. A request with an idempotency key is idempotent, too: kindOf reads the headers
 // that net/http recognizes.
 func kindOf(req *http.Request) (kind spillway.Kind, idempotent bool) {
 	switch req.Method {

@@ -10,14 +10,14 @@ import (
 	"github.com/seed90641741/spillway/internal/hints"
 )
 
-// suspect reports whether an answer may be a failure. Headers are read only where
-// it may: a hint with any other answer is ignored.
+// suspect reports whether an answer may be a failure. Hints in the headers of other answers are
+// ignored.
 func suspect(status int, h http.Header) bool {
 	return status >= 400 || status == http.StatusOK && has(h, headerGRPCStatus)
 }
 
-// failureOf returns what an answer that is suspect, received at now, means to
-// a caller that might retry, and whether it is a failure at all.
+// failureOf returns what an answer, received at now, means to a caller that might retry, and
+// whether it is a failure at all.
 func failureOf(status int, h http.Header, now time.Time) (f fault.Failure, failed bool) {
 	if !suspect(status, h) {
 		return fault.Failure{}, false
@@ -27,7 +27,7 @@ func failureOf(status int, h http.Header, now time.Time) (f fault.Failure, faile
 	}
 	f, failed = ofStatus(status)
 	if told := listen(&f, h); !failed && !told {
-		return fault.Failure{}, false // the request was wrong; there is nothing wrong with the backend
+		return fault.Failure{}, false // the request was wrong, and the backend is well
 	}
 	f.RetryAfter, f.HasRetryAfter = retryAfter(h, now)
 	switch {
@@ -40,21 +40,23 @@ func failureOf(status int, h http.Header, now time.Time) (f fault.Failure, faile
 	return f, true
 }
 
-// ofStatus returns what a status above 399 says by itself.
+// ofStatus returns what a status above 399 means without any header.
 func ofStatus(status int) (f fault.Failure, failed bool) {
 	switch status {
-	case http.StatusServiceUnavailable, 529: // 529 "overloaded" is a convention of some large services
+	case http.StatusServiceUnavailable, 529: // some large services use 529 for "overloaded"
 		return fault.Failure{Overload: true, Party: fault.Server}, true
-	case http.StatusTooManyRequests: // the customer's fault, so no retry unless a hint invites one
+	case http.StatusTooManyRequests: // the customer sent too much: no retry without a hint
 		return fault.Failure{Overload: true, Party: fault.Client, Scope: fault.ScopeCustomer}, true
 	case http.StatusGatewayTimeout:
 		return fault.Failure{Timeout: true, Party: fault.Server}, true
 	case http.StatusRequestTimeout: // the server stopped waiting for the rest of the request
 		return fault.Failure{}, true
-	case http.StatusTooEarly: // RFC 8470: rejected because it could be a replay, which the load does not matter for
+	// RFC 8470: rejected because it could be a replay. That has nothing to do with load.
+	case http.StatusTooEarly:
 		return fault.Failure{Unprocessed: true, Party: fault.Client}, true
 	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported, http.StatusVariantAlsoNegotiates, http.StatusInsufficientStorage,
-		http.StatusLoopDetected, http.StatusNotExtended, http.StatusNetworkAuthenticationRequired: // will not change
+		// A retry gets the same answer.
+		http.StatusLoopDetected, http.StatusNotExtended, http.StatusNetworkAuthenticationRequired:
 		return fault.Failure{Safety: fault.RetryUnsafe, Party: fault.Server}, true
 	}
 	if status >= 500 {
@@ -63,8 +65,8 @@ func ofStatus(status int) (f fault.Failure, failed bool) {
 	return fault.Failure{Party: fault.Client, Safety: fault.RetryUnsafe}, false
 }
 
-// listen adds to f what the server says of retries and overload, and reports
-// whether it said anything. Where it says both, no is final.
+// listen adds to f what the headers say about retries and overload, and reports whether they say
+// anything. If they say both yes and no to a retry, no wins.
 func listen(f *fault.Failure, h http.Header) (told bool) {
 	if says(h, "true", headerShouldRetry, headerStripe) {
 		f.Safety, told = fault.RetrySafe, true
@@ -93,9 +95,8 @@ func listen(f *fault.Failure, h http.Header) (told bool) {
 	return told
 }
 
-// retryAfter returns how long the answer with header h, received at now, asks to
-// be left alone. The finer Retry-After-Ms is believed before Retry-After. What
-// is not valid is ignored.
+// retryAfter returns how long the client should wait, by the header h of an answer received at now.
+// Retry-After-Ms is more exact, so it comes before Retry-After. Invalid values are ignored.
 func retryAfter(h http.Header, now time.Time) (d time.Duration, ok bool) {
 	if d, ok = hints.Units(first(h, headerRetryAfterMs), time.Millisecond); ok {
 		return d, true
@@ -103,10 +104,9 @@ func retryAfter(h http.Header, now time.Time) (d time.Duration, ok bool) {
 	return hints.RetryAfter(first(h, headerRetryAfter), hints.SentAt(h, now))
 }
 
-// failureOfGRPC returns the failure that a gRPC rejection means: a status instead of headers,
-// with nothing after it. The caller handles a status that comes after an answer has begun, and
-// any status that is not about capacity. gRPC has a retry delay for clients, which they read
-// from such a rejection only.
+// failureOfGRPC returns the failure that a gRPC rejection means. Such an answer has a status in its
+// headers, and nothing after them; gRPC clients read the retry delay only from these. A status that
+// follows an answer, or that is not about capacity, is left to the caller.
 func failureOfGRPC(h http.Header) (f fault.Failure, failed bool) {
 	if !isGRPC(first(h, "Content-Type")) {
 		return f, false
@@ -114,7 +114,7 @@ func failureOfGRPC(h http.Header) (f fault.Failure, failed bool) {
 	switch first(h, headerGRPCStatus) {
 	case grpcBusy[0]:
 		f.Party = fault.Server
-	case grpcExhausted[0]: // the customer's fault, so no retry unless a hint invites one
+	case grpcExhausted[0]: // the customer sent too much: no retry without a hint
 		if tooLarge(first(h, headerGRPCMessage)) {
 			return f, false
 		}
@@ -134,8 +134,8 @@ func failureOfGRPC(h http.Header) (f fault.Failure, failed bool) {
 	return f, true
 }
 
-// tooLarge tells a message that is too large from a quota that is used up, for
-// which implementations of gRPC have the same status.
+// tooLarge reports whether a message says that a call was too large. Implementations of gRPC use
+// the status of an exhausted quota for that, too.
 func tooLarge(message string) bool {
 	return strings.Contains(message, "larger than max") || strings.Contains(message, "exceeds maximum size")
 }

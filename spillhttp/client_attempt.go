@@ -13,19 +13,18 @@ import (
 	"github.com/seed90641741/spillway/internal/claims"
 )
 
-// An attempt holds, in one object, everything that one attempt needs in addition to the
-// allocations of the base, if the request of the caller cannot be sent unchanged. It is not
-// reused, as the base may still be sending the body of its request when the answer has been
-// read.
+// An attempt holds, in one object, what an attempt needs in addition to the allocations of the
+// base, if the caller's request cannot be sent unchanged. It is never reused: the base may still
+// send the body of its request when the answer has been read.
 type attempt struct {
 	request  http.Request
-	deadline [1]string // the value of its header
+	deadline [1]string // value of the deadline header
 	outgoing outgoing
 	body     body
 }
 
-// prepare returns the attempt with the request to send, or nil if req, that of the
-// caller, can go out as it is.
+// prepare returns an attempt with the request to send, or nil if the caller's request req can be
+// sent unchanged.
 func (x *exchange) prepare(req *http.Request, a *egress.Attempt) (t *attempt, err error) {
 	wants := x.headers(a)
 	baggage, changes := x.baggage(a.Task().Level())
@@ -51,7 +50,7 @@ func (x *exchange) prepare(req *http.Request, a *egress.Attempt) (t *attempt, er
 	return t, err
 }
 
-// headers returns what the headers of Spillway are to be in the attempt.
+// headers returns the values of Spillway's headers in the attempt.
 func (x *exchange) headers(a *egress.Attempt) (o own) {
 	if !x.internal {
 		return o
@@ -72,9 +71,10 @@ func (x *exchange) headers(a *egress.Attempt) (o own) {
 	return o
 }
 
-// setHeaders gives t a copy of the header with the given own values. All other values are shared.
+// setHeaders gives t a copy of the header in which Spillway's headers have the given values. All
+// other values are shared with the caller's header.
 func (x *exchange) setHeaders(t *attempt, wants *own) {
-	more := 1 // the baggage
+	more := 1 // one entry for the baggage
 	for _, want := range wants {
 		if want != "" {
 			more++
@@ -104,7 +104,7 @@ func (x *exchange) setHeaders(t *attempt, wants *own) {
 	}
 }
 
-// textOfNumber returns a level or progress as the value of its header, which is empty for 0.
+// textOfNumber returns the header value of a level or progress; it is empty for 0.
 func textOfNumber(n int) string {
 	if n == 0 {
 		return ""
@@ -112,15 +112,15 @@ func textOfNumber(n int) string {
 	return claims.ProgressValues[n][0]
 }
 
-// valuesOfNumber returns what textOfNumber made, as shared values of a header.
+// valuesOfNumber returns a text of textOfNumber as the values of a header, which are shared.
 func valuesOfNumber(text string) []string {
 	n, _ := claims.Number(text, len(claims.ProgressValues)-1)
 	return claims.ProgressValues[n]
 }
 
-// baggage returns what the baggage of the attempts is to be, and whether it is another than
-// that of the request. Services that know nothing of the header of Spillway pass baggage
-// on, so the class is in both, and the level with it.
+// baggage returns the baggage of the attempts, and whether it differs from that of the request. It
+// carries class and level, too, because services that do not know Spillway's headers pass baggage
+// on.
 func (x *exchange) baggage(level spillway.Level) (values []string, changes bool) {
 	switch {
 	case !x.internal:
@@ -131,11 +131,11 @@ func (x *exchange) baggage(level spillway.Level) (values []string, changes bool)
 	return claims.ReplaceBaggage(x.request.Header[headerBaggage], x.class, x.internal, level)
 }
 
-// smallMap is up to how many entries a map is one piece of memory, which is copied without
-// a look at its keys. One that grows beyond is made again.
+// smallMap is the number of entries up to which a map is one piece of memory, which maps.Clone
+// copies without hashing. A clone that grows beyond that is built again.
 const smallMap = 8
 
-// copyOf returns a copy of h with room for more entries.
+// copyOf returns a copy of h that can take more entries without growing.
 func copyOf(h http.Header, more int) http.Header {
 	if len(h)+more <= smallMap && len(h) > 0 {
 		return maps.Clone(h)
@@ -145,14 +145,14 @@ func copyOf(h http.Header, more int) http.Header {
 	return c
 }
 
-// hold makes attempt a keep its place in flight until the body of resp ends, or ctx does. The
-// wrapper lives in t, if there is one.
+// hold makes attempt a keep its slot until the body of resp ends, or ctx does. The wrapper of the
+// body is part of t, unless t is nil.
 func hold(ctx context.Context, resp *http.Response, a *egress.Attempt, t *attempt) {
 	if resp.Body == nil || resp.Body == http.NoBody {
 		return
 	}
 	if _, ok := resp.Body.(io.Writer); ok {
-		return // a protocol was switched to: the connection may idle for as long as it likes
+		return // the protocol was switched, so the connection may be idle for any time
 	}
 	var b *body
 	if t != nil {
@@ -166,8 +166,8 @@ func hold(ctx context.Context, resp *http.Response, a *egress.Attempt, t *attemp
 	}
 }
 
-// body is the body of an answer, which keeps its place in flight until it was
-// read to its end, failed, or was closed, or its context has ended, whichever comes first.
+// body is the body of an answer. It keeps the slot of its attempt until it was read to its end,
+// failed or was closed, or until its context has ended.
 type body struct {
 	inner io.ReadCloser
 	place inflight.Hold
@@ -186,6 +186,6 @@ func (b *body) Close() error {
 	return b.inner.Close()
 }
 
-// giveBack releases the slot before the body ends. It must not be read meanwhile. Of an attempt that may be hedged, the context
-// goes on until the body ends.
+// giveBack releases the slot before the body ends. The body must not be read at the same time. In
+// an attempt that may be hedged, the context stays alive until the body ends.
 func (b *body) giveBack() { b.place.GiveBack() }

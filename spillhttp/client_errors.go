@@ -11,20 +11,19 @@ import (
 	"github.com/seed90641741/spillway/fault"
 )
 
-// A StatusError is an answer of the backend that was a failure. [Transport]
-// returns such an answer as a response wherever it can; the error replaces it
-// where a retry had been decided on, for which the response was given up, and
-// the retry was then not made. [CheckResponse] returns one, too.
+// A StatusError is a failure that the backend answered with. [Transport] returns such an answer as
+// a response if it can. It returns the error instead if the response was closed for a retry which
+// was then not made. [CheckResponse] returns a StatusError, too.
 type StatusError struct {
 	// StatusCode and Header come from the answer. Its body is lost.
 	StatusCode int
 	Header     http.Header
 
 	failure  fault.Failure
-	response *http.Response // nil once given up
+	response *http.Response // nil after giveUp
 }
 
-// Error names the status.
+// Error returns a text with the status.
 func (e *StatusError) Error() string {
 	if e.StatusCode == http.StatusOK {
 		return "spillhttp: the backend answered with status " + first(e.Header, headerGRPCStatus) + " of gRPC"
@@ -35,10 +34,10 @@ func (e *StatusError) Error() string {
 // Failure implements [fault.Failurer].
 func (e *StatusError) Failure() fault.Failure { return e.failure }
 
-// CheckResponse returns nil for a status below 400, and else a [StatusError], which says
-// whether the call may be retried: it is the link between an [http.Client] and [retry.Do]. An
-// answer that speaks of the request and not of the server, such as 404, is never retried. The
-// body stays open: the caller closes it in both cases. A [Transport] needs no CheckResponse.
+// CheckResponse returns nil for a status below 400, and otherwise a [StatusError] that says whether
+// the call may be retried. It connects an [http.Client] to [retry.Do]. An answer about the request
+// and not about the server, such as 404, is never retried. The body stays open in both cases; the
+// caller closes it. A [Transport] needs no CheckResponse.
 func CheckResponse(resp *http.Response) error {
 	if resp.StatusCode < http.StatusBadRequest {
 		return nil
@@ -50,7 +49,7 @@ func CheckResponse(resp *http.Response) error {
 	return &StatusError{StatusCode: resp.StatusCode, Header: resp.Header, failure: f}
 }
 
-// transportError is an attempt that brought no answer, and what it means.
+// transportError is the error of an attempt without an answer, and what it means.
 type transportError struct {
 	error
 	failure fault.Failure
@@ -59,9 +58,9 @@ type transportError struct {
 func (e *transportError) Unwrap() error          { return e.error }
 func (e *transportError) Failure() fault.Failure { return e.failure }
 
-// ofError returns what it means that an attempt under ctx ended with err. What
-// net/http itself recognises as unprocessed (a connection that was closed
-// before use, GOAWAY) it has repeated by itself where that was possible.
+// ofError returns what the error of an attempt under ctx means. Where net/http knows that a request
+// was not processed (the connection was closed before use, GOAWAY), it has already sent it again if
+// it could.
 func ofError(ctx context.Context, err error) fault.Failure {
 	f := fault.Of(err)
 	if f.Unsent {
@@ -76,8 +75,9 @@ func ofError(ctx context.Context, err error) fault.Failure {
 	return f
 }
 
-// leftBy returns the error of ctx. An http.Client with a Timeout has two timers: the one that does not end
-// the context may be the first.
+// leftBy returns the error of ctx. It returns DeadlineExceeded also if only the deadline has
+// passed: an http.Client with a Timeout has two timers, and the one that does not end the context
+// may be the first.
 func leftBy(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(deadline) {
 		return context.DeadlineExceeded
@@ -85,8 +85,8 @@ func leftBy(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// ofProxy returns what err means if it is the answer of a proxy to CONNECT, which net/http reports as the text of the
-// status alone. The request is still here.
+// ofProxy returns what err means if a proxy answered CONNECT with a failure, and reports whether it
+// did. net/http returns only the text of the proxy's status. The request was not sent.
 func ofProxy(base http.RoundTripper, err error) (f fault.Failure, ok bool) {
 	if t, is := base.(*http.Transport); !is || t.Proxy == nil {
 		return f, false
@@ -103,16 +103,15 @@ func ofProxy(base http.RoundTripper, err error) (f fault.Failure, ok bool) {
 	return f, false
 }
 
-// What is read of a failed answer that will be retried, so that its connection
-// can be used again. A connection is cheaper to open than more is to read.
+// These bound how much of a failed answer is read before a retry, so that its connection can be
+// used again. Reading more costs more than opening a connection.
 const (
 	drainBytes = 16 << 10
 	drainTime  = 50 * time.Millisecond
 )
 
-// giveWay releases what an answer holds, before an attempt that is made after wait. If that is
-// at once, the answer only releases its slot in flight: the attempt may still be rejected
-// here, and then the answer is the last one after all.
+// giveWay releases what an answer holds, before a retry after wait. If there is no wait, it
+// releases only the slot: a policy may still reject the retry, and then this answer is returned.
 func (e *StatusError) giveWay(wait time.Duration) {
 	if wait > 0 {
 		e.giveUp()
@@ -121,8 +120,8 @@ func (e *StatusError) giveWay(wait time.Duration) {
 	}
 }
 
-// giveUp closes the response, if there is one and it is not closed yet. It reads
-// what is left of a small body first, so that the connection can be used again.
+// giveUp closes the response, if it is still open. Before, it reads the rest of a small body, so
+// that the connection can be used again.
 func (e *StatusError) giveUp() {
 	if e == nil || e.response == nil {
 		return

@@ -17,21 +17,22 @@ import (
 // An exchange is one call of RoundTrip, with all its attempts.
 type exchange struct {
 	transport *Transport
-	request   *http.Request // the caller's, or for a hedge a copy; never changed
-	answered  *http.Request // the caller's, which answers name
-	own       own           // of its headers
+	request   *http.Request // the caller's, or a copy of it for a hedge; never changed
+	answered  *http.Request // the caller's, which is the Request of each response
+	own       own           // values of Spillway's headers in the caller's request
 	class     spillway.Criticality
-	labelled  bool // with the class
-	internal  bool
-	hedged    bool           // attempts have contexts of their own
-	sent      bool           // the base has taken over the body
-	waited    bool           // the last attempt, for a connection, until its caller left
-	response  *http.Response // after success
-	failed    *StatusError   // the last answer, if it was a failure
+	labelled  bool // the caller has set class
+	// internal means that the request goes to one of the caller's own services.
+	internal bool
+	hedged   bool           // each attempt has its own context
+	sent     bool           // the base has received the request, and closes its body
+	waited   bool           // the last attempt waited for a connection until its context ended
+	response *http.Response // the answer, if it is a success
+	failed   *StatusError   // the last answer, if it was a failure
 }
 
-// label finds the criticality of the call, and whether the request is labelled with it, in its header
-// or else in its context.
+// label finds the criticality of the call in the request's header, or else in its context, and
+// whether either has one.
 func (x *exchange) label(ctx context.Context) {
 	class, ok := spillway.LookupCriticality(ctx)
 	x.class, x.labelled = class, ok && class.Valid()
@@ -43,8 +44,7 @@ func (x *exchange) label(ctx context.Context) {
 	}
 }
 
-// send makes one attempt, and keeps what it has brought. An answer that is a failure is returned as a
-// [StatusError].
+// send makes one attempt, and keeps its answer in x. It returns a failed answer as a [StatusError].
 func (x *exchange) send(ctx context.Context, a *egress.Attempt) (*http.Response, error) {
 	from := x.request
 	if x.hedged {
@@ -58,7 +58,7 @@ func (x *exchange) send(ctx context.Context, a *egress.Attempt) (*http.Response,
 	if t != nil {
 		req = &t.request
 	}
-	x.failed.giveUp() // only now is it certain that another answer takes its place
+	x.failed.giveUp() // only now is it certain that another answer replaces this one
 	x.sent, x.failed = true, nil
 	resp, err := x.roundTrip(req)
 	if err != nil {
@@ -72,7 +72,7 @@ func (x *exchange) send(ctx context.Context, a *egress.Attempt) (*http.Response,
 	return x.judge(resp, a)
 }
 
-// roundTrip has the base make an attempt.
+// roundTrip sends an attempt by the base.
 func (x *exchange) roundTrip(req *http.Request) (*http.Response, error) {
 	base := x.transport.config.Base
 	var q *queued
@@ -85,12 +85,13 @@ func (x *exchange) roundTrip(req *http.Request) (*http.Response, error) {
 	case err != nil:
 		x.waited = x.transport.limits && !q.left.Load() && leftBy(req.Context()) != nil
 	case resp == nil:
-		err = fmt.Errorf("http: RoundTripper implementation (%T) returned a nil *Response with a nil error", base) // as net/http has it
+		// net/http has the same error.
+		err = fmt.Errorf("http: RoundTripper implementation (%T) returned a nil *Response with a nil error", base)
 	}
 	return resp, err
 }
 
-// lost returns what it means that an attempt brought no answer.
+// lost returns what the error of an attempt without an answer means.
 func (x *exchange) lost(ctx context.Context, t *attempt, err error) fault.Failure {
 	if t != nil && t.outgoing.failed.Load() || x.waited {
 		return fault.Failure{Unsent: true, Safety: fault.RetryUnsafe}
@@ -101,7 +102,7 @@ func (x *exchange) lost(ctx context.Context, t *attempt, err error) fault.Failur
 	return ofError(ctx, err)
 }
 
-// judge tells an answer that is a success from one that is a failure.
+// judge returns an answer that is a success, and the error for one that is a failure.
 func (x *exchange) judge(resp *http.Response, a *egress.Attempt) (*http.Response, error) {
 	if suspect(resp.StatusCode, resp.Header) {
 		if f, failed := failureOf(resp.StatusCode, resp.Header, time.Now()); failed {
@@ -114,9 +115,9 @@ func (x *exchange) judge(resp *http.Response, a *egress.Attempt) (*http.Response
 	return resp, nil
 }
 
-// listenToAdvice passes on to the throttle which share of its calls the server says
-// that it accepts, if the server is trusted. The header is for this caller only, which
-// must not pass it on as its own.
+// listenToAdvice passes the header AcceptRatio of an internal service to the throttle: the share of
+// recent calls that it has accepted, from 0 to 1. It removes the header, because it is for this
+// caller only and must not be passed on.
 func (x *exchange) listenToAdvice(h http.Header, a *egress.Attempt) {
 	if values := h[headerAcceptRatio]; len(values) > 0 {
 		delete(h, headerAcceptRatio)
@@ -126,7 +127,7 @@ func (x *exchange) listenToAdvice(h http.Header, a *egress.Attempt) {
 	}
 }
 
-// once makes f final if the request cannot be sent again.
+// once makes f final if the body of the request cannot be sent again.
 func (x *exchange) once(f fault.Failure) fault.Failure {
 	if streamed(x.request) {
 		f.Safety = fault.RetryUnsafe
@@ -134,31 +135,32 @@ func (x *exchange) once(f fault.Failure) fault.Failure {
 	return f
 }
 
-// end returns what RoundTrip returns, after the call ended with err.
+// end returns the results of RoundTrip, after the call has ended with err.
 func (x *exchange) end(err error) (*http.Response, error) {
 	if !x.sent && x.request.Body != nil {
-		x.request.Body.Close() // which otherwise is the duty of the base
+		x.request.Body.Close() // the base has not received it, and so does not close it
 	}
 	if e, ok := errors.AsType[*StatusError](err); ok && e.response != nil {
-		x.failed = e // perhaps the answer to a hedge
+		x.failed = e // it may be the answer to the hedge
 	}
 	switch {
 	case x.response != nil:
 		return x.response, nil
 	case x.failed != nil && x.failed.response != nil:
-		delete(x.failed.Header, headerScope) // that of the backend, and not of who passes its answer on
+		// The scope is about the backend, and the caller may pass the answer on.
+		delete(x.failed.Header, headerScope)
 		return x.failed.response, nil
 	}
 	if lost, ok := err.(*transportError); ok { //nolint:errorlint // what was tried again has a retry.Error around it
-		return nil, lost.error // as the base made it
+		return nil, lost.error // the error of the base, unchanged
 	}
 	if ctx := x.request.Context(); !x.sent && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return nil, context.Cause(ctx) // as net/http has it
+		return nil, context.Cause(ctx) // the error that net/http returns
 	}
 	return nil, err
 }
 
-// abandon frees the answers that nobody gets, as something has panicked.
+// abandon closes the answers that are not returned because of a panic.
 func (x *exchange) abandon() {
 	discardAnswer(x.response, nil)
 	if x.failed != nil {

@@ -10,24 +10,25 @@ import (
 	"github.com/seed90641741/spillway/fault"
 )
 
-// mayHedge reports whether req can be sent twice at the same time, apart from the policies. A
-// body without GetBody exists once. After a switch of protocols the connection is the answer,
-// and lasts longer than the attempt.
+// mayHedge reports whether req can be sent twice at the same time. The policies decide whether it
+// is. A body without GetBody exists only once. After a switch of protocols the connection is the
+// answer, and lasts longer than the attempt.
 func mayHedge(req *http.Request) bool {
 	return !streamed(req) && req.Method != http.MethodConnect && !has(req.Header, "Upgrade")
 }
 
-// A doubled is the exchange of a first attempt whose hedge may outlive the call.
-type doubled struct {
+// A hedgedExchange is the exchange of a first attempt, while a hedge may outlive the call.
+type hedgedExchange struct {
 	exchange
 
 	mu       sync.Mutex
-	returned bool // the call has
+	returned bool // the call has returned
 }
 
-// hedge makes a call with a hedge where the policies allow it. Each of the two attempts has a copy of the exchange.
+// hedge makes a call that may have a hedge. Each of the two attempts has its own copy of the
+// exchange.
 func hedge(ctx context.Context, of exchange, c *egress.Client, call spillway.Call) (*http.Response, error) {
-	x := &doubled{exchange: of}
+	x := &hedgedExchange{exchange: of}
 	defer x.giveBack()
 	resp, err := egress.Hedged(ctx, c, call, x.transport.routeOf(x.request), func(ctx context.Context, a *egress.Attempt) (*http.Response, error) {
 		if !a.IsHedge() {
@@ -43,16 +44,16 @@ func hedge(ctx context.Context, of exchange, c *egress.Client, call spillway.Cal
 	return x.end(err)
 }
 
-// giveBack says that the request is the caller's again, who may change it.
-func (x *doubled) giveBack() {
+// giveBack gives the request back to the caller, which may change it from now on.
+func (x *hedgedExchange) giveBack() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.returned = true
 }
 
-// clone returns a copy of the request for the hedge, or nil if the call has returned: the base may still read it when the call has
-// returned with the answer to the first attempt. The first attempt is always waited for.
-func (x *doubled) clone(ctx context.Context) *http.Request {
+// clone returns a copy of the request for the hedge, or nil if the call has returned. Only the copy
+// may still be read after the call has returned. The call always waits for the first attempt.
+func (x *hedgedExchange) clone(ctx context.Context) *http.Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.returned {
@@ -61,7 +62,7 @@ func (x *doubled) clone(ctx context.Context) *http.Request {
 	return x.request.Clone(ctx)
 }
 
-// discardAnswer frees what an attempt has brought whose answer does not count.
+// discardAnswer closes the answer of an attempt if that answer is not returned.
 func discardAnswer(resp *http.Response, err error) {
 	if e, ok := err.(*StatusError); ok { //nolint:errorlint // of send itself
 		resp, e.response = e.response, nil

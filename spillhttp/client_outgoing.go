@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 )
 
-// outgoing is the body of a request, which remembers that it could not be read: that is the caller's own
+// outgoing is the body of a request. It remembers whether reading it failed: that is the caller's
 // failure, and says nothing about the backend.
 type outgoing struct {
 	io.ReadCloser
@@ -26,14 +26,14 @@ func (o *outgoing) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close is called by the base, also while it reads.
+// Close may be called by the base while it reads.
 func (o *outgoing) Close() error {
 	o.closed.Store(true)
 	return o.ReadCloser.Close()
 }
 
-// mayFail reports whether reading a body may fail. It does not wrap others: net/http sends a body in
-// memory together with its header, by its type.
+// mayFail reports whether reading a body may fail. Only such bodies are wrapped, because net/http
+// recognizes a body in memory by its type, and sends it together with the header.
 func mayFail(body io.ReadCloser) bool {
 	if body == nil || body == http.NoBody {
 		return false
@@ -49,7 +49,7 @@ func mayFail(body io.ReadCloser) bool {
 	return true
 }
 
-// The types of io.NopCloser, which have the reader in their first field.
+// These are the types that io.NopCloser returns. Their first field is the reader.
 var (
 	nopCloser         = reflect.TypeOf(io.NopCloser(nil))
 	nopCloserWriterTo = reflect.TypeOf(io.NopCloser(struct {
@@ -58,11 +58,12 @@ var (
 	}{}))
 )
 
-// queued says whether an attempt has had a connection, or has asked for one. Without either it has waited for other calls
-// of this process: [http.Transport.MaxConnsPerHost].
+// queued records whether an attempt got a connection or began to open one. If it did neither, it
+// waited for other calls of this process: [http.Transport.MaxConnsPerHost].
 type queued struct{ left atomic.Bool }
 
-// trace returns a context by which q learns it. That costs some allocations, so it is only for a base with such a limit.
+// trace returns a context that makes net/http report to q. It allocates, so it is only for a base
+// with such a limit.
 func (q *queued) trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn:      func(httptrace.GotConnInfo) { q.left.Store(true) },
@@ -71,7 +72,7 @@ func (q *queued) trace(ctx context.Context) context.Context {
 	})
 }
 
-// limits reports whether calls may wait in a base for other calls.
+// limits reports whether calls may wait in the base for a connection of other calls.
 func limits(base http.RoundTripper) bool {
 	t, ok := base.(*http.Transport)
 	return ok && t.MaxConnsPerHost > 0

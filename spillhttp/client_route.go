@@ -8,17 +8,17 @@ import (
 	"github.com/seed90641741/spillway/egress"
 )
 
-// What of a path makes a route.
+// These say which parts of a path belong to its route.
 const (
-	routeSegments = 4  // the first so many segments,
-	routeSegment  = 32 // of which a longer one is no name,
-	routeVersion  = 3  // and a shorter one, such as v1, is
+	routeSegments = 4  // number of segments, from the first on
+	routeSegment  = 32 // bytes of the longest segment that is a name
+	routeVersion  = 3  // bytes of the longest version, such as v1
 )
 
-// DefaultRoute returns the method of a request and the first four segments of its path.
-// A segment with a digit, with an escape, or of more than 32 bytes names a single object,
-// and is "*": all of "GET /orders/17/items" is "GET /orders/*/items". A version, such as v1,
-// stays: it has at most three bytes, and not only digits.
+// DefaultRoute returns the method of a request and the first four segments of its path. A segment
+// that has a digit, has an escape, or is longer than 32 bytes names a single object, and becomes
+// "*": the route of "GET /orders/17/items" is "GET /orders/*/items". A version, such as v1, stays:
+// it has at most three bytes, and not only digits.
 func DefaultRoute(r *http.Request) string {
 	var b strings.Builder
 	b.Grow(len(r.Method) + len(r.URL.Path) + 2)
@@ -34,7 +34,7 @@ func DefaultRoute(r *http.Request) string {
 	return b.String()
 }
 
-// RouteHash returns a hash of what [DefaultRoute] returns, and allocates nothing.
+// RouteHash returns a hash of the route that [DefaultRoute] returns. It allocates nothing.
 func RouteHash(r *http.Request, seed maphash.Seed) uint64 {
 	h := maphash.String(seed, r.Method)
 	rest, more := strings.TrimPrefix(r.URL.Path, "/"), true
@@ -46,10 +46,10 @@ func RouteHash(r *http.Request, seed maphash.Seed) uint64 {
 	return h
 }
 
-// hashFactor is odd, and so makes the order of segments count.
+// hashFactor is odd, so that the order of segments changes the hash.
 const hashFactor = 0x9e3779b97f4a7c15
 
-// nextSegment cuts the first segment off a path, as it is in a route.
+// nextSegment cuts the first segment off a path, and returns it as it is in a route.
 func nextSegment(path string) (segment, rest string, more bool) {
 	segment, rest, more = strings.Cut(path, "/")
 	if namesObject(segment) {
@@ -71,7 +71,7 @@ func namesObject(segment string) bool {
 	}
 }
 
-// routeOf returns what names the route of req when it is asked to. It allocates nothing
+// routeOf returns an object that computes the route of req when it is needed. It allocates nothing
 // for a default route.
 func (t *Transport) routeOf(req *http.Request) egress.Router {
 	if t.config.Route != nil {

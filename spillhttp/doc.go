@@ -13,9 +13,9 @@
 // limits the calls in flight, and retries within a budget. The Transport only translates
 // between HTTP and the Client.
 //
-// With [egress.Config].Hedge, a request that only reads, or with Writes any idempotent one, is sent a
-// second time if it has no answer after a while, as package retry explains ([retry.Hedge]). The answer that arrives first is
-// used.
+// With [egress.Config].Hedge, a request that only reads is sent a second time if it has no answer
+// after a while; with its Writes, any idempotent request is. [retry.Hedge] explains when. The
+// answer that arrives first is used.
 //
 // # What is sent
 //
@@ -36,9 +36,9 @@
 //
 // Requests to services that are [TransportConfig.External] carry none of these headers.
 //
-// Other members of the baggage are kept. The member criticality is left out if it would break
-// the limits of W3C Baggage (64 members, 8192 bytes). A transport below this one that writes
-// baggage replaces it: put the one of OpenTelemetry above.
+// Other members of the baggage are kept. The member criticality is left out if it would break the
+// limits of W3C Baggage (64 members, 8192 bytes). A transport below this one that writes baggage
+// replaces it, so put the transport of OpenTelemetry above.
 //
 // # What an answer means
 //
@@ -57,8 +57,8 @@
 //	                                    once; service: don't retry; customer: over quota
 //	retry-after-ms, retry-after         how long to wait, as number or date
 //
-// A date in Retry-After is compared with the Date of the answer, unless the answer has an Age, as one of a cache: the
-// clocks of client and server may differ.
+// A date in Retry-After is compared with the Date of the answer, because the clocks of client and
+// server may differ. If the answer has an Age, it comes from a cache, and its Date is not used.
 //
 // X-Request-Accept-Ratio in an answer of an internal service is the share of recent calls of
 // this criticality that the service has accepted. A throttle that has seen few calls starts
@@ -78,10 +78,12 @@
 //
 // # What an error means
 //
-// Package fault reads the errors of net/http. A request that was never sent is no evidence about the backend, and earns
-// no retry budget: its context has ended or its Cancel is closed, it is not valid, its body could not be read, it waited for
-// a connection of [http.Transport.MaxConnsPerHost], or this process had no connection for it (no descriptor, no port, no
-// address, no proxy). After the last of these it is sent again within the budget. An HTTP/2 backend that says ENHANCE_YOUR_CALM is overloaded.
+// Package fault reads the errors of net/http. A request that was never sent says nothing about the
+// backend, and earns no retry budget. This is so if its context has ended or its Cancel is closed,
+// if it is not valid, if its body could not be read, or if it waited for a connection of
+// [http.Transport.MaxConnsPerHost]. It is also so if this process had no connection for it: no
+// descriptor, no port, no address, no proxy. Only in this last case the request is sent again,
+// within the budget. An HTTP/2 backend that answers ENHANCE_YOUR_CALM is overloaded.
 //
 // # What the caller gets
 //
@@ -119,17 +121,18 @@
 //	attempt       X-Envoy-Attempt-Count, Amz-Sdk-Request, Grpc-Previous-Rpc-Attempts
 //	time left     X-Envoy-Expected-Rq-Timeout-Ms, Grpc-Timeout
 //
-// The headers of gRPC are read only from POST requests, as all gRPC calls are. Where a request
-// makes several claims, the least favorable one counts. The context of a request that is
-// served carries the class, the task and the deadline that it was admitted with, and calls made with it
+// The headers of gRPC are read only from POST requests, as all gRPC calls are. If a request makes
+// several claims, the least favorable one counts. The context of a request that is served carries
+// the class, the task and the deadline with which it was admitted, and calls made with this context
 // inherit all three. If a request has no label, and [HandlerConfig.Classify] sets none, its context
 // has no label either.
 //
-// A class that was not trusted is replaced or removed in X-Request-Criticality and in the baggage, and level and progress are
-// removed, so that a handler which passes all headers on, such as a reverse proxy, or all baggage, does not pass on
-// untrusted claims. Code that reads either must run behind the Handler. The headers of the attempt stay as they
-// are, because a signature of AWS covers Amz-Sdk-Request. A [Transport] sends its own X-Envoy-Attempt-Count; a reverse
-// proxy at an edge should remove the other two.
+// A class that was not trusted is replaced or removed in X-Request-Criticality and in the baggage,
+// and level and progress are removed. So a handler that passes on all headers, such as a reverse
+// proxy, or the whole baggage, does not pass on untrusted claims. Code that reads either must run
+// behind the Handler. The headers with the attempt number stay unchanged, because a signature of
+// AWS covers Amz-Sdk-Request. A [Transport] sends its own X-Envoy-Attempt-Count; a reverse proxy at
+// an edge should remove the other two.
 //
 // # Degradation
 //
@@ -151,7 +154,7 @@
 //
 // A rejection with the scope "task" lets the caller try another task at once; the time in
 // Retry-After is for this task. Clients that do not know the scope come back after that time.
-// "Don't retry" comes without a time, as many clients retry whenever they see one.
+// "Don't retry" is sent without Retry-After, because many clients retry whenever they see one.
 //
 // A connection is closed if the rest of a request body is too long to be worth reading. Some
 // connections are closed with a rejection of this task: behind a connection-level load

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Routes returns a Key of [HandlerConfig] for frameworks that list their routes, such as Gin, Echo and Fiber: it names the route of a
-// request before the framework serves it. list is called once, and calls add for each route, with its method and its path:
+// Routes returns a Key of [HandlerConfig] for frameworks that list their routes, such as Gin, Echo
+// and Fiber. The Key names the route of a request before the framework serves it. Routes calls list
+// once, and list calls add for each route, with its method and its path:
 //
 //	Key: spillhttp.Routes(func(add func(method, path string)) {
 //		for _, r := range engine.Routes() {
@@ -14,9 +15,11 @@ import (
 //		}
 //	})
 //
-// The key of a route is its method and its path, such as "GET /users/:id". A segment with ":" or "{" is a parameter, one with "*", "+"
-// or "..." matches the rest of the path, and a last one that ends with "?" may be missing. Where several routes fit, the first segment
-// that is no parameter decides. A request without a route has no key. The func allocates nothing and is safe for concurrent use.
+// The key of a route is its method and its path, such as "GET /users/:id". A segment with ":" or
+// "{" is a parameter. A segment with "*", "+" or "..." matches the rest of the path. A last segment
+// that ends with "?" is optional. If several routes match, the first segment in which they differ
+// decides: a name wins over a parameter. A request without a route has no key. The Key allocates
+// nothing and is safe for concurrent use.
 func Routes(list func(add func(method, path string))) func(*http.Request) string {
 	methods := map[string]*route{}
 	list(func(method, path string) {
@@ -28,15 +31,16 @@ func Routes(list func(add func(method, path string))) func(*http.Request) string
 	return func(r *http.Request) string { return methods[r.Method].find(strings.TrimPrefix(r.URL.Path, "/")) }
 }
 
-// A route is what the paths of some routes have in common: the segments so far.
+// A route is a node in the tree of all routes: the routes whose paths begin with the same segments.
 type route struct {
-	static    map[string]*route // by the next segment
+	static map[string]*route // by the next segment, if that is a name
+	// parameter has the routes whose next segment is a parameter.
 	parameter *route
-	key       string // of the path that ends here
-	rest      string // the key of a path that matches whatever follows
+	key       string // key of the route that ends here; empty if none does
+	rest      string // key of the route that matches all longer paths; empty if none does
 }
 
-// add adds the rest of a path.
+// add adds a route to the tree, by the rest of its path from n on.
 func (n *route) add(path, key string) {
 	for {
 		segment, more, goesOn := strings.Cut(path, "/")
@@ -54,14 +58,14 @@ func (n *route) add(path, key string) {
 	}
 }
 
-// record sets the key of a route, unless an earlier one has the same segments.
+// record sets a key, unless an earlier route has the same segments.
 func record(at *string, key string) {
 	if *at == "" {
 		*at = key
 	}
 }
 
-// next returns the routes behind a segment.
+// next returns the node for a segment below n, and makes it if it does not exist.
 func (n *route) next(segment string) *route {
 	if strings.ContainsAny(segment, ":{") {
 		if n.parameter == nil {
@@ -78,7 +82,7 @@ func (n *route) next(segment string) *route {
 	return n.static[segment]
 }
 
-// find returns the key of the rest of a path, or nothing.
+// find returns the key for the rest of a path from n on, or "" if no route matches.
 func (n *route) find(path string) string {
 	if n == nil {
 		return ""
@@ -95,7 +99,7 @@ func (n *route) find(path string) string {
 	return n.rest
 }
 
-// behind returns the key of what follows a segment.
+// behind returns the key if n was reached: for the path that ends there, or goes on with more.
 func (n *route) behind(more string, goesOn bool) string {
 	if n == nil || goesOn {
 		return n.find(more)

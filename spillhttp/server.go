@@ -22,79 +22,80 @@ import (
 	"github.com/seed90641741/spillway/internal/serving"
 )
 
-// HandlerConfig configures a [Handler]. The zero HandlerConfig is ready for use: it
-// sheds by criticality when the process is overloaded, and trusts no client.
+// HandlerConfig configures a [Handler]. The zero HandlerConfig is ready for use: it sheds by
+// criticality when the process is overloaded, and trusts no client.
 type HandlerConfig struct {
-	// Ingress makes the decisions. All handlers of a process should share one Server: its
-	// Trust, modes and limits can be changed at any time with its Update. Nil means a Server
-	// with the zero [ingress.Config], which [Handler.Close] closes.
+	// Ingress makes the decisions. All handlers of a process should share one Server, whose Update
+	// changes trust, modes and limits at any time. Nil means a Server with the zero
+	// [ingress.Config], which [Handler.Close] closes.
 	Ingress *ingress.Server
-	// Classify returns what the server itself knows about a request: the class of the
-	// route, the customer once it is authenticated, a deadline of the server. It must
-	// be quick, safe for concurrent use, and must not change or keep the request. It may
-	// be called twice for a request, once with the head only and without the context of
-	// the server. Nil means that nothing is known.
+	// Classify returns what the server itself knows about a request: the class of the route, the
+	// customer after authentication, a deadline of the server. It must be quick and safe for
+	// concurrent use, and must not change or keep the request. It may be called twice for a
+	// request: the first time with the head only, and without the context of the server. Nil means
+	// that nothing is known.
 	Classify func(*http.Request) spillway.Call
-	// Route names the route of a request: each route has a separate concurrency limit. It is
-	// called as Classify is, if Classify has set no Key. Nil means r.Pattern, which a router
-	// in front of the Handler has set, or else the pattern that matches, if the next handler
-	// is an [http.ServeMux]. For a mux behind other handlers, and for other routers, ask the
-	// router here:
+	// Route names the route of a request: each route has a separate concurrency limit. The rules
+	// for Classify hold for Route, too. It is called only if Classify has set no Key. Nil means
+	// r.Pattern, which a router in front of the Handler has set, or else the pattern that matches,
+	// if the next handler is an [http.ServeMux]. For a mux behind other handlers, and for other
+	// routers, ask the router here:
 	//
 	//	Route: func(r *http.Request) string { _, pattern := mux.Handler(r); return pattern }
 	//
-	// Clients must not be able to choose keys freely: do not use a path that contains the name
-	// of an object. Keys beyond [concurrency.Config.Keys] share one limit.
+	// Clients must not be able to choose routes freely: do not use a path that contains the name of
+	// an object. Routes beyond [concurrency.Config.Keys] share one limit.
 	Route func(*http.Request) string
-	// Identity returns the authenticated identity of the caller, or nothing; never an
-	// unverified claim. It is called as Classify is. Nil means the first URI, else the first
-	// DNS name, else the common name of a client certificate that was verified.
+	// Identity returns the authenticated identity of the caller, or ""; never an unverified claim.
+	// The rules for Classify hold for Identity, too. Nil means the first URI, else the first DNS
+	// name, else the common name of a verified client certificate.
 	Identity func(*http.Request) string
-	// HealthPaths are paths of health checks, such as "/healthz", which bypass the Handler: a
-	// busy server must not look dead. A request matches only with the whole path, written
-	// without escapes. Any client can request them without limit, so they must be cheap to
-	// serve. Where Check of the health service of gRPC is one, Watch is, too.
+	// HealthPaths are paths of health checks, such as "/healthz", which bypass the Handler: a busy
+	// server must not look dead. A request matches only with the whole path, written without
+	// escapes. Any client can request them without limit, so they must be cheap to serve. If the
+	// Check method of the gRPC health service is listed, its Watch bypasses the Handler, too.
 	HealthPaths []string
 	// Exempt reports whether a request bypasses the Handler, in addition to requests to
-	// HealthPaths. It is called as Classify is. Nil means [DefaultExempt] at an internal
-	// boundary, and no further exemptions at an edge.
+	// HealthPaths. The rules for Classify hold for Exempt, too. Nil means [DefaultExempt] at an
+	// internal boundary, and no further exemptions at an edge.
 	Exempt func(*http.Request) bool
 }
 
-// DefaultExempt reports whether a request is a health check by its path: /healthz,
-// /livez, /readyz, or the health service of gRPC. Metrics are not exempt: they cost more
-// than most requests.
+// DefaultExempt reports whether a request is a health check, by its path: /healthz, /livez,
+// /readyz, or the health service of gRPC. Metrics are not exempt: they cost more than most
+// requests.
 func DefaultExempt(r *http.Request) bool {
 	return r.URL.RawPath == "" && slices.Contains(healthPaths, r.URL.Path)
 }
 
-// healthPaths are the paths of health checks.
+// healthPaths are the paths for DefaultExempt.
 var healthPaths = []string{"/healthz", "/livez", "/readyz", "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch"}
 
-// A Handler is an [http.Handler] that protects another one from more requests
-// than it can serve. It is safe for concurrent use; make one with [NewHandler].
+// A Handler is an [http.Handler] that protects another one from more requests than it can serve. It
+// is safe for concurrent use. Make one with [NewHandler].
 type Handler struct {
 	next     http.Handler
-	mux      *http.ServeMux // next, if its patterns name the routes
+	mux      *http.ServeMux // next, if its patterns name the routes; otherwise nil
 	config   HandlerConfig
 	ingress  *ingress.Server
-	owned    serving.Owned // the ingress, if it was made here
+	owned    serving.Owned // set if NewHandler made ingress
 	clock    clock.Clock
 	closer   *closer
-	plain    bool         // the funcs of the config are not set, and the defaults read little
-	looks    atomic.Int64 // how many requests a Listener is to look at
+	plain    bool         // no func of config is set, so a decision needs little of r
+	looks    atomic.Int64 // how many more requests a Listener examines
 	exempted atomic.Uint64
 	panicked late.Panic // when a Listener had h look at a request
 	heads    sync.Mutex // held while MaxHeaderBytes of a server is set
 
-	bodyLength func(spillway.Reason) int // lengthOf; a new one for each request would take memory
+	// bodyLength is the method lengthOf: making a func value for each request would allocate.
+	bodyLength func(spillway.Reason) int
 }
 
 // lookOn is the number of requests that a [Listener] examines after the last rejection for
-// overload. Otherwise it examines none.
+// overload. At other times it examines none.
 const lookOn = 1000
 
-// NewHandler returns a Handler in front of next, or an error that says what is
+// NewHandler returns a Handler in front of next. An error names the argument or field that is
 // wrong.
 func NewHandler(next http.Handler, c HandlerConfig) (*Handler, error) {
 	if next == nil {
@@ -117,19 +118,19 @@ func NewHandler(next http.Handler, c HandlerConfig) (*Handler, error) {
 	return h.before(next), nil
 }
 
-// Middleware returns [NewHandler] in the form that routers take: a func that puts a
-// [Handler] in front of another handler. All handlers that it makes share one
-// [ingress.Server], that of c or one with the zero [ingress.Config], which is never closed:
-// set HandlerConfig.Ingress where it must be. It returns an error that names the field of c
-// that is wrong.
+// Middleware returns a func that puts a [Handler] in front of another handler, as routers expect
+// it. An error names the field of c that is wrong. All handlers that the func makes share one
+// [ingress.Server]: that of c, or else a new one with the zero [ingress.Config], which is never
+// closed. Set HandlerConfig.Ingress if you must close it.
 //
-// Put it outside of all other middleware but panic recovery and request logging, so that a
-// rejected request costs nothing else. A nil next handler means [http.DefaultServeMux], as in
-// an [http.Server].
+// Put it outside of all other middleware except panic recovery and request logging, so that a
+// rejected request costs nothing else. A nil next handler means [http.DefaultServeMux], as in an
+// [http.Server].
 //
 // A [Listener] needs a [Handler]: use NewHandler for early rejections.
 func Middleware(c HandlerConfig) (func(next http.Handler) http.Handler, error) {
-	first, err := NewHandler(http.NotFoundHandler(), c) // so that none fails below
+	// This checks c, so the func below cannot fail.
+	first, err := NewHandler(http.NotFoundHandler(), c)
 	if err != nil {
 		return nil, err
 	}
@@ -164,13 +165,13 @@ func (h *Handler) unseen(r *http.Request) bool {
 	return h.ingress.Trust().Boundary == ingress.Internal && DefaultExempt(r)
 }
 
-// Close closes the ingress.Server that [NewHandler] has made. Call it when the last request
-// has ended. It does not close HandlerConfig.Ingress.
+// Close closes the [ingress.Server] that [NewHandler] has made. Call it when the last request has
+// ended. It does not close HandlerConfig.Ingress.
 func (h *Handler) Close() error { return h.owned.Close() }
 
-// ServeHTTP implements [http.Handler]. The next handler serves the request, with a context
-// that carries the criticality and the deadline that it was admitted with, or the Handler
-// rejects it. A panic passes through.
+// ServeHTTP implements [http.Handler]. Either the next handler serves the request, with a context
+// that carries its criticality and deadline, or the Handler rejects it. A panic of the next handler
+// passes through.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	longheads.Began(r)
 	if h.unseen(r) {
@@ -192,7 +193,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit returns the slot of an admitted request, or answers a rejected one and returns nil.
+// admit returns the slot of an admitted request. It answers a rejected one, and returns nil.
 func (h *Handler) admit(now time.Time, w http.ResponseWriter, r *http.Request, a *arrival) *ingress.Slot {
 	place, ctx, ahead := slots.Get().(*ingress.Slot), r.Context(), h.aheadOf(r)
 	if ahead != nil {
@@ -210,7 +211,7 @@ func (h *Handler) admit(now time.Time, w http.ResponseWriter, r *http.Request, a
 	return place
 }
 
-// serve has an admitted request served by the next handler.
+// serve lets the next handler serve an admitted request.
 func (h *Handler) serve(now time.Time, w http.ResponseWriter, r *http.Request, a *arrival, place *ingress.Slot) {
 	x := h.visitOf(w, r, a, place)
 	p := x.response.slot
@@ -218,12 +219,13 @@ func (h *Handler) serve(now time.Time, w http.ResponseWriter, r *http.Request, a
 	meter := p.Measure()
 	defer func() {
 		outcome := spillway.OutcomeFailed
-		end := now.Add(time.Since(now)) // which reads one clock, and time.Now two
+		end := now.Add(time.Since(now)) // this reads one clock; time.Now reads two
 		meter.End()
 		err := x.End(end)
-		// In r, net/http finds the files of a form, to remove them, and others find the route.
+		// net/http removes the files of the form that it finds in r; others read the pattern from
+		// it.
 		r.MultipartForm, r.Pattern = x.request.MultipartForm, x.request.Pattern
-		if returned || err != nil { // who forwards requests panics when the client has left
+		if returned || err != nil { // a proxy panics when its client has left, which is no failure
 			outcome = outcomeOf(err, int(x.response.code))
 		}
 		x.response.returned()
@@ -240,39 +242,40 @@ func (h *Handler) serve(now time.Time, w http.ResponseWriter, r *http.Request, a
 	returned = true
 }
 
-// slots is a pool of slots for requests without a body, and for rejected requests. A
-// slot is reused when the handler has returned: then nothing is written to the answer any
-// more. A body may be read for longer, if the handler sends it elsewhere.
+// slots is a pool of slots, for requests without a body and for rejected requests. A slot is reused
+// when the handler has returned, since nothing is written to the answer after that. Requests with a
+// body have their own slot: a handler that sends the body elsewhere may still read it then.
 var slots = sync.Pool{New: func() any { return new(ingress.Slot) }}
 
-// reject answers a request that is rejected.
+// reject answers a rejected request.
 func (h *Handler) reject(now time.Time, w http.ResponseWriter, r *http.Request, why *ingress.Rejection) {
 	if why.Outcome == spillway.OutcomeOverloaded {
 		h.busy()
 		if h.closer.closes(now, r) && why.Scope() == fault.ScopeTask {
-			w.Header()["Connection"] = valueClose // with HTTP/2, net/http makes it a GOAWAY
+			w.Header()["Connection"] = valueClose // for HTTP/2, net/http sends a GOAWAY
 		}
 	}
 	reject(w, r, why, h.wordingOf(why))
 	if r.ProtoMajor == 1 && streamed(r) {
-		// net/http reads what is left of a short body before it answers. What does not
-		// come at once costs the connection.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime)) // who has none closes it
+		// net/http reads the rest of a short body before it answers. If the rest does not arrive at
+		// once, the connection is closed.
+		// a writer without deadlines closes the connection
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime))
 	}
 }
 
-// unreadTime is the maximum time to read the rest of the body of a rejected request: enough
+// unreadTime is the maximum time to read the rest of the body of a rejected request. It is enough
 // for data that was sent together with the headers.
 const unreadTime = 50 * time.Millisecond
 
-// busy records a rejection for overload.
+// busy records a rejection for overload, so that a Listener examines the next requests.
 func (h *Handler) busy() {
-	if h.looks.Load() < lookOn { // else all processors know
+	if h.looks.Load() < lookOn { // a write would cost other processors the cache line
 		h.looks.Store(lookOn)
 	}
 }
 
-// early decides on a request when only its head has come. Ctx is for the event.
+// early decides on a request when only its head has arrived. ctx is for the Event.
 func (h *Handler) early(ctx context.Context, now time.Time, a *arrival) ingress.Rejection {
 	rejection := h.ingress.RejectAt(ctx, now, &a.Call, &a.Caller)
 	if rejection.Outcome == spillway.OutcomeOverloaded {
@@ -283,14 +286,14 @@ func (h *Handler) early(ctx context.Context, now time.Time, a *arrival) ingress.
 	return rejection
 }
 
-// isHealth is unseen for a Handler that is plain.
+// isHealth does the same as unseen, for a plain Handler.
 func (h *Handler) isHealth(path []byte, trust *ingress.Trust) bool {
 	same := func(health string) bool { return health == string(path) }
 	return slices.ContainsFunc(h.config.HealthPaths, same) || trust.Boundary == ingress.Internal && slices.ContainsFunc(healthPaths, same)
 }
 
-// outcomeOf returns the outcome of a request from the status of its answer and the error
-// of its context, which may be nil.
+// outcomeOf returns the outcome of a request, by the status of its answer and the error of its
+// context, which may be nil.
 func outcomeOf(err error, status int) spillway.Outcome {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

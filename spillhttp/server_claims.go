@@ -15,10 +15,10 @@ import (
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
-// An arrival is the data about a request when it arrives.
+// An arrival is what is known about a request when it arrives.
 type arrival = serving.Arrival
 
-// judge fills in a from the request, with the claims that are trusted, and returns all its claims.
+// judge fills in a from the request and from the claims that are trusted. It returns all claims.
 func (h *Handler) judge(now time.Time, r *http.Request, a *arrival) (said ingress.Claims) {
 	h.recognize(r, a)
 	trust := h.ingress.Trust()
@@ -46,21 +46,23 @@ func (h *Handler) recognize(r *http.Request, a *arrival) {
 	}
 }
 
-// keyOf names the route of r. The patterns of a mux are registered, so clients cannot make more of them.
+// keyOf returns the name of the route of r. Clients cannot invent patterns of a mux, because the
+// server registers them.
 func (h *Handler) keyOf(r *http.Request) string {
 	switch {
 	case h.config.Route != nil:
 		return h.config.Route(r)
-	case h.mux == nil, r.Pattern != "": // of an outer mux
+	case h.mux == nil, r.Pattern != "": // an outer mux has set the pattern
 		return r.Pattern
-	case r.Method == http.MethodConnect, r.URL == nil: // for a redirect of CONNECT, the mux returns the path
+	// For a CONNECT request that it would redirect, the mux returns the path, which is no pattern.
+	case r.Method == http.MethodConnect, r.URL == nil:
 		return ""
 	}
 	_, pattern := h.mux.Handler(r)
 	return pattern
 }
 
-// find determines the caller, if the Server needs it.
+// find fills in the caller of the request, if a policy of the Server needs it.
 func (h *Handler) find(r *http.Request, c *ratelimit.Caller) {
 	if h.ingress.WantsCaller() {
 		c.Application = first(r.Header, "User-Agent")
@@ -68,9 +70,8 @@ func (h *Handler) find(r *http.Request, c *ratelimit.Caller) {
 	}
 }
 
-// Judge returns the Call that the Handler would derive from a request that came now, and the
-// claims of the request. Nothing is decided or counted: it is for tools that explain
-// decisions.
+// Judge returns the Call that the Handler would derive from a request at the time now, and the
+// claims of the request. It decides and counts nothing: it is for tools that explain decisions.
 func (h *Handler) Judge(now time.Time, r *http.Request) (call spillway.Call, said ingress.Claims) {
 	var a arrival
 	said = h.judge(now, r, &a)
@@ -78,11 +79,11 @@ func (h *Handler) Judge(now time.Time, r *http.Request) (call spillway.Call, sai
 }
 
 func addressOf(remote string) netip.Addr {
-	a, _ := netip.ParseAddrPort(remote) // what is no address matches no exemption
+	a, _ := netip.ParseAddrPort(remote) // an invalid address matches no exemption
 	return a.Addr()
 }
 
-// identity returns who the caller has proven to be.
+// identity returns the authenticated identity of the caller, or "".
 func (h *Handler) identity(r *http.Request) string {
 	switch {
 	case h.config.Identity != nil:
@@ -94,13 +95,12 @@ func (h *Handler) identity(r *http.Request) string {
 	}
 }
 
-// What a request says of itself is read from its header. Where it says several
-// things, the one counts that gains it least: the lowest class, the shortest
-// time, the most attempts. What is not valid says nothing. The headers of gRPC,
-// whose calls are all POST requests, are looked for in those only: each look costs
-// more than what else is decided.
+// The claims of a request are read from its headers. If a request claims one thing several times,
+// the claim that favors it least counts: the lowest class, the shortest time, the most attempts.
+// Invalid claims are ignored. Only POST requests can have the headers of gRPC, whose calls are all
+// POST requests: each lookup of a header costs more than the rest of the decision.
 
-// The fields that are read, by their place in claimFields.
+// These are the indexes in claimFields of the headers that are read.
 const (
 	claimCriticality = iota
 	claimLevel
@@ -115,18 +115,19 @@ const (
 	claimKinds
 )
 
-// claimHeaders are their names.
+// claimHeaders are the names of these headers.
 var claimHeaders = [claimKinds]string{
 	headerCriticality, headerLevel, headerProgress, headerBaggage, headerTrace,
 	headerDeadline, headerAttempt, headerSDKRequest, headerGRPCTimeout, headerGRPCAttempts,
 }
 
-// claimFields are the values of these fields in one request. The fields of gRPC are only set for
-// POST requests.
+// claimFields has the values of these headers in one request. The headers of gRPC are set for POST
+// requests only.
 type claimFields [claimKinds][]string
 
-// fieldsOf returns the fields of r, without the trace, which seldom counts, and without the fields of the attempt if it does not count. It
-// looks up each by its name: a table of them costs more than the lookups.
+// fieldsOf returns the fields of r. It leaves out the attempt unless attempts is set, and the trace,
+// which seldom counts. It looks up each header by its constant name, because a loop over a table of
+// names would cost more than the lookups.
 func fieldsOf(r *http.Request, attempts bool) (f claimFields) {
 	h := r.Header
 	f[claimCriticality], f[claimBaggage], f[claimDeadline] = h[headerCriticality], h[headerBaggage], h[headerDeadline]
@@ -144,7 +145,7 @@ func fieldsOf(r *http.Request, attempts bool) (f claimFields) {
 	return f
 }
 
-// read takes into c what the request says of itself, but for the trace.
+// read sets the claims in c from the fields, but for the trace.
 func (f *claimFields) read(c *ingress.Claims) {
 	i := f.importance()
 	said := i.Read()
@@ -165,7 +166,7 @@ func (f *claimFields) importance() claims.Fields {
 	return claims.Fields{Criticality: f[claimCriticality], Level: f[claimLevel], Progress: f[claimProgress], Baggage: f[claimBaggage]}
 }
 
-// attempt returns which attempt the request says that it is, from 0.
+// attempt returns the attempt number that the request claims, from 0 for the first attempt.
 func (f *claimFields) attempt() (n int) {
 	for _, v := range f[claimAttempt] {
 		n = max(n, count(v)-1)
@@ -183,19 +184,19 @@ func (f *claimFields) attempt() (n int) {
 	return n
 }
 
-// count returns the whole number in text, however long, or 0.
+// count returns the whole number in text, at most math.MaxInt32, or 0 if text is no number.
 func count(text string) int {
 	n, _ := hints.Units(text, 1)
 	return int(min(n, math.MaxInt32))
 }
 
-// timeout returns how long the request says that the caller will wait, or 0.
+// timeout returns how long the client will wait, by the claims of the request; 0 means no claim.
 func (f *claimFields) timeout() (least time.Duration) {
 	for _, v := range f[claimDeadline] {
 		d, _ := hints.Units(v, time.Millisecond)
 		least = shorter(least, d)
 	}
-	for _, v := range f[claimGRPCTimeout] { // at most 8 digits, each with its unit
+	for _, v := range f[claimGRPCTimeout] { // at most 8 digits and a unit
 		if last := len(v) - 1; last >= 1 && last <= 8 {
 			d, _ := hints.Units(v[:last], unitsOfGRPC[v[last]])
 			least = shorter(least, d)
@@ -204,7 +205,7 @@ func (f *claimFields) timeout() (least time.Duration) {
 	return least
 }
 
-// shorter returns the lesser of the two that is above zero.
+// shorter returns the lesser of a and b, where 0 and less means none.
 func shorter(a, b time.Duration) time.Duration {
 	if a <= 0 || b > 0 && b < a {
 		return b

@@ -60,7 +60,7 @@ func TestWordingOfEachReason(t *testing.T) {
 func TestChargedSlotIsNotReused(t *testing.T) {
 	var slot *ingress.Slot
 	h := mustHandler(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		slot = r.Context().Value(chargeKey{}).(*heir).response.slot
+		slot = r.Context().Value(chargeKey{}).(*servedRequest).response.slot
 		Charge(r.Context(), 1)
 	}), ingress.Config{}, HandlerConfig{})
 	h.ServeHTTP(httptest.NewRecorder(), incoming(t))

@@ -7,19 +7,20 @@ import (
 	"net/http"
 )
 
-// A bodyAhead is a short body that is read while its request waits. By HTTP/1, net/http notices that a client has left only when
-// all of the body was read: without this, a request with a body would stay in the queue.
+// A bodyAhead is a short body that is read while its request waits. Over HTTP/1, net/http notices
+// that a client has left only when the whole body was read. Without bodyAhead, the request of a
+// client that has left would stay in the waiting queue.
 type bodyAhead struct {
 	context.Context //nolint:containedctx // of the request: this is the context that it waits with
 
 	from io.ReadCloser
-	read bytes.Reader  // what was read
-	err  error         // after that; nil: the rest, if there is any, has not been read
-	done chan struct{} // closed when it was read; nil: it is not
+	read bytes.Reader  // the part that was read ahead
+	err  error         // error after that part; nil: the rest, if any, is not read yet
+	done chan struct{} // closed after reading ahead; nil: nothing is read ahead
 }
 
-// aheadOf returns the body of r to wait with, or nil if r is not to be read before it is served: its body is long, or sent only
-// after the decision, or no request waits now.
+// aheadOf returns the body of r to be read while r waits. It returns nil if the body is long, is
+// sent only after the decision (Expect), or cannot matter because no request waits now.
 func (h *Handler) aheadOf(r *http.Request) *bodyAhead {
 	if r.ProtoMajor != 1 || r.ContentLength <= 0 || r.ContentLength > drainBytes || !streamed(r) || r.Header["Expect"] != nil ||
 		h.looks.Load() <= 0 && h.ingress.Waiting() == 0 {
@@ -28,7 +29,8 @@ func (h *Handler) aheadOf(r *http.Request) *bodyAhead {
 	return &bodyAhead{Context: r.Context(), from: r.Body}
 }
 
-// Done implements [context.Context]. The request asks for it when it is about to wait.
+// Done implements [context.Context]. It starts reading, because a request calls it when it is about
+// to wait.
 func (b *bodyAhead) Done() <-chan struct{} {
 	if b.done == nil {
 		b.done = make(chan struct{})
@@ -37,7 +39,8 @@ func (b *bodyAhead) Done() <-chan struct{} {
 	return b.Context.Done()
 }
 
-// fill reads the body. What a decoder in front makes of it may be longer.
+// fill reads the body ahead, up to a limit: a decoder in front may make it longer than its
+// Content-Length.
 func (b *bodyAhead) fill() {
 	defer close(b.done)
 	text, err := io.ReadAll(io.LimitReader(b.from, drainBytes))
@@ -45,7 +48,7 @@ func (b *bodyAhead) fill() {
 	b.read.Reset(text)
 }
 
-// join waits until the read has ended. For a nil bodyAhead it does nothing.
+// join waits until reading ahead has ended. It does nothing for a nil bodyAhead.
 func (b *bodyAhead) join() {
 	if b != nil && b.done != nil {
 		<-b.done

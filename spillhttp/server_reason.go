@@ -7,17 +7,17 @@ import (
 	"github.com/seed90641741/spillway/ingress"
 )
 
-// A wording says why a request is rejected, in each form that an answer has. It is made once.
+// A wording is the text of a rejection in each form that an answer needs. Wordings are made once.
 type wording struct {
-	reason  []string // the header; nil: the client learns no reason
-	message []string // of gRPC
-	length  []string // of the body
-	body    []byte   // one line
-	fields  string   // of the header of HTTP/1.1: reason, type and length of the body
+	reason  []string // header value; nil: the client does not learn the reason
+	message []string // status message of gRPC
+	length  []string // of body, as a header value
+	body    []byte   // one line of text
+	fields  string   // header lines of HTTP/1.1: reason, type and length of body
 }
 
-// wordings are the texts of one outcome: by reason, with the coarse reason at spillway.ReasonNone, and
-// without a reason.
+// wordings are the texts for one outcome, indexed by the reason. Index [spillway.ReasonNone] has
+// the coarse reason, and index noReason none.
 type wordings [noReason + 1]wording
 
 const (
@@ -56,12 +56,12 @@ func newWording(reason, message string) wording {
 	return w
 }
 
-// wordingOf returns what the client of a rejected request learns.
+// wordingOf returns the text of a rejection, with as much of the reason as Trust discloses.
 func (h *Handler) wordingOf(why *ingress.Rejection) *wording {
 	return wordingOf(h.ingress.Trust().Discloses(), why)
 }
 
-// wordingOf returns the wording for a client that learns so much.
+// wordingOf returns the text of a rejection, with as much of the reason as told allows.
 func wordingOf(told ingress.Reasons, why *ingress.Rejection) *wording {
 	reason := spillway.ReasonNone
 	if told == ingress.ReasonsNone {
@@ -82,7 +82,7 @@ func wordingOf(told ingress.Reasons, why *ingress.Rejection) *wording {
 	}
 }
 
-// lengthOf returns the length of the body with which a request is rejected for a reason.
+// lengthOf returns the length in bytes of the body of a rejection for a reason.
 func (h *Handler) lengthOf(reason spillway.Reason) int {
 	why := ingress.Rejection{Outcome: spillway.OutcomeOverloaded, Err: &spillway.RejectedError{Reason: reason}}
 	if reason == spillway.ReasonQuota {

@@ -12,7 +12,7 @@ import (
 	"github.com/seed90641741/spillway/spillhttp/internal/early"
 )
 
-// The values of headers in a rejection, which are shared.
+// These are header values of rejections, which all answers share.
 var (
 	valueTrue   = []string{"true"}
 	valueFalse  = []string{"false"}
@@ -31,15 +31,15 @@ var (
 	valueText     = []string{"text/plain; charset=utf-8"}
 )
 
-// Reject answers a request as a [Handler] does when it rejects one: in the form of its
-// protocol, gRPC included, and without reading a body. It is for handlers that reject requests
-// themselves: a call that they would have to make was rejected (spillway.ErrRejected), or the
+// Reject answers a request as a [Handler] does when it rejects one: in the form of its protocol,
+// gRPC included, and without reading a body. It is for handlers that reject requests themselves,
+// for example because a call that they need was rejected ([spillway.ErrRejected]), or because the
 // process is about to end. Nothing must have been written to w before.
 //
-// A zero Outcome means [spillway.OutcomeOverloaded]. RetryAfter is sent unchanged, if it is
-// above zero: a handler that rejects many requests at once should add jitter. Set DontRetry if
-// the error of the handler's call does (fault.Of): if each layer retried the failures of the
-// one below, they would multiply.
+// A zero Outcome means [spillway.OutcomeOverloaded]. RetryAfter is sent unchanged if it is above
+// zero: a handler that rejects many requests at once should add jitter. Set DontRetry if the error
+// of the handler's call does (fault.Of): if each layer retried the failures of the layer below,
+// retries would multiply.
 func Reject(w http.ResponseWriter, r *http.Request, why ingress.Rejection) {
 	if why.Outcome == 0 {
 		why.Outcome = spillway.OutcomeOverloaded
@@ -47,10 +47,10 @@ func Reject(w http.ResponseWriter, r *http.Request, why ingress.Rejection) {
 	reject(w, r, &why, wordingOf(ingress.ReasonsCoarse, &why))
 }
 
-// reject writes the answer to a request that is rejected. The body is one line for people; programs
-// find all of it in the headers. Over HTTP/2 there is none: a second frame would cost a fifth of
-// the rejection. There a Date takes net/http longer than any other header, so an answer of class 5xx,
-// in which it is optional, has none.
+// reject writes the answer to a rejected request. The body is one line for people; programs find
+// everything in the headers. Over HTTP/2 there is no body, because a second frame would cost a
+// fifth of the rejection. There an answer with 503 has no Date either: it is optional for class
+// 5xx, and costs net/http more than any other header.
 func reject(w http.ResponseWriter, r *http.Request, why *ingress.Rejection, text *wording) {
 	h := w.Header()
 	if text.reason != nil {
@@ -81,11 +81,11 @@ func reject(w http.ResponseWriter, r *http.Request, why *ingress.Rejection, text
 	}
 	w.WriteHeader(status)
 	if text.body != nil {
-		_, _ = w.Write(text.body) // net/http drops it for HEAD; who has left does not read it
+		_, _ = w.Write(text.body) // net/http drops it for HEAD; an error means that the client left
 	}
 }
 
-// answerTo adds to h what a rejection over HTTP says of retries, and returns its status.
+// answerTo adds the headers of a rejection over HTTP to h, and returns its status.
 func answerTo(h http.Header, why *ingress.Rejection) (status int) {
 	if why.Outcome == spillway.OutcomeOverQuota {
 		h[headerRateLimited] = valueTrue
@@ -98,7 +98,7 @@ func answerTo(h http.Header, why *ingress.Rejection) (status int) {
 	}
 	h[headerOverloaded] = valueTrue
 	if why.DontRetry {
-		// Many clients take Retry-After for an invitation.
+		// There is no Retry-After: many clients retry whenever they see one.
 		h[headerShouldRetry] = valueFalse
 	} else if why.RetryAfter > 0 {
 		comeBack(h, why.RetryAfter)
@@ -106,8 +106,8 @@ func answerTo(h http.Header, why *ingress.Rejection) (status int) {
 	return http.StatusServiceUnavailable
 }
 
-// comeBack says when to come back: in whole seconds, and for clients that know it in
-// milliseconds, without which most of the jitter would be lost.
+// comeBack says when to retry, in whole seconds. The same in milliseconds is for clients that know
+// that header: rounding to seconds would remove most of the jitter.
 func comeBack(h http.Header, d time.Duration) {
 	values := &[...]string{seconds(d), milliseconds(d)}
 	h[headerRetryAfter] = values[0:1:1]
@@ -119,8 +119,8 @@ func seconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
-// rejectGRPC answers a gRPC call: a status instead of headers, with nothing after it. Only
-// from such an answer do clients read the retry delay.
+// rejectGRPC answers a gRPC call with a status in the headers and nothing after it. Clients read
+// the retry delay only from such an answer.
 func rejectGRPC(w http.ResponseWriter, why *ingress.Rejection, text *wording) {
 	h := w.Header()
 	h["Content-Type"] = valueGRPC
@@ -144,8 +144,8 @@ func isGRPC(contentType string) bool {
 	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')
 }
 
-// unread reports whether the rest of a body is so long that it is better to close the
-// connection. net/http reads a shorter rest before it answers.
+// unread reports whether the rest of a body is so long that closing the connection is better.
+// net/http reads a shorter rest before it answers.
 func unread(r *http.Request) bool {
 	return r.ProtoMajor == 1 && (r.ContentLength < 0 || r.ContentLength > early.MaxBody)
 }

@@ -15,18 +15,18 @@ import (
 	"github.com/seed90641741/spillway/internal/idle"
 )
 
-// response takes note of the status, and says "don't retry" where a call that was made for
-// the request must not be repeated. Methods that the writer underneath may not
-// have say so, as [http.ResponseController] does.
+// response records the status of an answer. It adds "don't retry" if a call that was made for the
+// request must not be repeated. Methods that the underlying writer lacks return an error that says
+// so, as in [http.ResponseController].
 type response struct {
 	http.ResponseWriter
 	pausing
 
 	events *idle.Stream   // nil: nothing was flushed
-	late   charging.State // of what other goroutines of the handler do to the slot
-	final  final.Mark     // set when a call for the request must not be repeated above
-	code   int16          // 0 as long as none was set
-	unsent int16          // bytes that were written since all was sent, at most one more than unblocked
+	late   charging.State // guards the slot against late calls from other goroutines of the handler
+	final  final.Mark     // set if a call that was made for the request must not be repeated
+	code   int16          // status of the answer; 0 means none yet
+	unsent int16          // bytes written that may not be sent yet, at most unblocked + 1
 }
 
 func (r *response) WriteHeader(code int) {
@@ -39,9 +39,10 @@ func (r *response) WriteHeader(code int) {
 	r.ResponseWriter.WriteHeader(code)
 }
 
-// dontRetry makes an answer with a status and the header h say "don't retry", unless it is
-// a success. An answer that a handler has copied from below may say the opposite: that was
-// for this layer. A time to come back stays: for clients that do not know the rest, late is better.
+// dontRetry makes an answer with this status and header h say "don't retry", unless it is a
+// success. The handler may have copied the opposite from an answer to its own call: that was for
+// this layer only. Retry-After stays: for clients that do not know the other headers, a late retry
+// is better.
 func dontRetry(h http.Header, status int) {
 	switch {
 	case status >= http.StatusInternalServerError, status == http.StatusRequestTimeout,
@@ -55,7 +56,7 @@ func dontRetry(h http.Header, status int) {
 		return
 	}
 	if fault.ParseScope(first(h, headerScope)) == fault.ScopeTask {
-		delete(h, headerScope) // it is not this task
+		delete(h, headerScope) // another task failed, not this one
 	}
 }
 
@@ -77,17 +78,17 @@ func (r *response) WriteString(s string) (int, error) {
 	return io.WriteString(r.ResponseWriter, s)
 }
 
-// begin notes that what is written implies a status.
+// begin sets the status 200, unless there is one: a write implies it.
 func (r *response) begin() {
 	if r.code == 0 {
 		r.code = http.StatusOK
 	}
 }
 
-// Unwrap is for [http.ResponseController].
+// Unwrap serves [http.ResponseController].
 func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// FlushError is for [http.ResponseController].
+// FlushError serves [http.ResponseController].
 func (r *response) FlushError() error {
 	r.begin()
 	r.unsent = 0
@@ -101,14 +102,15 @@ func (r *response) FlushError() error {
 	return r.control().Flush()
 }
 
-// answer reports that the answer begins before the handler has returned.
+// answer reports to the policies that the answer begins before the handler has returned.
 func (r *response) answer() {
-	if r.slot != nil && r.events == nil { // else it has begun
+	if r.slot != nil && r.events == nil { // otherwise it has begun before
 		r.slot.Answer(r.clock.Now())
 	}
 }
 
-// rest reports that the answer so far was sent. A handler that writes nothing for a while then waits for an event.
+// rest records that everything written was sent. If the handler then writes nothing for a while,
+// the request counts as waiting for an event.
 func (r *response) rest() {
 	if r.slot == nil {
 		return
@@ -119,14 +121,14 @@ func (r *response) rest() {
 	r.events.Rest(r.slot)
 }
 
-// wake reports that the handler writes.
+// wake records that the handler writes.
 func (r *response) wake() {
 	if r.events != nil {
 		r.events.Wake()
 	}
 }
 
-// returned reports that the handler has returned.
+// returned records that the handler has returned.
 func (r *response) returned() {
 	if r.events != nil {
 		r.events.End()
@@ -134,10 +136,10 @@ func (r *response) returned() {
 }
 
 // Flush implements [http.Flusher].
-func (r *response) Flush() { _ = r.FlushError() } // who wants to know calls that
+func (r *response) Flush() { _ = r.FlushError() } // use FlushError to get the error
 
-// SetReadDeadline, SetWriteDeadline and EnableFullDuplex call the writer underneath. Handlers that know no
-// [http.ResponseController] look for them in the writer itself.
+// SetReadDeadline, SetWriteDeadline and EnableFullDuplex call the underlying writer. Some handlers
+// do not use [http.ResponseController], and look for these methods in the writer itself.
 func (r *response) SetReadDeadline(t time.Time) error  { return r.control().SetReadDeadline(t) }
 func (r *response) SetWriteDeadline(t time.Time) error { return r.control().SetWriteDeadline(t) }
 func (r *response) EnableFullDuplex() error            { return r.control().EnableFullDuplex() }
@@ -146,8 +148,9 @@ func (r *response) control() *http.ResponseController {
 	return http.NewResponseController(r.ResponseWriter)
 }
 
-// CloseNotify implements http.CloseNotifier, which is deprecated and which web frameworks still need. Where the
-// writer underneath has no such method, the end of the context of the request says so.
+// CloseNotify implements http.CloseNotifier, which is deprecated, but still needed by web
+// frameworks. If the underlying writer lacks the method, the channel reports the end of the
+// request's context.
 func (r *response) CloseNotify() <-chan bool {
 	if n, ok := underneath[interface{ CloseNotify() <-chan bool }](r.ResponseWriter); ok {
 		return n.CloseNotify()
@@ -159,7 +162,7 @@ func (r *response) CloseNotify() <-chan bool {
 	return gone
 }
 
-// underneath returns w, or a writer that it leads to, if it also implements T.
+// underneath returns w if it implements T, or the first writer below it that does.
 func underneath[T any](w http.ResponseWriter) (is T, ok bool) {
 	for {
 		if is, ok = w.(T); ok {
@@ -173,13 +176,14 @@ func underneath[T any](w http.ResponseWriter) (is T, ok bool) {
 	}
 }
 
-// response1 is a response of HTTP/1, whose connection can be taken over.
+// response1 is the response of HTTP/1, whose connection can be hijacked.
 type response1 struct{ response }
 
-// response2 is a response of HTTP/2, which can push.
+// response2 is the response of HTTP/2, which can push.
 type response2 struct{ *response }
 
-// writer returns what the answer to r is written to. It has the methods that the writer of net/http has for the protocol.
+// writer returns the writer for the next handler. It has the same optional methods as the writer of
+// net/http for the protocol of the request.
 func (r *response1) writer(request *http.Request) http.ResponseWriter {
 	switch request.ProtoMajor {
 	case 1:
@@ -199,8 +203,8 @@ func (r response2) Push(target string, opts *http.PushOptions) error {
 	return http.ErrNotSupported
 }
 
-// Hijack implements [http.Hijacker]. From then on work is unknown, so that
-// nothing is.
+// Hijack implements [http.Hijacker]. What the handler does with the connection is unknown, so the
+// request does no work from then on.
 func (r *response1) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, buffered, err := r.control().Hijack()
 	if err == nil {
@@ -210,8 +214,8 @@ func (r *response1) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return c, buffered, err
 }
 
-// ReadFrom implements [io.ReaderFrom]. Only a file is never waited for: the kernel can send it by
-// itself.
+// ReadFrom implements [io.ReaderFrom]. The underlying writer reads only from a file, which the
+// kernel can send by itself and which is never waited for.
 func (r *response1) ReadFrom(src io.Reader) (int64, error) {
 	r.begin()
 	r.wake()

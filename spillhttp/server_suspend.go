@@ -8,8 +8,8 @@ import (
 	"github.com/seed90641741/spillway/internal/clock"
 )
 
-// A pausing reports when a request in service waits for its client. It can be nil, for
-// requests that bypass the Handler.
+// A pausing reports when an admitted request waits for its client. slot is nil for requests that
+// bypass the Handler.
 type pausing struct {
 	slot  *ingress.Slot
 	clock *clock.Clock
@@ -27,8 +27,8 @@ func (p *pausing) resume() {
 	}
 }
 
-// A requestBody is the body of a request that may still be arriving. Reading it may wait for
-// the client.
+// A requestBody is the body of a request that may still be arriving, so reading it may wait for the
+// client.
 type requestBody struct {
 	io.ReadCloser
 	pausing
@@ -40,31 +40,31 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return b.ReadCloser.Read(p)
 }
 
-// Close implements [io.Closer]. net/http may read on.
+// Close implements [io.Closer]. net/http may read the rest of the body in it.
 func (b *requestBody) Close() error {
 	b.suspend()
 	defer b.resume()
 	return b.ReadCloser.Close()
 }
 
-// streamed reports whether a request has a body that can be read once only, and of which some may still be
-// arriving. A body with GetBody was read before.
+// streamed reports whether a request has a body that can be read only once, and that may still be
+// arriving. A body with GetBody is in memory.
 func streamed(r *http.Request) bool {
 	return r.Body != nil && r.Body != http.NoBody && r.GetBody == nil
 }
 
-// Suspend says that the request that w answers does no work until [Resume]: it waits for
-// an event that has nothing to do with how busy the server is, as in a long poll or
-// between two events of a stream. Until as many calls of Resume it does not count as in
-// flight for the shedder, and the time does not count as latency.
+// Suspend says that the request that w answers does no work until [Resume]. It is for a handler
+// that waits for an event which has nothing to do with how busy the server is, as in a long poll or
+// between two events of a stream. Until then the request does not count as in flight for the
+// shedder, and the time is not part of its latency. Each Suspend needs one Resume.
 //
-// There is no need to call it between two events of a stream if each is flushed: 2 s after a flush the Handler does, until
-// the handler writes again.
+// Between two events of a stream no call is needed if each is flushed: 2 s after a flush the
+// [Handler] suspends the request until the handler writes again. No call is needed either while the
+// body of a request is read, while an answer is written, or after the connection was hijacked: the
+// Handler suspends the request then.
 //
-// Nor is there for the client: while the body of a request is read, an
-// answer written, or a connection taken over, the [Handler] does. w is the
-// http.ResponseWriter of the handler, or one with an Unwrap method that leads to it;
-// with any other, and after the handler has returned, Suspend does nothing.
+// w is the http.ResponseWriter of the handler, or a writer that leads to it by its Unwrap methods.
+// With any other writer, and after the handler has returned, Suspend does nothing.
 func Suspend(w http.ResponseWriter) {
 	if r := responseOf(w); r != nil && r.late.Begin() {
 		r.suspend()
@@ -78,7 +78,7 @@ func Resume(w http.ResponseWriter) {
 	}
 }
 
-// responseOf finds the response of a Handler, or returns nil.
+// responseOf returns the response of the Handler below w, or nil.
 func responseOf(w http.ResponseWriter) *response {
 	for {
 		switch x := w.(type) {
@@ -96,12 +96,11 @@ func responseOf(w http.ResponseWriter) *response {
 	}
 }
 
-// unblocked is how many bytes net/http keeps before it writes anything to a connection:
-// the smallest of its buffers, that of chunks. No write of a shorter answer waits for a client.
+// unblocked is how many bytes net/http buffers before it writes to a connection: the size of its
+// smallest buffer, that of chunks. Writing a shorter answer never waits for the client.
 const unblocked = 2048
 
-// blocks takes in that n bytes are written, and reports whether that may wait for the
-// client.
+// blocks records that n bytes are written, and reports whether the write may wait for the client.
 func (r *response) blocks(n int) bool {
 	r.begin()
 	r.unsent = int16(min(int64(r.unsent)+int64(n), unblocked+1))

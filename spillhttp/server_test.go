@@ -353,7 +353,7 @@ func TestUpdate(t *testing.T) {
 // takes 32 more.
 func TestSizeOfARequest(t *testing.T) {
 	const most = 416
-	if size := unsafe.Sizeof(heir{}); size > most {
+	if size := unsafe.Sizeof(servedRequest{}); size > most {
 		t.Errorf("%d bytes, want at most %d", size, most)
 	}
 }

@@ -7,44 +7,50 @@ import (
 	"time"
 )
 
-// Shares divide what a [budget.Bucket] has among accounts, such as the routes of a backend: an account that has taken more than another
-// leaves in the bucket what the other has asked for recently.
+// Shares divide what a [budget.Bucket] has among accounts, such as the routes of a backend. An
+// account that has taken more than another must leave in the bucket what the other has recently
+// asked for:
 //
 //	leave(a) = sum of asked(b) over all accounts b with taken(b) < taken(a); at least 1 if there are any
 //
-// So accounts that need little always find it, accounts that need more than the bucket has take equal parts of the rest, and an account that
-// asks alone has the whole bucket. What was asked and taken is forgotten with a time constant of a minute.
+// So accounts that need few tokens always get them. Accounts that need more than the bucket has get
+// equal parts of the rest, and an account that asks alone can use the whole bucket. What was asked
+// for and taken decays with a time constant of one minute.
 //
-// An account has its own place once a call of it has succeeded, and there are [MaxShares]; all others share one. Successes are
-// noted only within a minute after a retry was asked for ([Shares.Watches]). It is safe for concurrent use. The zero Shares is
-// ready for use, and a nil *Shares leaves nothing.
+// An account has its own share once a call of it has succeeded. There are at most [MaxShares]; all
+// other accounts share one. Successes are recorded only within a minute after an account asked for
+// a retry ([Shares.Watches]). Shares are safe for concurrent use. The zero Shares is ready for use;
+// with a nil *Shares accounts need not leave anything.
 type Shares struct {
-	until atomic.Int64 // nanoseconds: successes are noted
+	until atomic.Int64 // successes are recorded up to then, in nanoseconds since 1970
 
-	mu       sync.Mutex
-	since    time.Time // what is asked then counts 1, and later more, so that what is older counts less
-	accounts []share   // the first one is of all others
+	mu sync.Mutex
+	// since is the time at which a token counts 1. It counts more at later times, so that older
+	// ones count less.
+	since    time.Time
+	accounts []share // index 0 is for all accounts without their own share
 	index    map[string]int
 }
 
-// A share is what an account has asked for and taken.
+// A share is the number of tokens that an account has asked for and taken, in units of Shares.unit.
 type share struct {
 	name         string
 	asked, taken float64
 }
 
-// MaxShares is how many accounts of a [Shares] have their own place.
+// MaxShares is the maximum number of accounts of a [Shares] that have their own share.
 const MaxShares = 256
 
 const (
 	// sharesFor is the time constant: a route with one failure in half a minute is remembered.
 	sharesFor = time.Minute
-	// sharesScale is after how many time constants the numbers are brought back to the order of 1.
+	// sharesScale is the number of time constants after which all numbers are scaled back.
 	sharesScale = 10
-	forgotten   = 1. / 16 // of a token, which was asked for almost three minutes ago
+	forgotten   = 1. / 16 // tokens: a token that was asked for almost three minutes ago
 )
 
-// Ask notes at the time now that an account asks for a token, and returns how many it must leave in the bucket.
+// Ask records that an account asks for a token at the time now. It returns how many tokens the
+// account must leave in the bucket.
 func (s *Shares) Ask(now time.Time, account string) (leave float64) {
 	if s == nil {
 		return 0
@@ -65,7 +71,7 @@ func (s *Shares) Ask(now time.Time, account string) (leave float64) {
 	return leave / one
 }
 
-// Took notes that an account got the token that it had asked for.
+// Took records that an account got the token for which it had asked.
 func (s *Shares) Took(now time.Time, account string) {
 	if s == nil {
 		return
@@ -76,11 +82,11 @@ func (s *Shares) Took(now time.Time, account string) {
 	s.of(account).taken += one
 }
 
-// Watches reports whether successes are noted at the time now.
+// Watches reports whether successes are recorded at the time now.
 func (s *Shares) Watches(now time.Time) bool { return s != nil && now.UnixNano() < s.until.Load() }
 
-// Served notes at the time now that a call of an account has succeeded. An account that gets its place by a retry brings this
-// retry along.
+// Served records at the time now that a call of an account has succeeded. An account that gets its
+// own share after a retry takes this retry out of the common share.
 func (s *Shares) Served(now time.Time, account string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +108,7 @@ func (s *Shares) Served(now time.Time, account string) {
 	s.index[account] = at
 }
 
-// idle returns the place of an account that has not asked recently, or 0.
+// idle returns the index of an account that has not asked recently, or 0.
 func (s *Shares) idle(one float64) int {
 	for i := 1; i < len(s.accounts); i++ {
 		if s.accounts[i].asked < forgotten*one {
@@ -120,7 +126,7 @@ func (s *Shares) of(account string) *share {
 	return &s.accounts[s.index[account]]
 }
 
-// unit returns what a token counts at the time now. A time that steps back counts as no time.
+// unit returns what one token counts at the time now. It ignores times that go back.
 func (s *Shares) unit(now time.Time) float64 {
 	age := max(now.Sub(s.since), 0)
 	if age > sharesScale*sharesFor {

@@ -9,21 +9,22 @@ import (
 	"github.com/seed90641741/spillway/quota"
 )
 
-// An account is one customer, over all tasks.
+// An account is the state of one customer over all tasks.
 type account struct {
-	name     string
-	limit    quota.Limit
-	listed   bool
-	own      bool                              // whether the rate is the limit, whatever other customers do
-	round    uint64                            // of the last report that had it
-	wants    float64                           // cost per second, of the tasks that are not silent
-	offered  [spillway.Criticalities]float64   // of wants, by class
-	parts    [spillway.Criticalities][]float64 // by class, what each task needs
-	used     float64                           // cost, since the last round
-	reserved float64                           // cost per second, for silent tasks
-	rate     float64                           // in all tasks
-	debt     float64                           // of the bucket that all tasks share
-	level    Level                             // of the last round
+	name    string
+	limit   quota.Limit
+	listed  bool
+	own     bool                            // its rate is its limit, whatever other customers do
+	round   uint64                          // round of the last report that has the customer
+	wants   float64                         // demand in cost per second, without silent tasks
+	offered [spillway.Criticalities]float64 // wants by class
+	// parts has, by class, what each task needs, in cost per second.
+	parts    [spillway.Criticalities][]float64
+	used     float64 // cost used since the last round
+	reserved float64 // cost per second that is reserved for silent tasks
+	rate     float64 // rate in all tasks together, in cost per second
+	debt     float64 // debt of the bucket that all tasks share, as a cost
+	level    Level   // level of the last round
 }
 
 // reset begins a round.
@@ -35,12 +36,12 @@ func (a *account) reset() {
 	}
 }
 
-// useful returns the demand of the customer, as far as its limit lets it.
+// useful returns the demand of the customer up to its limit, in cost per second.
 func (a *account) useful() float64 { return min(a.wants+a.reserved, a.limit.Rate) }
 
-// divide sets the rate of each account: its limit, or its part of the capacity. All
-// unlisted customers are one claim among the listed ones, and share what it gets. It
-// returns the weight of all claims, and the rate of an unlisted newcomer.
+// divide sets the rate of each account: its limit, or its part of the capacity. All unlisted
+// customers are one claim among the listed ones, and share its rate. divide returns the weight of
+// all claims, and the rate of a new unlisted customer in cost per second.
 func (t *Table) divide() (weight, unlisted float64) {
 	all := &account{limit: effective(t.cfg.Limits.UnlistedTotal)}
 	if len(t.unlisted) == 0 {
@@ -53,16 +54,17 @@ func (t *Table) divide() (weight, unlisted float64) {
 		weight = fill(append(slices.Clone(t.listed), all), t.cfg.maximum)
 		fill(t.unlisted, all.rate)
 	}
-	fill(t.total, math.Inf(1)) // what they share of the capacity is in their own accounts
+	// Their part of the capacity is in the accounts of the customers.
+	fill(t.total, math.Inf(1))
 	if !math.IsInf(all.rate, 1) {
 		unlisted = all.rate / float64(len(t.unlisted)+1)
 	}
 	return weight, unlisted
 }
 
-// fill sets the rates of claims that share a capacity, and returns their weight. With
-// more demand than capacity each may use up to the same level per weight. With less,
-// each has its demand and its part of the rest, but at least its fair share.
+// fill sets the rates of claims that share a capacity, and returns their weight. If the demand is
+// higher than the capacity, each claim gets at most an equal level per weight. Otherwise each gets
+// its demand and its part of the rest, and at least its fair share.
 func fill(claims []*account, capacity float64) (weight float64) {
 	for _, a := range claims {
 		weight += a.limit.Weight
@@ -74,7 +76,7 @@ func fill(claims []*account, capacity float64) (weight float64) {
 	order := slices.SortedFunc(slices.Values(claims), byDemand)
 	spare, left := capacity, weight
 	for _, a := range order {
-		left = max(left, a.limit.Weight) // but for rounding it is
+		left = max(left, a.limit.Weight) // only rounding can make it less
 		if a.useful() > spare*a.limit.Weight/left {
 			for _, a := range claims {
 				a.rate = min(a.limit.Rate, spare/left*a.limit.Weight)
@@ -91,21 +93,22 @@ func fill(claims []*account, capacity float64) (weight float64) {
 	return weight
 }
 
-// settle adds to the debt what was used, and takes what time has paid.
+// settle adds to the debt what was used in the last dt seconds, and subtracts what the rate has
+// paid.
 func (a *account) settle(t *Table, dt float64) {
 	if math.IsInf(a.rate, 1) {
 		a.debt = 0
 		return
 	}
 	if t.learning && t.expected > 0 {
-		return // most of what the tasks have used since the last levels is not known yet
+		return // most of what was used since the last levels is not known yet
 	}
 	most := float64(2*t.cfg.window*a.rate) + float64(t.cfg.LeastDepth*float64(len(t.tasks)))
 	a.debt = min(max(a.debt+a.used-float64(a.rate*dt), 0), most)
 }
 
-// isQuiet reports whether a customer needs no level: all tasks know its rate, and they use and
-// need at most half of it.
+// isQuiet reports whether a customer needs no level: all tasks know its rate, and they use and need
+// at most half of it.
 func (a *account) isQuiet(s *settings, tasks int) bool {
 	if !a.own || a.debt > quietShare*s.depth(a.rate, tasks) {
 		return false
@@ -119,7 +122,7 @@ func (a *account) isQuiet(s *settings, tasks int) bool {
 	return sum <= quietShare*a.rate
 }
 
-// share hands out the rate of a customer by class, from the top.
+// share divides the rate of a customer by class, from the highest class down.
 func (a *account) share(s *settings, tasks int) Level {
 	l := Level{Rate: a.rate, Debt: a.debt, Marginal: -1, name: a.name}
 	left := max(0, s.steered(a.rate, a.debt, tasks)-a.reserved)
@@ -138,8 +141,8 @@ func (a *account) share(s *settings, tasks int) Level {
 	return l
 }
 
-// waterLevel returns the level at which the parts, each cut off at it, add up to a
-// total that is less than their sum. It sorts the parts.
+// waterLevel returns the level L at which Σ min(part, L) = total. The total must be less than the
+// sum of the parts. It sorts the parts.
 func waterLevel(parts []float64, total float64) float64 {
 	slices.Sort(parts)
 	for i, part := range parts {

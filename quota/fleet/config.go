@@ -15,79 +15,78 @@ import (
 
 // Config configures a [Fleet] or a [Table].
 type Config struct {
-	// Limits are what customers may use in all tasks together. They must be the same
-	// in all tasks; Stats.ConfigConflict reports tasks that differ. Names must be at
-	// most 255 bytes. Interval has no effect, and neither have Shares.
+	// Limits are what customers may use in all tasks together. They must be the same in all tasks;
+	// Stats.ConfigConflict reports a difference. Names must have at most 255 bytes. Interval and
+	// Shares have no effect.
 	Limits quota.LocalConfig
 
-	// Task is the name of this task, different from that of all others. It must be at
-	// most 255 bytes. Empty means one made of random bits. A [Table] ignores it.
+	// Task is the name of this task. Each task must have another one, of at most 255 bytes. Empty
+	// means a random name. A [Table] ignores it.
 	Task string
 
-	// Tasks is how many tasks are expected. A task without a word from the board grants
-	// limit/Tasks, or less if the last word was that there are more. Zero means 10; it
-	// must be 1 to 1000000.
+	// Tasks is the expected number of tasks. A task that never got levels from the board grants
+	// limit/Tasks. Zero means 10; it must be 1 to 1000000.
 	Tasks int
 
-	// Interval is how often a task reports. Shorter ones follow demand sooner, and cost
-	// the board more. Zero means 200 ms; it must be 50 ms to 10 s.
+	// Interval is the time between two reports of a task. A shorter one follows demand sooner, and
+	// costs the board more. Zero means 200 ms; it must be 50 ms to 10 s.
 	Interval time.Duration
 
-	// BurstSeconds is how many seconds' worth of its rate an idle customer saves up, in
-	// all tasks together; the same as quota.Config.BurstSeconds. Zero means 1; it must
-	// be 0.01 to 3600.
+	// BurstSeconds is the depth of a customer's bucket over all tasks, in seconds of its rate. It
+	// should equal quota.Config.BurstSeconds. Zero means 1; it must be 0.01 to 3600.
 	BurstSeconds float64
 
-	// LeastDepth is the cost that a customer's bucket in one task holds at least. With
-	// less, single calls decide where a share is below a call per second. Zero means 3,
-	// negative means none; it must be at most 1e6.
+	// LeastDepth is the least depth of a customer's bucket in each task, as a cost. With less,
+	// single calls decide if a share is below one call per second. Zero means 3; negative means no
+	// minimum. It must be at most 1e6.
 	LeastDepth float64
 
-	// Hold is how long a task keeps its last share without a word. Zero means 2 s, or 10
+	// Hold is how long a task keeps its last share without new levels. Zero means 2 s, or 10
 	// intervals if that is longer; it must be 5 intervals to 10 min.
 	Hold time.Duration
 
-	// Grace is the time without a word after which a task has limit/tasks, and the
-	// others no longer reserve anything for it. More lets fewer calls through when tasks
-	// are cut off from the board; less gives the share of a crashed task to the others
-	// sooner. Zero means 5·Hold; it must be above Hold and at most 1 h.
+	// Grace is the time without new levels after which a task grants limit/tasks, and the others no
+	// longer reserve anything for it. With a higher value, fewer calls above the limit are admitted
+	// while tasks are cut off from the board; with a lower one, the others get the share of a
+	// crashed task sooner. Zero means 5·Hold; it must be above Hold and at most 1 h.
 	Grace time.Duration
 
-	// Above is the part of this region in a quota over several regions: a Fleet with the same limits, whose
-	// tasks are regions, each with the name of its region as Task. The tasks of this region share what Above grants it, and
-	// [RunRegion] syncs it. Tasks counts those of all regions then. All customers with demand are in reports
-	// and levels, as with Limits.Capacity. Nil means that there is one region.
+	// Above is this region's part of a quota over several regions: a Fleet with the same limits,
+	// whose tasks are regions and whose Task is the name of this region. The tasks of this region
+	// share what Above grants to it, and [RunRegion] syncs it. Tasks then counts the tasks of all
+	// regions. All customers with demand are in reports and levels, as with Limits.Capacity. Nil
+	// means that there is only one region.
 	Above *Fleet
 
-	// MaxUnlisted is how many customers that are not in Limits.Customers a task reports
-	// by name. What comes on top is one customer, with the name "". Each one takes about 0.8 kB
-	// of memory, and 2 kB with Limits.Capacity or Limits.UnlistedTotal, where each one is in each report. A client that
-	// invents names has up to Limits.DefaultLimit for each. Zero means 1000, negative means none; it must be at
-	// most 100000, and at most 20000 with Capacity or UnlistedTotal.
+	// MaxUnlisted is the maximum number of customers outside of Limits.Customers that a task
+	// reports by name. All others are one customer, with the name "". Each takes about 0.8 kB of
+	// memory; with Limits.Capacity or Limits.UnlistedTotal, it takes 2 kB, and is in each report. A
+	// client that invents names has Limits.DefaultLimit for each of them. Zero means 1000, negative
+	// means none; it must be at most 100000, and at most 20000 with Capacity or UnlistedTotal.
 	MaxUnlisted int
 }
 
 const (
 	maxUnlisted = 100_000
-	// maxUnlistedShared is the same where each customer with demand is in each report: with more, a leader may take
-	// longer than two intervals, and then publishes nothing.
+	// maxUnlistedShared is the maximum if each customer with demand is in each report. With more, a
+	// leader might need more than two intervals, and then it publishes nothing.
 	maxUnlistedShared = 20_000
 )
 
-// settings is a Config with defaults, and what follows from it.
+// settings is a Config with defaults, and values that follow from it.
 type settings struct {
 	Config
 	hash    uint64        // of the limits
 	settle  float64       // S of the package comment, in seconds
 	window  float64       // B of the package comment
-	lease   time.Duration // of a Grant
-	forget  time.Duration // after which an idle customer is not reported
-	maximum float64       // that Limits.Capacity allows a customer
-	weight  float64       // of all customers, listed or not
+	lease   time.Duration // length of a Grant's lease
+	forget  time.Duration // time without calls after which a customer is not reported
+	maximum float64       // cost per second that Limits.Capacity allows; +Inf: no limit
+	weight  float64       // sum over all customers, listed or not
 }
 
-// withDefaults returns c with its zero fields filled, or an error that names the
-// first bad field.
+// withDefaults returns c with defaults for its zero fields, or an error that names the first bad
+// field.
 func (c Config) withDefaults() (*settings, error) {
 	orInt(&c.Tasks, 10)
 	orInt(&c.MaxUnlisted, 1000)
@@ -117,7 +116,7 @@ func (c Config) withDefaults() (*settings, error) {
 	}, nil
 }
 
-// orInt sets a field that is zero.
+// orInt sets a field to value if it is zero.
 func orInt[T int | time.Duration](field *T, value T) {
 	if *field == 0 {
 		*field = value
@@ -162,10 +161,10 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// keep returns how long a board remembers what does not change.
+// keep returns how long a board keeps data that does not change.
 func (s *settings) keep() time.Duration { return max(30*time.Second, 2*s.Grace) }
 
-// limit returns what a customer may use, and whether it is listed by name.
+// limit returns the limit of a customer, and whether the customer is listed by name.
 func (s *settings) limit(name string) (l quota.Limit, listed bool) {
 	if name == allUnlisted {
 		return effective(s.Limits.UnlistedTotal), true
@@ -176,7 +175,7 @@ func (s *settings) limit(name string) (l quota.Limit, listed bool) {
 	return effective(l), listed
 }
 
-// effective returns l with its zero fields filled.
+// effective returns l with defaults for its zero fields.
 func effective(l quota.Limit) quota.Limit {
 	l.Rate = orNone(l.Rate)
 	if l.Weight == 0 {
@@ -185,7 +184,7 @@ func effective(l quota.Limit) quota.Limit {
 	return l
 }
 
-// orNone returns what a rate of zero means.
+// orNone returns rate, or +Inf, which is no limit, for zero.
 func orNone(rate float64) float64 {
 	if rate == 0 {
 		return math.Inf(1)
@@ -193,7 +192,7 @@ func orNone(rate float64) float64 {
 	return rate
 }
 
-// hash tells configurations apart that share differently.
+// hash returns a hash of the fields that must be the same in all tasks.
 func (c *Config) hash() uint64 {
 	h := fnv.New64a()
 	var b [8]byte

@@ -6,44 +6,46 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// Constants of the rule; the package comment says what they do.
+// The constants of the rule. The package comment describes them.
 const (
-	headroom  = 1.1  // what a task needs of what it wants on average
-	noise     = 1.5  // standard deviations of independent arrivals, on top
-	floor     = 0.1  // of an equal share: what a task has at least
-	setpoint  = 0.75 // of the bucket that all tasks share, under overload
-	leastRate = 0.5  // of a customer's rate: bounds of what steering does
+	headroom = 1.1  // factor: what a task needs, relative to its mean demand
+	noise    = 1.5  // in addition: standard deviations of independent arrivals
+	floor    = 0.1  // least share of a task, relative to an equal share
+	setpoint = 0.75 // used part of the bucket that all tasks share, under overload
+	// leastRate and mostRate limit R', the sum of all grants, relative to a customer's rate R.
+	leastRate = 0.5
 	mostRate  = 1.75
-	// quietShare is the part of a rate up to which demand needs no level. Tasks leave out of their
-	// reports what is up to this part of an equal share. Both together are at most the rate.
+	// quietShare is the share of a rate up to which demand needs no level. Tasks do not report
+	// demand up to this part of an equal share. Both together are at most the rate.
 	quietShare = 0.5
 
-	shortMemory = 2     // seconds over which demand is averaged, if calls are frequent
-	longMemory  = 20    // the same, if they are rare: demand that has moved away is forgotten as soon
-	leastWants  = 0.001 // cost per second: less counts as none. A single call leaves less after 80 s
+	shortMemory = 2     // seconds over which frequent calls are averaged
+	longMemory  = 20    // seconds over which rare calls are averaged
+	leastWants  = 0.001 // cost per second that counts as 0; a call leaves it after 80 s
 
-	late = 3 // intervals without a word, after which a task is not up to date
+	late = 3 // intervals after which a silent task is not up to date
 )
 
-// Levels say who gets how much. They are the same for all tasks.
+// Levels say how much each customer gets. They are the same for all tasks.
 type Levels struct {
 	Version
-	Tasks int // that the leader knows of
+	Tasks int // number of tasks that the leader knows
 
-	config    uint64  // hash of the leader's limits
-	weight    float64 // of all customers that share the capacity
-	unlisted  float64 // the rate that an unlisted newcomer has in all tasks; zero for no limit
+	config uint64  // hash of the leader's limits
+	weight float64 // sum over all customers that share the capacity
+	// unlisted is the rate of a new unlisted customer in all tasks, in cost per second; 0: no
+	// limit.
+	unlisted  float64
 	customers map[string]Level
 }
 
-// Customer returns the level of a customer. It returns false if the leader knows of
-// no demand.
+// Customer returns the level of a customer, and false if the leader knows of no demand.
 func (l *Levels) Customer(name string) (Level, bool) {
 	c, ok := l.customers[name]
 	return c, ok
 }
 
-// intern returns a copy of a name, or the one that l has already.
+// intern returns name as a string. It is the string that l has already, if it has one.
 func (l *Levels) intern(name []byte) string {
 	if l != nil {
 		if c, ok := l.customers[string(name)]; ok {
@@ -55,45 +57,48 @@ func (l *Levels) intern(name []byte) string {
 
 // A Level says how much one customer gets. Costs are in the unit of the quota.
 type Level struct {
-	// Rate is what the customer may use per second in all tasks together.
+	// Rate is what the customer may use in all tasks together, in cost per second.
 	Rate float64
-	// Debt is how much of the bucket that all tasks share is used, in cost. It holds at least
-	// BurstSeconds times the Rate. Debt divided by Rate is the time to pay it.
+	// Debt is the used part of the bucket that all tasks share, as a cost. The bucket holds at
+	// least BurstSeconds times the Rate. Debt / Rate is the time in which the debt is paid, in
+	// seconds.
 	Debt float64
-	// Marginal is the class that is not admitted in full, by
-	// [spillway.Criticality.Index]; lower ones are rejected. It is -1 without one.
+	// Marginal is the class that is admitted only in part, by [spillway.Criticality.Index]; lower
+	// classes are rejected. It is -1 if all classes are admitted.
 	Marginal int
-	// Share is the most that each task gets for the marginal class, in cost per second.
-	// If no class is marginal, each task gets as much on top of what it needs.
+	// Share is the most that each task gets for the marginal class, in cost per second. If no class
+	// is marginal, it is what each task gets in addition to what it needs.
 	Share float64
 
 	name string
 }
 
-// ample returns what a task with a demand of w on average needs. Below one unit per second the
-// bucket covers the noise, for it holds at least LeastDepth.
+// ample returns what a task with a mean demand of w needs, in cost per second. Below one unit per
+// second the bucket covers the noise, because it holds at least LeastDepth.
 func ample(w float64) float64 { return float64(headroom*w) + float64(noise*min(w, math.Sqrt(w))) }
 
-// depth returns how much the bucket that all tasks share holds: a burst, and at least what single
-// calls in all tasks vary by. A bucket of less than that would lose what is saved up between calls.
+// depth returns the depth of the bucket that all tasks share, as a cost: one burst, and at least
+// the variation of single calls in all tasks. A smaller bucket would lose what is saved up between
+// calls.
 func (s *settings) depth(rate float64, tasks int) float64 {
 	return max(float64(s.window*rate), s.LeastDepth*math.Sqrt(float64(tasks)))
 }
 
-// steered returns the sum of all grants that brings the debt to its set point.
+// steered returns the sum of all grants, in cost per second, that brings the debt to its set point.
 func (s *settings) steered(rate, debt float64, tasks int) float64 {
 	toPay := (float64(setpoint*s.depth(rate, tasks)) - debt) / s.settle
 	return min(max(rate+toPay, leastRate*rate), mostRate*rate)
 }
 
-// quiet returns the level of a customer with little demand. All tasks know it, so that levels need
-// not have it: what is left of the rate, if demand takes up to half of it, is divided.
+// quiet returns the level of a customer with little demand. All tasks can compute it, so levels
+// need not have it. Each task gets an equal part of what is left of the rate if demand takes half
+// of it.
 func (s *settings) quiet(rate float64, tasks int) Level {
 	return Level{Rate: rate, Marginal: -1, Share: (s.steered(rate, 0, tasks) - quietShare*rate) / float64(tasks)}
 }
 
-// grant returns what one of so many tasks gets of a level, for its demand by class,
-// and the lowest class that it admits. The caller bounds the rate.
+// grant returns the rate that a task gets by a level, for its demand by class, and the lowest class
+// that it admits. The caller limits the rate.
 func (l *Level) grant(wants *[spillway.Criticalities]float64, tasks int) (rate float64, least int) {
 	for class := spillway.Criticalities - 1; class > l.Marginal; class-- {
 		rate += ample(wants[class])
@@ -103,7 +108,8 @@ func (l *Level) grant(wants *[spillway.Criticalities]float64, tasks int) (rate f
 	} else {
 		rate += min(ample(wants[l.Marginal]), l.Share)
 	}
-	// Not even CRITICAL_PLUS alone stops CRITICAL: a board that is wrong must not.
+	// CRITICAL stays admitted even if CRITICAL_PLUS alone uses everything, because the board may be
+	// wrong.
 	least = min(max(l.Marginal, 0), spillway.Critical.Index())
 	return max(rate, floor*l.Rate/float64(tasks)), least
 }

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A Memory is a [Board] in this process, for tests, and for several listeners of one
-// process that share quotas. It is safe for concurrent use and must not be copied;
-// make one with [NewMemory].
+// A Memory is a [Board] in this process. It is for tests, and for several listeners of one process
+// that share quotas. It is safe for concurrent use and must not be copied. Make one with
+// [NewMemory].
 type Memory struct {
 	now     func() time.Time
 	mu      sync.Mutex
@@ -22,11 +22,12 @@ type Memory struct {
 	levels  []byte
 }
 
-// longestLease is longer than that of any leader. A lease that ends later was granted before the clock stepped back, and is over:
-// if the leader is gone, there would be none for as long as the step.
+// longestLease is longer than the lease of any leader. A lease that ends later was granted before
+// the clock was set back, and has ended: otherwise there would be no leader for the length of the
+// step.
 const longestLease = time.Minute
 
-// NewMemory returns an empty Memory that reads the time from now, usually [time.Now].
+// NewMemory returns an empty Memory. It gets the time from now, usually [time.Now].
 func NewMemory(now func() time.Time) *Memory {
 	return &Memory{now: now, base: now(), reports: make(map[string]Stamped)}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/seed90641741/spillway/quota"
 )
 
-// lease has the quota over all regions grant each account its rate in this region, for the demand and the use in dt
-// seconds.
+// lease sets the rate of each account to what the quota over all regions grants in this region, for
+// the demand and the use in the last dt seconds.
 func (t *Table) lease(dt float64) {
 	for _, all := range [][]*account{t.listed, t.unlisted, t.total} {
 		for _, a := range all {
@@ -25,9 +25,9 @@ func (t *Table) lease(dt float64) {
 	}
 }
 
-// RunRegion is [Run] for a task of one of several regions. While the task leads its region, it also syncs
-// Config.Above with the board of all regions, once per interval of Above. That board may be far away or fail: calls and the tasks of
-// the region never wait for it.
+// RunRegion does what [Run] does, for a task in one of several regions. While the task leads its
+// region, it also syncs Config.Above with the board of all regions, once per interval of Above.
+// That board may be far away or fail: calls and the tasks of the region never wait for it.
 func RunRegion(ctx context.Context, f *Fleet, b, regions Board) {
 	done := make(chan struct{})
 	go func() {
@@ -38,8 +38,8 @@ func RunRegion(ctx context.Context, f *Fleet, b, regions Board) {
 	<-done
 }
 
-// syncRegion syncs Above until ctx ends. It says no goodbye: the next leader of the region goes on under
-// the same name.
+// syncRegion syncs Above until ctx ends. It does not leave the board, because the next leader of
+// the region continues under the same name.
 func (f *Fleet) syncRegion(ctx context.Context, regions Board) {
 	above := f.above()
 	for {

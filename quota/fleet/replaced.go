@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// forgetGone forgets tasks that have no report any more, because they have left. Those whose report the board has
-// lost will report again, or count as silent.
+// forgetGone forgets tasks without a report, because they have left. Tasks whose report the board
+// has lost report again, or count as silent.
 func (t *Table) forgetGone(since time.Duration) {
 	maps.DeleteFunc(t.tasks, func(_ string, m *member) bool {
 		lost := m.at < since && t.last-m.at <= t.cfg.silence()
@@ -16,9 +16,10 @@ func (t *Table) forgetGone(since time.Duration) {
 	})
 }
 
-// forgetReplaced forgets silent tasks, the longest silent first, while more tasks count than usually
-// report. A task that crashes and comes back under another name is one task and not two. Otherwise
-// tasks that crash again and again would hold the share of each of their names until Grace.
+// forgetReplaced forgets silent tasks, the longest silent first, while there are more tasks than
+// usually report. A task that crashes and starts again under another name is one task, not two.
+// Otherwise a task that crashes again and again would hold one share for each of its names until
+// Grace.
 func (t *Table) forgetReplaced(dt float64) {
 	t.replaced = nil
 	var silent []string
@@ -27,7 +28,7 @@ func (t *Table) forgetReplaced(dt float64) {
 			silent = append(silent, name)
 		}
 	}
-	if t.prior == nil && (t.learning || t.last == t.began) { // nothing says how many there were
+	if t.prior == nil && (t.learning || t.last == t.began) { // the usual number is unknown
 		t.usual = float64(len(t.tasks))
 		return
 	}
@@ -45,9 +46,9 @@ func (t *Table) forgetReplaced(dt float64) {
 	}
 }
 
-// adjust follows how many tasks report. More count after about a second, because a task that has just
-// crashed still counts together with the one that replaces it. Fewer count after Grace, because until then
-// the others may be cut off.
+// adjust updates the usual number of tasks that report. It rises with a time constant of a second,
+// because a task that has just crashed still counts together with its replacement. It falls after
+// Grace, because until then the missing tasks may be cut off.
 func (t *Table) adjust(reporting, dt float64) {
 	switch {
 	case reporting >= t.usual-0.5:

@@ -6,10 +6,10 @@ import (
 	"github.com/seed90641741/spillway/quota"
 )
 
-// Shards is an allocator for more customers than one leader or one engine can take: each
-// customer belongs to one of several Fleets, by the hash of its name, and each Fleet has
-// its own board. They do not share a capacity, but Limits.UnlistedTotal is one limit for all of them. It must
-// not be empty, and must be of the same length in all tasks.
+// Shards is an allocator for more customers than one leader or one board can serve. Each customer
+// belongs to one of several Fleets, by the hash of its name, and each Fleet has its own board. They
+// do not share a capacity, but Limits.UnlistedTotal is one limit for all of them. Shards must not
+// be empty, and must have the same length in all tasks.
 type Shards []*Fleet
 
 // Known implements [quota.Allocator].
@@ -20,13 +20,13 @@ func (s Shards) Lease(now time.Time, d quota.Demand) quota.Grant {
 	return s.of(d.Customer).Lease(now, d)
 }
 
-// LeaseUnlisted implements [quota.UnlistedAllocator]. All unlisted customers together have one limit, which
-// belongs to a Fleet as that of one customer does.
+// LeaseUnlisted implements [quota.UnlistedAllocator]. The limit of all unlisted customers together
+// belongs to one Fleet, like the limit of a customer.
 func (s Shards) LeaseUnlisted(now time.Time, d quota.Demand) quota.Grant {
 	return s.of(allUnlisted).LeaseUnlisted(now, d)
 }
 
-// of returns the Fleet that a customer belongs to.
+// of returns the Fleet to which a customer belongs.
 func (s Shards) of(customer string) *Fleet {
 	hash := uint32(2166136261) // FNV-1a, the same in all tasks
 	for i := range len(customer) {

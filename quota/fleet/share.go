@@ -9,9 +9,9 @@ import (
 	"github.com/seed90641741/spillway/quota"
 )
 
-// share returns what this task may grant a customer, and the lowest class. Whatever
-// the board says, it is at most what the configuration allows, and not zero. wants is the
-// demand here.
+// share returns the rate that this task may grant a customer, and the lowest class that it admits.
+// Whatever the board returns, the rate is at most what the configuration allows, and not zero.
+// wants is the demand in this task.
 func (f *Fleet) share(now time.Time, e *entry, d quota.Demand, wants [spillway.Criticalities]float64) (rate float64, least int) {
 	if math.IsInf(e.bounds.most, 1) {
 		return e.bounds.most, 0
@@ -31,12 +31,12 @@ func (f *Fleet) share(now time.Time, e *entry, d quota.Demand, wants [spillway.C
 		equal := f.alone(now, e, d) * float64(f.cfg.Tasks) / float64(max(w.Tasks, f.cfg.Tasks))
 		rate, least = decayed(f.cfg, rate, equal, age), 0
 	}
-	// A count of tasks that is out of all proportion does not take away the floor.
+	// A wrong count of tasks must not take away the floor.
 	tasks := min(max(w.Tasks, f.cfg.Tasks), 10*f.cfg.Tasks)
 	return min(max(rate, floor*e.bounds.fair/float64(tasks)), e.bounds.most), least
 }
 
-// granted returns what the last word grants, that is so old.
+// granted returns what the last levels grant, when they are age old.
 func (f *Fleet) granted(w *word, e *entry, age time.Duration, wants *[spillway.Criticalities]float64) (rate float64, least int) {
 	level := e.level
 	if !e.leveled {
@@ -48,7 +48,7 @@ func (f *Fleet) granted(w *word, e *entry, age time.Duration, wants *[spillway.C
 	if age <= late*f.cfg.Interval {
 		return level.grant(wants, w.Tasks)
 	}
-	// The others do not hear either what is new here, nor can the leader steer.
+	// The other tasks do not know of new demand here, and the leader cannot steer.
 	rate, least = level.grant(&e.fresh, w.Tasks)
 	if sum := f.cfg.steered(level.Rate, level.Debt, w.Tasks); sum > level.Rate {
 		rate *= level.Rate / sum
@@ -56,14 +56,14 @@ func (f *Fleet) granted(w *word, e *entry, age time.Duration, wants *[spillway.C
 	return rate, least
 }
 
-// isKnown reports whether the leader knew of a customer that the word leaves out: it has had
-// reports with this customer for some intervals.
+// isKnown reports whether the leader has left a customer out of the levels although it knows the
+// customer: reports with the customer have been on the board for some intervals.
 func (f *Fleet) isKnown(w *word, e *entry) bool {
 	return e.bounds.own && e.since > 0 && w.heard.Sub(e.told) > late*f.cfg.Interval
 }
 
-// newcomer returns what all tasks together may grant a customer that the leader did
-// not know.
+// newcomer returns the rate in all tasks together of a customer that the leader did not know, in
+// cost per second.
 func (f *Fleet) newcomer(w *word, e *entry) float64 {
 	switch {
 	case !e.listed && w.unlisted > 0:
@@ -75,7 +75,8 @@ func (f *Fleet) newcomer(w *word, e *entry) float64 {
 	return e.bounds.most
 }
 
-// setting returns what makes the rate of a customer in all tasks less than its limit.
+// setting returns the name of the limit that makes the rate of a customer in all tasks less than
+// its own limit.
 func (f *Fleet) setting(w *word, e *entry) string {
 	limit, listed := f.cfg.limit(e.name)
 	rate := e.level.Rate
@@ -92,7 +93,8 @@ func (f *Fleet) setting(w *word, e *entry) string {
 	return quota.Capacity
 }
 
-// alone returns what the configuration grants this task without a board.
+// alone returns the rate that the configuration grants this task without a board, in cost per
+// second.
 func (f *Fleet) alone(now time.Time, e *entry, d quota.Demand) float64 {
 	if f.local == nil {
 		f.local = f.cfg.alone()
@@ -105,7 +107,7 @@ func (f *Fleet) alone(now time.Time, e *entry, d quota.Demand) float64 {
 	return g.Rate
 }
 
-// alone returns an allocator of this task's part of all limits.
+// alone returns an allocator with this task's part of all limits.
 func (s *settings) alone() *quota.Local {
 	tasks := float64(s.Tasks)
 	c := quota.LocalConfig{
@@ -120,6 +122,7 @@ func (s *settings) alone() *quota.Local {
 		limit.Rate /= tasks
 		c.Customers[name] = limit
 	}
-	l, _ := quota.NewLocal(c) // the limits are valid, and so are parts of them
+	// The limits were checked, and parts of valid limits are valid.
+	l, _ := quota.NewLocal(c)
 	return l
 }

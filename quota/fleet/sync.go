@@ -9,11 +9,10 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// Sync leaves a report on the board and takes home the levels, in one round trip. A task
-// that leads publishes new levels, in a second one. Everything on the way is taken for
-// as old as now. It returns the error of the board, ErrFenced if another task leads
-// meanwhile, or an error for levels that cannot be read; the Fleet goes on in any case.
-// [Run] calls it; calls wait for one another.
+// Sync sends a report to the board and receives the levels, in one round trip. A leader publishes
+// new levels in a second one. All data counts as received at the time now. Sync returns the error
+// of the board, ErrFenced if another task has become leader, or an error for invalid levels; the
+// Fleet continues in any case. [Run] calls it. Concurrent calls wait for one another.
 func (f *Fleet) Sync(ctx context.Context, now time.Time, b Board) error {
 	f.syncing.Lock()
 	defer f.syncing.Unlock()
@@ -33,15 +32,15 @@ func (f *Fleet) Sync(ctx context.Context, now time.Time, b Board) error {
 	return err
 }
 
-// took takes in levels that this task has published.
+// took stores levels that this task has published.
 func (f *Fleet) took(now time.Time, l *Levels) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.take(now, l)
 }
 
-// unlocked calls do without the lock, which the caller holds before and after, also if do panics: otherwise a panic would
-// end the process, as its callers unlock in any case.
+// unlocked calls do without f.mu. The caller holds f.mu before and after, also if do panics: its
+// callers unlock in any case, and unlocking twice would end the process.
 func (f *Fleet) unlocked(do func()) {
 	f.mu.Unlock()
 	defer f.mu.Lock()
@@ -61,8 +60,8 @@ func (f *Fleet) count(err error) {
 	}
 }
 
-// Leave says goodbye to the board, so that the others have this task's share at once. A later
-// Sync joins again.
+// Leave removes this task from the board, so that the others get its share at once. A later Sync
+// joins again.
 func (f *Fleet) Leave(ctx context.Context, b Board) error {
 	f.syncing.Lock()
 	defer f.syncing.Unlock()
@@ -70,7 +69,7 @@ func (f *Fleet) Leave(ctx context.Context, b Board) error {
 	return b.Leave(ctx, f.task)
 }
 
-// say makes a report.
+// say returns the data that this task sends to the board.
 func (f *Fleet) say(now time.Time) Said {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,7 +80,7 @@ func (f *Fleet) say(now time.Time) Said {
 	f.said = now
 	f.seq++
 	s := Said{Task: f.task, Report: f.report(now, dt), Lease: 5 * f.cfg.Interval, Keep: f.cfg.keep()}
-	if f.fence < maxEpoch/2 { // a board that lied about it must not make another one exceed the range
+	if f.fence < maxEpoch/2 { // a wrong epoch from one board must not exceed the range of another
 		s.Epoch = f.fence
 	}
 	if f.word != nil {
@@ -91,14 +90,14 @@ func (f *Fleet) say(now time.Time) Said {
 	return s
 }
 
-// report encodes what customers need and have used, except for quiet ones. Customers that
-// have not come for a while are forgotten.
+// report encodes what customers need and have used, without quiet ones. It forgets customers that
+// had no calls for a while.
 func (f *Fleet) report(now time.Time, dt time.Duration) []byte {
 	b := newReport(report{incarnation: f.incarnation, seq: f.seq, config: f.cfg.hash})
 	f.stats.Customers = 0
 	for i, e := range f.order {
 		if i%256 == 255 {
-			f.mu.Unlock() // lets calls through
+			f.mu.Unlock() // lets calls pass
 			f.mu.Lock()
 		}
 		e.smooth(dt)
@@ -123,14 +122,14 @@ func (f *Fleet) report(now time.Time, dt time.Duration) []byte {
 	return b
 }
 
-// isWanted reports whether a customer that has not come for a while is still expected: it is near its
-// limit, and its calls are rare.
+// isWanted reports whether a customer without recent calls is kept: it is near its limit, and its
+// calls are rare.
 func (f *Fleet) isWanted(e *entry) bool {
 	return e.wants != [spillway.Criticalities]float64{} && e.bounds.own && e.leveled
 }
 
-// isQuiet reports whether the board needs not know of a customer. The levels
-// leave it out, and its demand in this task is at most half of an equal share.
+// isQuiet reports whether the board need not know of a customer: the levels leave it out, and its
+// demand in this task is at most half of an equal share.
 func (f *Fleet) isQuiet(e *entry) bool {
 	if f.word == nil || !e.bounds.own {
 		return false
@@ -145,7 +144,7 @@ func (f *Fleet) isQuiet(e *entry) bool {
 	return sum <= quietShare*e.bounds.most/float64(f.word.Tasks)
 }
 
-// smooth takes what was offered in dt into the demand of the customer.
+// smooth updates the smoothed demand with what was offered in dt.
 func (e *entry) smooth(dt time.Duration) {
 	over := dt.Seconds()
 	if covered := e.covered.Seconds(); covered >= over/2 && covered <= over*3/2 {
@@ -153,8 +152,8 @@ func (e *entry) smooth(dt time.Duration) {
 	}
 	for class, n := range e.offered {
 		w := e.wants[class]
-		calls := float64(w * over) // in this time
-		if n >= 2 {                // one alone says nothing about a rate
+		calls := float64(w * over) // in dt
+		if n >= 2 {                // one call alone shows no rate
 			calls = max(calls, n)
 		}
 		memory := min(max(2*over/calls, shortMemory), longMemory)
@@ -168,7 +167,7 @@ func (e *entry) smooth(dt time.Duration) {
 	e.offered, e.covered = [spillway.Criticalities]float64{}, 0
 }
 
-// hear takes in what the board says. A leader gets levels to publish.
+// hear processes what the board returns. If this task leads, it returns levels to publish.
 func (f *Fleet) hear(now time.Time, h Heard) (p Publication, levels *Levels, err error) {
 	if h.Epoch == 0 || h.Epoch > maxEpoch {
 		return p, nil, errors.New("fleet: the epoch of the board is out of range")
@@ -181,7 +180,7 @@ func (f *Fleet) hear(now time.Time, h Heard) (p Publication, levels *Levels, err
 	defer f.mu.Unlock()
 	late := h.Epoch < f.fence
 	if late && now.Sub(f.raised) > f.cfg.Grace && (f.word == nil || now.Sub(f.word.heard) > f.cfg.Grace) {
-		f.fence, late = 0, false // the board may have lied about the epoch before
+		f.fence, late = 0, false // the board may have returned a wrong epoch before
 	}
 	if got != nil {
 		f.take(now, got)
@@ -204,7 +203,8 @@ func (f *Fleet) lead(now time.Time, h Heard) (p Publication, levels *Levels) {
 	}
 	table := f.table
 	table.clock = now
-	f.unlocked(func() { p, levels = f.publication(table, h) }) // lets calls through; only Sync uses the table
+	// Calls pass meanwhile. Only Sync uses the table.
+	f.unlocked(func() { p, levels = f.publication(table, h) })
 	f.stats.ConfigConflict = table.conflict()
 	return p, levels
 }
@@ -222,9 +222,10 @@ func (f *Fleet) publication(table *Table, h Heard) (Publication, *Levels) {
 	}, levels
 }
 
-// nextTable returns a table that goes on from the last levels. If they are of the same epoch, it goes on counting from them:
-// otherwise tasks would take new levels for old ones. They are if the configuration was updated, and if this task has
-// crashed and leads again because it is back, under its name, before its lease was over.
+// nextTable returns a table that continues from the last levels. If they are from the same epoch,
+// it continues their numbers, because otherwise tasks would take new levels for old ones. This
+// happens after an Update, and if this task has crashed and leads again under its name before its
+// lease has ended.
 func (f *Fleet) nextTable(epoch uint64) *Table {
 	if f.word == nil {
 		return newTable(f.cfg, nil)
@@ -239,7 +240,7 @@ func (f *Fleet) nextTable(epoch uint64) *Table {
 	return t
 }
 
-// levels returns the last ones, or nil.
+// levels returns the last levels, or nil.
 func (f *Fleet) levels() *Levels {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -249,9 +250,8 @@ func (f *Fleet) levels() *Levels {
 	return f.word.Levels
 }
 
-// take makes levels the last word, unless they are not newer. Levels of a lower epoch
-// come from a leader that was replaced, or from a board that has lost its last writes.
-// The caller holds the lock.
+// take stores levels if they are newer than the last ones. Levels of a lower epoch are from a
+// leader that was replaced, or from a board that has lost its last writes. The caller holds f.mu.
 func (f *Fleet) take(now time.Time, l *Levels) {
 	if l.Epoch < f.fence {
 		return
@@ -266,27 +266,33 @@ func (f *Fleet) take(now time.Time, l *Levels) {
 	}
 }
 
-// raise takes note of an epoch.
+// raise records an epoch.
 func (f *Fleet) raise(now time.Time, epoch uint64) {
 	if epoch > f.fence {
 		f.fence, f.raised = epoch, now
 	}
 }
 
-// Stats say how a Fleet stands. Counts are since it was made.
+// Stats is the state of a Fleet. Counts are since it was made.
 type Stats struct {
-	SyncsTotal, ErrorsTotal, FencedTotal uint64 // round trips that were begun, that failed, and levels that came too late
+	// SyncsTotal counts round trips, ErrorsTotal those that failed, and FencedTotal levels that
+	// were published too late.
+	SyncsTotal, ErrorsTotal, FencedTotal uint64
 	Leader                               bool
-	Epoch                                uint64        // of the last leader that is known; 0 without a word
-	Tasks                                int           // that the leader knows of; 0 without a word
-	Age                                  time.Duration // of the last word; negative without one
-	Grace                                time.Duration // until the limits are divided by Tasks, if no word comes; 0 where they are
-	Customers                            int           // in the last report: all that are not quiet
-	ReportBytes                          int
-	ConfigConflict                       bool // the leader has other limits than this task, or another task has
+	// Epoch, Tasks and Age are those of the last levels: the epoch of their leader, the number of
+	// tasks that it knew, and the time since they came. Without levels they are 0, 0 and negative.
+	Epoch uint64
+	Tasks int
+	Age   time.Duration
+	// Grace is the time until this task grants limit/Tasks if no levels come; 0 if it does so now.
+	Grace       time.Duration
+	Customers   int // in the last report: all that are not quiet
+	ReportBytes int
+	// ConfigConflict means that the limits of this task and the leader, or of two tasks, differ.
+	ConfigConflict bool
 }
 
-// Stats returns how the Fleet stands.
+// Stats returns the state of f at the time now.
 func (f *Fleet) Stats(now time.Time) Stats {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -300,8 +306,8 @@ func (f *Fleet) Stats(now time.Time) Stats {
 	return s
 }
 
-// Level returns what the leader said last of a customer, and whether it said anything. It says
-// nothing of a customer whose demand is below half of its limit.
+// Level returns the level of a customer, and whether the last levels have one. They have none for a
+// customer whose demand is below half of its limit.
 func (f *Fleet) Level(customer string) (Level, bool) {
 	l := f.levels()
 	if l == nil {

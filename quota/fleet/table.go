@@ -9,35 +9,36 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// A Table computes levels from the reports of all tasks. A [Fleet] has one while it
-// leads; a quota service uses it directly. All times are of one clock, that of the
-// board. It must not be used concurrently; make one with [NewTable].
+// A Table computes levels from the reports of all tasks. A [Fleet] has one while it leads; a quota
+// service can use one directly. All times are of one clock, that of the board. A Table must not be
+// used concurrently. Make one with [NewTable].
 type Table struct {
-	cfg       *settings
-	clock     time.Time     // of the task that leads, for Config.Above
-	began     time.Duration // when it began to learn
-	last      time.Duration
-	started   bool
-	learning  bool
-	seq       uint64
-	round     uint64
-	prior     map[string]Level // of the last leader, while this one learns
-	expected  int              // tasks that the last leader knew
-	live      int              // tasks, in the last round
-	usual     float64          // tasks that report at once, averaged over a second
-	enough    time.Duration    // when so many did
-	replaced  []string         // silent tasks that others have replaced
+	cfg      *settings
+	clock    time.Time     // time of the leading task, for Config.Above
+	began    time.Duration // when it began to learn
+	last     time.Duration
+	started  bool
+	learning bool
+	seq      uint64
+	round    uint64
+	prior    map[string]Level // levels of the last leader, while this one learns
+	expected int              // number of tasks that the last leader knew
+	live     int              // number of tasks in the last round
+	// usual is the number of tasks that report, averaged over a second.
+	usual     float64
+	enough    time.Duration // when about so many last reported
+	replaced  []string      // silent tasks that others have replaced
 	tasks     map[string]*member
 	customers map[string]*account
-	listed    []*account // by name
+	listed    []*account // sorted by name
 	unlisted  []*account
-	total     []*account // that of all unlisted customers together, if any task reports it
-	sorted    bool       // whether these have all customers
+	// total is the account of all unlisted customers together, if any task reports it.
+	total  []*account
+	sorted bool // listed, unlisted and total are complete
 }
 
-// NewTable returns a Table that knows no task, or an error that names the field of c
-// that is out of range. It continues from the levels of the last leader, which may be
-// nil.
+// NewTable returns a Table that knows no task. It continues from the levels of the last leader,
+// which may be nil. An error names the field of c that is out of range.
 func NewTable(c Config, prior *Levels) (*Table, error) {
 	cfg, err := c.withDefaults()
 	if err != nil {
@@ -54,14 +55,14 @@ func newTable(cfg *settings, prior *Levels) *Table {
 	return t
 }
 
-// Levels returns the levels at a time, given the reports of all tasks. It returns
-// false while it learns: until then the tasks should keep the levels that they have.
-// A report that cannot be read is ignored. Epoch of the result is for the caller to set.
+// Levels returns the levels at a time, given the reports of all tasks. It returns false while the
+// Table learns; the tasks should keep their levels until then. It ignores invalid reports. The
+// caller must set Epoch in the result.
 func (t *Table) Levels(now time.Duration, reports []Stamped) (*Levels, bool) {
 	return t.levels(now, 0, reports)
 }
 
-// levels is Levels for a board that has kept reports since a time.
+// levels does the same as Levels, for a board that has kept all reports since a time.
 func (t *Table) levels(now, since time.Duration, reports []Stamped) (*Levels, bool) {
 	dt := t.advance(now)
 	t.receive(reports)
@@ -99,7 +100,8 @@ func (t *Table) levels(now, since time.Duration, reports []Stamped) (*Levels, bo
 	return l, !t.learning
 }
 
-// silent returns the tasks that no longer count, because they have not reported for so long.
+// silent returns the tasks that no longer count, because they have been silent for too long or were
+// replaced.
 func (t *Table) silent(now time.Duration, reports []Stamped) (names []string) {
 	names = t.replaced
 	for _, r := range reports {
@@ -120,8 +122,8 @@ func (t *Table) conflict() bool {
 	return false
 }
 
-// advance returns the time since the last levels, in seconds. After a pause, or a step
-// of the clock, the Table learns again.
+// advance returns the time since the last levels, in seconds. After a pause, or after the clock was
+// set, the Table learns again.
 func (t *Table) advance(now time.Duration) (dt float64) {
 	if gap := now - t.last; !t.started || gap < 0 || gap > t.cfg.Hold {
 		if t.started {
@@ -134,7 +136,7 @@ func (t *Table) advance(now time.Duration) (dt float64) {
 	return dt
 }
 
-// receive takes in new reports.
+// receive reads new reports.
 func (t *Table) receive(reports []Stamped) {
 	t.round++
 	for _, r := range reports {
@@ -160,12 +162,13 @@ func (t *Table) receive(reports []Stamped) {
 	}
 }
 
-// count sums up over tasks what each customer needs and has used.
+// count adds up over all tasks what each customer needs and has used.
 func (t *Table) count(now time.Duration, dt float64) {
 	for _, a := range t.customers {
 		a.reset()
 	}
-	names := slices.Sorted(maps.Keys(t.tasks)) // sums must not depend on the order of a map
+	// The sums must not depend on the order of a map.
+	names := slices.Sorted(maps.Keys(t.tasks))
 	for _, name := range names {
 		m := t.tasks[name]
 		for _, r := range m.order {
@@ -183,7 +186,7 @@ func (t *Table) count(now time.Duration, dt float64) {
 	}
 }
 
-// sort lists the accounts by name.
+// sort makes the lists of accounts, sorted by name.
 func (t *Table) sort() {
 	t.listed, t.unlisted, t.total, t.sorted = t.listed[:0], t.unlisted[:0], t.total[:0], true
 	for _, name := range slices.Sorted(maps.Keys(t.customers)) {
@@ -198,7 +201,8 @@ func (t *Table) sort() {
 	}
 }
 
-// account returns the account of a customer, or that of all others if there are too many.
+// account returns the account of a customer. If there are too many, it returns the account "", for
+// all others.
 func (t *Table) account(name string) *account {
 	if a := t.customers[name]; a != nil {
 		return a
@@ -216,23 +220,23 @@ func (t *Table) account(name string) *account {
 	return a
 }
 
-// A member is a task, as its last report shows it.
+// A member is a task, with its last report.
 type member struct {
 	report
 	at    time.Duration
 	round uint64
 	rows  map[string]*row
-	order []*row // as in the report
+	order []*row // in the order of the report
 }
 
-// receive takes in a report, and returns false if it cannot be read. A report that is
-// older than the last one, or the same, says nothing new but that the task is alive.
+// receive reads a report, and returns false if it is invalid. A report that is not newer than the
+// last one shows only that the task is alive.
 func (m *member) receive(t *Table, s Stamped) bool {
 	head, err := parseReport(s.Report, func([]byte, *usage) {})
 	if err != nil {
 		return false
 	}
-	// A report from before this Table began to learn does not say what has been used since.
+	// A report from before this Table began to learn does not show what was used since.
 	known := m.seq > 0 && m.incarnation == head.incarnation && m.at >= t.began-late*t.cfg.Interval
 	if known && head.seq <= m.seq {
 		m.at = s.At
@@ -252,7 +256,7 @@ func (m *member) receive(t *Table, s Stamped) bool {
 		}
 		i++
 		if r != nil && r.seq == head.seq {
-			return // named twice
+			return // the report names it twice
 		}
 		m.order = append(m.order, m.update(t, r, name, u, &head))
 	})
@@ -265,8 +269,9 @@ func (m *member) receive(t *Table, s Stamped) bool {
 	return true
 }
 
-// update takes in one usage. A row that began after the last report that is known has
-// been used from zero. Otherwise, a leader that is new counts from here on.
+// update processes what a report says about one customer. If the customer entered the reports after
+// the last one that is known, its use began at zero. Otherwise a new leader counts from this report
+// on.
 func (m *member) update(t *Table, r *row, name []byte, u *usage, head *report) *row {
 	began := head.seq - min(u.age, head.seq-1)
 	if r == nil || began > m.seq && m.seq > 0 {
@@ -289,26 +294,28 @@ func (m *member) update(t *Table, r *row, name []byte, u *usage, head *report) *
 type row struct {
 	name    string
 	account *account
-	seq     uint64 // of the report
+	seq     uint64 // number of the report
 	wants   [spillway.Criticalities]float64
-	granted float64 // by the levels that the task took home when it reported
+	// granted is the rate by the levels that the task received with its last report.
+	granted float64
 	used    float64 // as reported
-	fresh   float64 // what of it the account has not counted
-	assumed float64 // what the account has counted since, without a report
-	counted float64 // what the account has counted in all, and the task can give back
+	fresh   float64 // part of used that the account has not counted yet
+	assumed float64 // counted by the account since, without a report
+	counted float64 // counted by the account in all: the task can give back this
 }
 
-// add takes in what a task has used since its last report. It is negative if calls that were charged did not
-// start, or cost less. A task cannot give back more than what was counted of it, nor more than the
-// debt can be: otherwise one that reports negative use would have the others use more than the limit.
+// add records what a task has used since its last report. This is negative if calls that were
+// charged did not start, or cost less. A task cannot give back more than was counted for it, nor
+// more than the highest debt. Otherwise a task that reports negative use would let the others use
+// more than the limit.
 func (r *row) add(s *settings, used float64) {
 	used = max(used, -r.counted)
 	r.fresh += used
 	r.counted = min(r.counted+used, float64(2*s.window*min(r.account.limit.Rate, s.maximum)))
 }
 
-// count adds a row to its account, with a report of an age. A task that is late has
-// not heard new levels either: it uses what it was granted, and what that decays to.
+// count adds a row, from a report of that age, to its account. A late task has not received new
+// levels either: it uses what it was granted, which decays.
 func (r *row) count(s *settings, age time.Duration, dt float64, tasks int) {
 	a, sum := r.account, 0.
 	a.used += r.fresh
@@ -333,13 +340,13 @@ func (r *row) count(s *settings, age time.Duration, dt float64, tasks int) {
 	}
 }
 
-// silence is how long a silent task counts. Nothing is reserved for it after Grace, but the
-// others take over its share only with their next levels. Until they have, it counts as used:
-// otherwise the shared bucket would save it up and grant it on top of what follows.
+// silence returns how long a silent task counts. After Grace nothing is reserved for it, but the
+// others get its share only with their next levels. Until then its share counts as used; otherwise
+// the shared bucket would save it up, and grant it in addition later.
 func (s *settings) silence() time.Duration { return s.Grace + late*s.Interval }
 
-// decayed returns what is left of a share without a word for so long: all of it until
-// Hold, the equal share from Grace on.
+// decayed returns what is left of a share after a time without new levels: the whole share until
+// Hold, and the equal share from Grace on.
 func decayed(s *settings, share, equal float64, age time.Duration) float64 {
 	left := min(max(float64(s.Grace-age)/float64(s.Grace-s.Hold), 0), 1)
 	return float64(share*left) + float64(equal*(1-left))

@@ -9,13 +9,13 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// Bounds of what is read from a board. They are far above what any service needs, and
-// low enough that arithmetic on the values neither overflows nor loses a unit.
+// These bound what is read from a board. They are far above what any service needs, and so low that
+// arithmetic on the values neither overflows nor loses a unit.
 const (
-	maxName     = 255       // bytes: one byte has its length
-	maxTasks    = 1_000_000 // tasks
+	maxName     = 255       // bytes: the length is one byte
+	maxTasks    = 1_000_000 // number of tasks
 	maxEntries  = 1 << 17   // customers in one message
-	maxEpoch    = 1 << 48   // exact as a float64, which scripts of boards count in
+	maxEpoch    = 1 << 48   // exact as a float64, with which scripts of boards count
 	maxAmount   = 1e15      // a cost, or a cost per second
 	wireVersion = 1
 )
@@ -28,19 +28,19 @@ var (
 // A usage is what a task reports about a customer.
 type usage struct {
 	name  string
-	age   uint64                          // how many reports before this one had it
-	used  float64                         // cost, since the first of them
-	wants [spillway.Criticalities]float64 // cost per second
+	age   uint64                          // number of earlier reports in a row that had it
+	used  float64                         // cost since the first of these reports
+	wants [spillway.Criticalities]float64 // cost per second by class
 }
 
 // A report has a header and any number of usages.
 type report struct {
-	incarnation uint64 // of the task: random, made when it starts
-	seq         uint64 // 1 and up
+	incarnation uint64 // random; made when the task starts
+	seq         uint64 // number of the report, from 1 on
 	config      uint64 // hash of the limits
 }
 
-// newReport begins a message.
+// newReport returns a message with the header.
 func newReport(r report) []byte {
 	b := []byte{wireVersion}
 	b = binary.LittleEndian.AppendUint64(b, r.incarnation)
@@ -48,7 +48,7 @@ func newReport(r report) []byte {
 	return binary.LittleEndian.AppendUint64(b, r.config)
 }
 
-// appendUsage adds a customer: length and name, the classes that it has demand of, age, use, and
+// appendUsage adds a customer to a message: length and name, the classes with demand, age, use, and
 // the demand of each of these classes.
 func appendUsage(b []byte, u *usage) []byte {
 	b = append(b, byte(len(u.name)))
@@ -65,14 +65,14 @@ func appendUsage(b []byte, u *usage) []byte {
 	return b
 }
 
-// clampAmount keeps a sum in the range that readers accept.
+// clampAmount limits a sum to the range that readers accept.
 func clampAmount(x float64) float64 { return min(max(x, -maxAmount), maxAmount) }
 
 func appendFloat(b []byte, x float64) []byte {
 	return binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(clampAmount(x))))
 }
 
-// A reader takes values from a message; after the first error all are zero.
+// A reader reads values from a message. After the first error all values are zero.
 type reader struct {
 	b   []byte
 	err error
@@ -95,10 +95,11 @@ func (r *reader) u32() uint32  { return binary.LittleEndian.Uint32(r.take(4)) }
 func (r *reader) u64() uint64  { return binary.LittleEndian.Uint64(r.take(8)) }
 func (r *reader) name() []byte { return r.take(int(r.byte())) }
 
-// amount is a finite cost, not negative.
+// amount reads a cost, which is finite and not negative.
 func (r *reader) amount() float64 { return r.within(float64(math.Float32frombits(r.u32())), 0) }
 
-// within returns x, which must be from least to maxAmount and a little more, for rounding.
+// within returns x, which must be in the range from least to maxAmount, with a tolerance for
+// rounding.
 func (r *reader) within(x, least float64) float64 {
 	if r.err == nil && !(x >= least && x <= 1.001*maxAmount) {
 		r.err = errRange
@@ -128,8 +129,8 @@ func (r *reader) uvarint() uint64 {
 	return v
 }
 
-// parseReport reads a report and calls each for every usage. The name is valid during
-// the call only.
+// parseReport reads a report, and calls each for every usage. The name is valid only during the
+// call.
 func parseReport(b []byte, each func(name []byte, u *usage)) (report, error) {
 	r := &reader{b: b}
 	r.version()
@@ -167,7 +168,6 @@ func (r *reader) usage(u *usage) (name []byte) {
 	return name
 }
 
-// encodeLevels encodes l.
 func encodeLevels(l *Levels) []byte {
 	b := []byte{wireVersion}
 	b = binary.LittleEndian.AppendUint64(b, l.Epoch)
@@ -187,10 +187,10 @@ func encodeLevels(l *Levels) []byte {
 	return b
 }
 
-// entryBytes is about how long the entry of a customer in levels is.
+// entryBytes is the approximate length of a customer's entry in levels.
 const entryBytes = 24
 
-// parseLevels reads what encodeLevels wrote. Names that before has are not copied.
+// parseLevels reads what encodeLevels has written. It does not copy names that before has.
 func parseLevels(b []byte, before *Levels) (*Levels, error) {
 	r := &reader{b: b}
 	r.version()

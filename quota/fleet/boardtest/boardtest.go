@@ -12,8 +12,8 @@ import (
 	"github.com/seed90641741/spillway/quota/fleet"
 )
 
-// lease is that of leaders in these tests, but for the test of its end: no machine is so
-// busy that it passes unnoticed.
+// lease is the lease of leaders in these tests, except in the test of its end. It is so long that
+// it does not end on a busy machine.
 const lease = 30 * time.Second
 
 // A Kit makes boards.
@@ -22,8 +22,8 @@ type Kit struct {
 	New func(t *testing.T) fleet.Board
 	// Wait returns after the board's clock has advanced by d.
 	Wait func(d time.Duration)
-	// Lose removes everything that the board stores, as a server does that restarts without
-	// its data. Nil if that cannot happen.
+	// Lose removes everything that the board stores, like a restart of a server without its data.
+	// Nil if that cannot happen.
 	Lose func(b fleet.Board)
 }
 
@@ -48,7 +48,7 @@ func said(task string) fleet.Said {
 	return fleet.Said{Task: task, Report: []byte(task), Lease: lease, Keep: time.Minute}
 }
 
-// sync is a round trip that must not fail.
+// sync calls b.Sync, which must not fail.
 func sync(t *testing.T, b fleet.Board, s fleet.Said) fleet.Heard {
 	t.Helper()
 	h, err := b.Sync(t.Context(), s)
@@ -142,7 +142,7 @@ func lateLevels(t *testing.T, k Kit) {
 	b := k.New(t)
 	epoch := sync(t, b, said("a")).Epoch
 	s := said("b")
-	s.Epoch = epoch + 6 // b has seen one that a has not
+	s.Epoch = epoch + 6 // b has seen a higher epoch than a
 	h := sync(t, b, s)
 	if !h.Leader || h.Epoch <= epoch+6 {
 		t.Fatalf("a task that knows a higher epoch heard %+v; expected to lead above it", h)

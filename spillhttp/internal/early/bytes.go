@@ -17,10 +17,10 @@ var (
 	methodBytes = bytesOf(capitals)
 	nameBytes   = bytesOf(alphanumeric + "!#$%&'*+-.^_`|~") // RFC 9110, section 5.6.2, token
 	hostBytes   = bytesOf(alphanumeric + ".-_:[]")
-	targetBytes = visible() // without controls and blanks
+	targetBytes = visible() // no control characters, no blanks
 	valueBytes  = visible(' ', '\t')
 
-	plainPathBytes = bytesOf(alphanumeric + "/-_.~$&+,:;=@") // which package url never escapes
+	plainPathBytes = bytesOf(alphanumeric + "/-_.~$&+,:;=@") // bytes that package url never escapes
 )
 
 func bytesOf(s string) (set byteSet) {
@@ -30,7 +30,7 @@ func bytesOf(s string) (set byteSet) {
 	return set
 }
 
-// visible returns all bytes but blanks and controls, and also those in more.
+// visible returns all bytes except blanks and control characters, and the bytes in more.
 func visible(more ...byte) (set byteSet) {
 	for c := range set {
 		set[c] = c > ' ' && c != 0x7f
@@ -41,7 +41,7 @@ func visible(more ...byte) (set byteSet) {
 	return set
 }
 
-// span returns how many bytes at the start of b are in the set.
+// span returns the number of bytes at the start of b that are in the set.
 func (set *byteSet) span(b []byte) int {
 	for i, c := range b {
 		if !set[c] {
@@ -51,22 +51,22 @@ func (set *byteSet) span(b []byte) int {
 	return len(b)
 }
 
-// valueSpan returns how many bytes at the start of b can be part of a value. It looks at eight
-// at once, up to the end of the line.
+// valueSpan returns the number of bytes at the start of b that can be part of a value. It checks
+// eight bytes at a time, up to the end of the line.
 func valueSpan(b []byte) (n int) {
 	for ; len(b)-n >= 8; n += 8 {
 		if c := controls(binary.LittleEndian.Uint64(b[n:])); c != 0 {
 			if end := n + bits.TrailingZeros64(c)/8; b[end] == crlf[0] {
 				return end
 			}
-			break // a tab, perhaps
+			break // it may be a tab
 		}
 	}
 	return n + valueBytes.span(b[n:])
 }
 
-// controls returns a word whose lowest set bit is in the byte that is the first control
-// character of eight.
+// controls returns a word that is not zero if one of eight bytes is a control character. Its lowest
+// set bit is in the first such byte.
 func controls(eight uint64) uint64 {
 	const each, high = 0x0101010101010101, 0x8080808080808080
 	del := eight ^ 0x7f*each

@@ -11,16 +11,16 @@ import (
 	"github.com/seed90641741/spillway/internal/netconn"
 )
 
-// What is owed by a connection, where it is not a number of bytes.
+// These are values of Conn.owed that are not a number of bytes.
 const (
-	untracked  = -1 // unknown, as after more than was owed: from here on, all is passed through
-	atBoundary = -2 // nothing, and the last request was answered
-	inHead     = -3 // the rest of a head
-	ahead      = -4 // the first byte of the next request was read while this one is answered
+	untracked  = -1 // unknown, as after unexpected bytes: from now on all is passed through
+	atBoundary = -2 // zero bytes, and the last request was answered
+	inHead     = -3 // a part of a head has arrived
+	ahead      = -4 // the next request's first byte arrived before the answer to this one
 )
 
-// maxStreak is for how long in a row a connection answers by itself. Then it passes
-// one request through, so that the timeouts of the server begin again.
+// maxStreak is the longest time in which a connection answers all requests by itself. After that it
+// passes one request through, so that the timeouts of the server start again.
 const maxStreak = time.Second
 
 // A Conn is a connection that rejects requests early.
@@ -28,28 +28,28 @@ type Conn struct {
 	netconn.Conn
 
 	rejecter *Rejecter
-	// owed is how many bytes of the request that net/http reads are still to
-	// come. It counts what was read: whatever else is read (the next request,
-	// pipelined, or another protocol) makes the connection untracked.
+	// owed is how many bytes of the request that net/http reads are still to come, or one of the
+	// constants above. Conn counts the bytes that net/http has read. If these are not the expected
+	// ones (a pipelined request, another protocol), the connection becomes untracked.
 	owed   atomic.Int64
-	head   []byte        // the pieces of a head so far
-	began  time.Time     // the streak
-	streak *Head         // of the requests in it; nil outside
-	body   int64         // bytes to drop, of the last of them
-	blank  int           // ends of lines to drop at most after that body
-	note   atomic.Uint32 // of the gate, on the request that was passed through last
+	head   []byte        // the parts of an incomplete head
+	began  time.Time     // begin of the streak of rejected requests
+	streak *Head         // the Head for requests of the streak; nil outside of one
+	body   int64         // bytes to drop: rest of the body of the last rejected request
+	blank  int           // maximum bytes of line ends to drop after that body
+	note   atomic.Uint32 // note of the Gate on the last request that was passed through
 	peer   string
-	addr   netip.Addr // of peer; what is no address is the zero Addr
+	addr   netip.Addr // address in peer; zero if peer has none
 }
 
-// Peer returns the remote address, as a text and, if it is one, as an IP address.
+// Peer returns the remote address as text, and as an IP address if it is one.
 func (c *Conn) Peer() (text string, addr netip.Addr) { return c.peer, c.addr }
 
-// SetNote leaves a note on a request that passes through, for [TakeNote] when it is served.
+// SetNote stores a note on the request that passes through, for [TakeNote] when it is served.
 func (c *Conn) SetNote(note uint32) { c.note.Store(note) }
 
-// enter takes in a change of state. A request ends where nothing was read after
-// the last of its bytes.
+// enter records a change of state. A request has ended cleanly if nothing was read after its last
+// byte.
 func (c *Conn) enter(state http.ConnState) {
 	switch state {
 	case http.StateNew:
@@ -61,13 +61,13 @@ func (c *Conn) enter(state http.ConnState) {
 		if !c.owed.CompareAndSwap(0, atBoundary) && !c.owed.CompareAndSwap(ahead, inHead) {
 			c.owed.Store(untracked)
 		}
-	case http.StateHijacked: // the new owner may read with many goroutines
+	case http.StateHijacked: // the new owner may read with several goroutines
 		c.owed.Store(untracked)
-	case http.StateActive, http.StateClosed: // say nothing of where a request ends
+	case http.StateActive, http.StateClosed: // these do not show where a request ends
 	}
 }
 
-// Read reads the bytes of requests that are not rejected.
+// Read returns the bytes of requests that are not rejected.
 func (c *Conn) Read(p []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(p)
@@ -95,8 +95,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 	}
 }
 
-// drop removes from b what belongs to the request that was answered last: the rest of its body, and what net/http drops
-// after a POST. It returns how many bytes are left.
+// drop removes from b the rest of the last rejected request: its body, and the line ends that
+// net/http drops after a POST. It returns how many bytes are left.
 func (c *Conn) drop(b []byte) (left int) {
 	rest := b[min(c.body, int64(len(b))):]
 	c.body -= int64(len(b) - len(rest))
@@ -109,10 +109,10 @@ func (c *Conn) drop(b []byte) (left int) {
 	return len(rest)
 }
 
-// blankAfterPost is how many bytes of ends of lines net/http drops after a POST.
+// blankAfterPost is the maximum number of bytes of line ends that net/http drops after a POST.
 const blankAfterPost = 4
 
-// examine rejects the request in b, or tracks the bytes that are passed through.
+// examine rejects the request in b, or tracks the bytes if they are passed through.
 func (c *Conn) examine(b []byte) (rejected bool, err error) {
 	if c.rejecter.gate.Looks() {
 		x := c.streak
@@ -132,7 +132,7 @@ func (c *Conn) examine(b []byte) (rejected bool, err error) {
 	return rejected, err
 }
 
-// reject answers the request in b, parsed as x, if it is to be rejected.
+// reject answers the request in b, parsed as x, if the Gate rejects it.
 func (c *Conn) reject(b []byte, x *Head) (rejected bool, err error) {
 	now := c.rejecter.gate.Now()
 	if c.streak != nil && now.Sub(c.began) >= maxStreak {
@@ -152,12 +152,12 @@ func (c *Conn) reject(b []byte, x *Head) (rejected bool, err error) {
 	return true, err
 }
 
-// track takes note of what is owed after b, as owed was before it.
+// track updates owed after b was passed through. owed is its value before.
 func (c *Conn) track(owed int64, b []byte) {
 	switch {
 	case owed == 0 && len(b) == 1:
-		// While a request is answered, net/http waits for one more byte, to learn
-		// when the client leaves. A quick client has sent its next request by then.
+		// While a request is answered, net/http waits for one more byte, to notice when the client
+		// leaves. A quick client may send its next request then.
 		c.head = append(c.head, b[0])
 		c.owed.Store(ahead)
 	case owed == atBoundary:
@@ -165,21 +165,21 @@ func (c *Conn) track(owed int64, b []byte) {
 	case owed == inHead:
 		c.head = append(c.head, b...)
 		c.owed.Store(c.begin(c.head))
-	default: // ahead, too, becomes untracked
+	default: // ahead becomes untracked, too
 		c.owed.Store(max(owed-int64(len(b)), untracked))
 	}
 }
 
-// maxHead is up to which length a head that comes in pieces is tracked.
+// maxHead is the length, in bytes, up to which a head in several pieces is tracked.
 const maxHead = 4096
 
-// MaxBody is the longest body, in bytes, of a request that can be rejected early: to read more of it costs more than a new
-// connection does.
+// MaxBody is the longest body, in bytes, of a request that can be rejected early. Reading more
+// costs more than a new connection.
 const MaxBody = 16 << 10
 
 var emptyLine = []byte(crlf + crlf)
 
-// begin returns what is owed after b, with which a request has begun.
+// begin returns the value of owed after b, the first bytes of a request.
 func (c *Conn) begin(b []byte) (owed int64) {
 	if f, ok := frame(c.rejecter.known, b); ok {
 		c.head = nil
@@ -195,8 +195,8 @@ func (c *Conn) begin(b []byte) (owed int64) {
 	return inHead
 }
 
-// beginStreak bounds how long answers may take that the client does not read. In
-// between requests the server has no such bound.
+// beginStreak sets a write deadline for answers that the client does not read. The server sets none
+// between requests.
 func (c *Conn) beginStreak(now time.Time, x *Head) error {
 	if c.streak != nil {
 		return nil
@@ -205,16 +205,16 @@ func (c *Conn) beginStreak(now time.Time, x *Head) error {
 	return c.Conn.SetWriteDeadline(now.Add(2 * maxStreak))
 }
 
-// endStreak undoes beginStreak, before b is passed through. An empty line, which net/http
-// accepts after a POST only, is made invalid: if a POST is the last that net/http has seen, it does
-// not know of the requests since then.
+// endStreak removes that deadline before b is passed through. It makes an empty line at the start
+// of b invalid, which net/http accepts only after a POST: if the last request that net/http has
+// seen is a POST, it does not know of the requests that were rejected since then.
 func (c *Conn) endStreak(b []byte) {
 	if c.streak == nil {
 		return
 	}
 	c.rejecter.heads.Put(c.streak)
 	c.streak = nil
-	_ = c.Conn.SetWriteDeadline(time.Time{}) // if that fails, so does what the server writes
+	_ = c.Conn.SetWriteDeadline(time.Time{}) // if this fails, the server's writes fail, too
 	if b[0] == '\r' || b[0] == '\n' {
 		b[0] = 0
 	}

@@ -5,38 +5,38 @@ import (
 	"net/http"
 )
 
-// framing says where the parts of a request are, in bytes.
+// framing is where the parts of a request are, in bytes from its start.
 type framing struct {
 	requestLine
 
 	known          *table
 	head           int // length of the head, with the empty line
 	body           int64
-	hosts, lengths int            // how many there were
-	repeats        bool           // a field that is wanted comes more than once
-	spans          [maxNames]span // of the fields that are wanted
+	hosts, lengths int            // number of Host and of Content-Length fields
+	repeats        bool           // a field in Names comes more than once
+	spans          [maxNames]span // values of the fields in Names
 }
 
-// requestLine says where the parts of the first line end.
+// requestLine is where the parts of the first line end.
 type requestLine struct{ method, target, line int }
 
-// span is where the value of a field is, after the request line; the zero span is that of none.
+// span is where the value of a field is, after the request line. The zero span means no such field.
 type span struct{ from, to int }
 
-// frame finds the end of the request that b begins with. It is stricter than
-// net/http, and than RFC 9112: ok means that the head is complete, that net/http
-// reads it as the same one request and keeps the connection, and that nothing is
-// unusual about it.
+// frame finds the end of the request at the start of b. It is stricter than net/http and RFC 9112.
+// If ok is true, the head is complete, net/http reads it as the same single request and keeps the
+// connection, and nothing in it is unusual.
 func frame(known *table, b []byte) (f framing, ok bool) {
 	f.known = known
 	ok = f.requestLine.read(b) && f.fields(b[f.line:])
 	return f, ok
 }
 
-// owes returns how many bytes of the request are still to come after b; below zero, more than the request has come.
+// owes returns how many bytes of the request come after b. It is negative if b has more than the
+// request.
 func (f *framing) owes(b []byte) int64 { return f.body - int64(len(b)-f.head) }
 
-// fields takes in all fields, and the empty line behind them.
+// fields reads all fields, and the empty line after them. It reports whether they are usual.
 func (f *framing) fields(b []byte) bool {
 	for at := 0; at >= 0; at = f.field(b, at) {
 		if startsLine(b[at:]) {
@@ -49,10 +49,10 @@ func (f *framing) fields(b []byte) bool {
 
 const crlf = "\r\n"
 
-// startsLine reports whether b begins with the end of a line.
+// startsLine reports whether b begins with CRLF.
 func startsLine(b []byte) bool { return len(b) >= len(crlf) && b[0] == crlf[0] && b[1] == crlf[1] }
 
-// read takes in a line like "GET /path HTTP/1.1".
+// read reads a line like "GET /path HTTP/1.1", and reports whether it is usual.
 func (l *requestLine) read(b []byte) bool {
 	const version = " HTTP/1.1" + crlf
 	l.method = methodBytes.span(b)
@@ -65,8 +65,8 @@ func (l *requestLine) read(b []byte) bool {
 	return l.line <= len(b) && string(b[l.target:l.line]) == version
 }
 
-// field takes in the line like "Name: value" at b[at], and returns where the next begins,
-// or a negative number.
+// field reads the line like "Name: value" at b[at]. It returns where the next line begins, or a
+// negative number if the line is not usual.
 func (f *framing) field(b []byte, at int) (next int) {
 	colon := at + nameBytes.span(b[at:])
 	if colon == at || colon >= len(b) || b[colon] != ':' {
@@ -90,7 +90,7 @@ func (f *framing) field(b []byte, at int) (next int) {
 	return next
 }
 
-// meaning takes in what a field means, and reports whether that is usual.
+// meaning records what a field says about the request, and reports whether that is usual.
 func (f *framing) meaning(b, name []byte, value span) bool {
 	text := b[value.from:value.to]
 	switch meaning := f.known.meaningOf(name); meaning {
@@ -115,7 +115,7 @@ func (f *framing) meaning(b, name []byte, value span) bool {
 
 var fieldKeepAlive = []byte("keep-alive")
 
-// length takes in a Content-Length, of at most 15 digits.
+// length reads the digits of a Content-Length, at most 15, and reports whether it is valid.
 func (f *framing) length(digits []byte) bool {
 	for _, c := range digits {
 		if c < '0' || c > '9' {

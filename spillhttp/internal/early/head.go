@@ -9,36 +9,40 @@ import (
 	"strings"
 )
 
-// A Head is a request without its body. It is valid only during a call of [Gate.Decide], and is used again for other requests.
+// A Head is a request without its body. It is valid only during a call of [Gate.Decide], and is
+// reused for other requests.
 type Head struct {
-	// Memo is for the [Gate]: it stays with the Head from one request to the next, and is nil at first.
+	// Memo is for the [Gate]. It is nil at first, and stays with the Head from one request to the
+	// next.
 	Memo any
 
 	framing
 
-	text    []byte // of the request
+	text    []byte // the bytes of the request
 	post    bool
 	request http.Request
-	pending pendingBody // of the request
-	url     url.URL     // of the request
-	host    string      // as its fields have it
-	values  []string    // of its header
+	// pending, url, host and values are the parts of request.
+	pending pendingBody
+	url     url.URL
+	host    string
+	values  []string
 
-	// before holds the bytes after the request line of the request before. Most requests of a
-	// connection have the same fields: then framing and header hold for them, too.
+	// before has the bytes after the request line of the last request. Most requests of a
+	// connection have the same fields, so framing and header are valid for them, too.
 	before  []byte
-	listed  bool   // the header and host belong to before
-	version uint64 // of before and post
+	listed  bool   // header and host are made from before
+	version uint64 // rises when before or post changes
 }
 
-// remembered is the maximum length of what is kept in before.
+// remembered is the maximum length of before, in bytes.
 const remembered = 1024
 
 func newHead(known *table) *Head {
 	return &Head{framing: framing{known: known}, request: http.Request{Header: make(http.Header)}}
 }
 
-// A pendingBody is the body of a request that is decided on before it is read. It says whether its Read was called.
+// A pendingBody is the body of a request that is decided on before its body is read. It records
+// whether Read was called.
 type pendingBody struct{ wanted bool }
 
 var errPending = errors.New("spillhttp: the body is not read before the request is admitted")
@@ -56,7 +60,7 @@ func (x *Head) Method() []byte { return x.text[:x.method] }
 // Post reports whether the method is POST.
 func (x *Head) Post() bool { return x.post }
 
-// Path returns the path as it was sent, without the query, and reports whether it has no escapes.
+// Path returns the path as it was sent, without the query. plain reports whether it has no escapes.
 func (x *Head) Path() (path []byte, plain bool) {
 	path = x.text[x.method+1 : x.target]
 	if query := bytes.IndexByte(path, '?'); query >= 0 {
@@ -65,24 +69,27 @@ func (x *Head) Path() (path []byte, plain bool) {
 	return path, bytes.IndexByte(path, '%') < 0
 }
 
-// Field returns the value of the field with that place in [Names], and reports whether there is one.
+// Field returns the value of the field with that index in [Names], and reports whether there is
+// one.
 func (x *Head) Field(place int) (value []byte, ok bool) {
 	s := x.spans[place]
 	return x.text[x.line+s.from : x.line+s.to], s != span{}
 }
 
-// Repeats reports whether one of the fields in [Names] comes more than once: then the header of [Head.Request] has all of their values,
-// and Field has the last one.
+// Repeats reports whether one of the fields in [Names] comes more than once. If so, Field returns
+// the last value, and the header of [Head.Request] has all of them.
 func (x *Head) Repeats() bool { return x.repeats }
 
-// Version is a number above zero that changes when Post, Repeats or a Field may be another than for the last request.
+// Version returns a number above zero. It changes when Post, Repeats or a Field may differ from the
+// last request.
 func (x *Head) Version() uint64 { return x.version }
 
-// BodyWanted reports whether the body of the request was read, which fails before the request is admitted.
+// BodyWanted reports whether the body of the request was read. This fails before the request is
+// admitted.
 func (x *Head) BodyWanted() bool { return x.pending.wanted }
 
-// Request returns the same request as net/http makes of it, and reports whether that is possible. It must not be changed. What repeats
-// the request before needs no new memory.
+// Request returns the same request that net/http makes, and reports whether that is possible. The
+// request must not be changed. Parts that are equal to the last request need no new memory.
 func (x *Head) Request(remoteAddr string) (*http.Request, bool) {
 	r := &x.request
 	if target := x.text[x.method+1 : x.target]; string(target) != r.RequestURI {
@@ -105,8 +112,9 @@ func (x *Head) Request(remoteAddr string) (*http.Request, bool) {
 	return r, x.locate(r.RequestURI)
 }
 
-// parse reports whether b begins with a complete head, as [frame] has it, and ends with the request or within its body. The
-// connection is not kept after a body longer than MaxBody: that is for net/http to see.
+// parse reports whether b begins with a complete head, as in [frame], and ends with the request or
+// within its body. For a body longer than MaxBody it returns false, because net/http must close the
+// connection after it.
 func (x *Head) parse(b []byte) bool {
 	var line requestLine
 	if !line.read(b) {
@@ -133,8 +141,8 @@ func (x *Head) parse(b []byte) bool {
 	return x.body <= MaxBody && x.owes(b) >= 0
 }
 
-// locate sets the URL to that of a target, and reports whether it is one. Most paths are read
-// here, the others by package url.
+// locate sets the URL from a target, and reports whether the target is valid. Package url reads a
+// target that is not a plain path.
 func (x *Head) locate(target string) bool {
 	path, query, asked := strings.Cut(target, "?")
 	if plainPath(path) {
@@ -158,7 +166,7 @@ func plainPath(path string) bool {
 	return true
 }
 
-// list makes the header of the lines of fields.
+// list makes the header from the lines of fields.
 func (x *Head) list(fields string) {
 	h := x.request.Header
 	clear(h)

@@ -2,7 +2,8 @@ package early
 
 import "bytes"
 
-// What a field means here: its place in [Names], or one of these.
+// These are the meanings of fields that are not in [Names]. The meaning of those in Names is their
+// index.
 const (
 	fieldHost = maxNames + iota
 	fieldLength
@@ -11,13 +12,14 @@ const (
 	fieldOther
 )
 
-// maxNames is how many names there can be, and maxLength how long they can be, in bytes.
+// maxNames is the maximum number of names, and maxLength their maximum length in bytes.
 const maxNames, maxLength = 10, 31
 
-// Names are the names of the fields that a [Gate] reads, in any case, of at most 31 bytes. An empty name is that of none.
+// Names are the names of the fields that a [Gate] reads, in upper or lower case, of at most 31
+// bytes. Empty names are ignored.
 type Names [maxNames]string
 
-// A table has the fields that mean something here, by the length of their names.
+// A table has the fields that have a meaning, by the length of their names.
 type table [maxLength + 1][]knownField
 
 // newTable returns the table for names.
@@ -41,7 +43,7 @@ type knownField struct {
 	meaning int
 }
 
-// meaningOf returns what the field with that name means, whatever the case of its letters.
+// meaningOf returns the meaning of the field with a name, in upper or lower case.
 func (t *table) meaningOf(name []byte) int {
 	if len(name) < len(t) {
 		for i := range t[len(name)] {
@@ -54,7 +56,8 @@ func (t *table) meaningOf(name []byte) int {
 	return fieldOther
 }
 
-// resembles compares the first letter and the last, whatever their case: most names differ there.
+// resembles compares the first and the last letter, in upper or lower case. Most names differ
+// there.
 func (k *knownField) resembles(name []byte) bool {
 	last := len(name) - 1
 	return (name[0]|' ') == (k.name[0]|' ') && (name[last]|' ') == (k.name[last]|' ')

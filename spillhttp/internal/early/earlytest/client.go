@@ -1,4 +1,4 @@
-// Package earlytest compares what a client is answered with early rejection and without.
+// Package earlytest compares the answers to a client with and without early rejection.
 package earlytest
 
 import (
@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// A Client is a connection on which a client sends each piece when the server is
-// ready for it, and remembers what it is answered.
+// A Client is a connection on which a client sends each piece when the server is ready for it, and
+// which records the answers.
 type Client struct {
-	net.Conn // nil: what a server needs is here
+	net.Conn // nil: Client implements all that a server needs
 
-	Eager bool // sends the next piece before the answer to the last
+	Eager bool // sends each piece without waiting for the answer to the last
 
 	mu      sync.Mutex
 	pieces  [][]byte
 	answers bytes.Buffer
-	stopped chan struct{} // closed while reads are to return at once
+	stopped chan struct{} // closed while reads must return at once
 	closed  bool
 }
 
@@ -38,8 +38,8 @@ func NewClient(pieces ...string) *Client {
 // Read implements [net.Conn].
 func (c *Client) Read(p []byte) (int, error) {
 	c.mu.Lock()
-	// net/http reads single bytes to see whether the client leaves. It never does
-	// before its answer: who waits in the room would then be gone.
+	// net/http reads single bytes to notice when the client leaves. This client never leaves before
+	// its answer; otherwise requests in the waiting queue would be given up.
 	if wait := c.stopped; len(p) == 1 && (!c.Eager || len(c.pieces) == 0) {
 		c.mu.Unlock()
 		<-wait
@@ -71,7 +71,7 @@ func (c *Client) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// stop makes reads return at once, or wait again.
+// stop(true) makes reads return at once; stop(false) lets them wait again.
 func (c *Client) stop(now bool) {
 	select {
 	case <-c.stopped:
@@ -124,7 +124,7 @@ func (l *one) Accept() (net.Conn, error) {
 func (l *one) Close() error   { return nil }
 func (l *one) Addr() net.Addr { return &net.TCPAddr{Port: 80} }
 
-// Listen returns a listener for the connection c.
+// Listen returns a listener that accepts only the connection c.
 func Listen(c *Client) net.Listener {
 	l := &one{make(chan net.Conn, 1), make(chan struct{})}
 	l.conn <- c

@@ -16,10 +16,11 @@ import (
 	"time"
 )
 
-// Serve serves with s from l, and returns when l is closed.
+// Serve serves requests with s from l, and returns when l is closed.
 type Serve func(s *http.Server, l net.Listener) error
 
-// Play has a server serve c, in a bubble. It returns the answers, and how many requests h has seen.
+// Play lets a server serve c, in a synctest bubble. It returns the answers, and how many requests h
+// has seen.
 func Play(t testing.TB, c *Client, h http.Handler, serve Serve) (answers string, seen int) {
 	t.Helper()
 	l := &one{make(chan net.Conn, 1), make(chan struct{})}
@@ -38,14 +39,16 @@ func Play(t testing.TB, c *Client, h http.Handler, serve Serve) (answers string,
 		_ = serve(server, l)
 	}()
 	synctest.Wait()
-	time.Sleep(time.Second) //nolint:forbidigo // in the virtual time of the bubble, for connections that linger
+	time.Sleep(time.Second) //nolint:forbidigo // virtual time, for connections that linger
 	close(l.done)
 	<-served
 	return c.answers.String(), seen
 }
 
-// Both returns the answers to a client that sends pieces with early rejection and without, and how many requests h has seen. To less
-// than four bytes at the end net/http says nothing, unless they are the first that it sees: then both get the pieces without them.
+// Both returns the answers to a client that sends pieces, with early rejection and without, and how
+// many requests h has seen in each case. net/http does not answer a rest of less than four bytes,
+// unless it is the first that it sees. If the stream has such a rest, both get it without these
+// bytes.
 func Both(t testing.TB, pieces []string, eager bool, h http.Handler, early Serve) (got, want string, some, all int) {
 	t.Helper()
 	const garbage = "400 Content-Type: text/plain; charset=utf-8 \"400 Bad Request\"\n"
@@ -74,10 +77,10 @@ func withoutLast(n int, pieces []string) []string {
 	return pieces
 }
 
-// proto is what each answer begins with.
+// proto is the start of each answer.
 const proto = "HTTP/1.1 "
 
-// Unify makes answers comparable: without dates, fields in order, hints alike.
+// Unify makes answers comparable: it removes dates, sorts fields, and replaces retry delays.
 func Unify(t testing.TB, answers string) string {
 	t.Helper()
 	var all strings.Builder
@@ -91,8 +94,9 @@ func Unify(t testing.TB, answers string) string {
 			return all.String()
 		}
 		var body []byte
-		if next, _ := r.Peek(len(proto)); string(next) != proto { // else this one is for HEAD
-			body, _ = io.ReadAll(resp.Body) // one that ends too soon is compared as it is
+		// Otherwise this answer is for HEAD, and has no body.
+		if next, _ := r.Peek(len(proto)); string(next) != proto {
+			body, _ = io.ReadAll(resp.Body) // a body that ends too soon is compared as it is
 		}
 		resp.Header.Del("Date")
 		fmt.Fprintf(&all, "%d %s %q\n", resp.StatusCode, textOf(resp.Header), body)

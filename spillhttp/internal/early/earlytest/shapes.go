@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// BodyShapes are requests with two statements of where the body ends (CL.TE, TE.CL and
-// TE.TE), the second sometimes hidden from one of two servers. What one of them takes for
-// the body is a request for the other.
+// BodyShapes returns requests that say twice where the body ends (CL.TE, TE.CL and TE.TE).
+// Sometimes the second one is hidden from one of two servers: what is the body for one is a request
+// for the other.
 func BodyShapes() (all []string) {
 	lengths := []string{
 		"", "Content-Length: 0", "Content-Length: 4", "Content-Length: 6", "Content-Length: 48", "Content-Length: 00",
@@ -41,7 +41,7 @@ func BodyShapes() (all []string) {
 	return all
 }
 
-// join returns fields as lines.
+// join returns fields as the lines of a head.
 func join(fields ...string) (text string) {
 	for _, f := range fields {
 		if f != "" {
@@ -51,8 +51,8 @@ func join(fields ...string) (text string) {
 	return text
 }
 
-// HeadShapes are requests whose lines, names, values or ends are not as RFC 9112 has them,
-// and parsers differ in what they make of them.
+// HeadShapes returns requests whose lines, names, values or line ends violate RFC 9112. Parsers
+// read them in different ways.
 func HeadShapes() (all []string) {
 	for _, line := range []string{
 		"GET /vip HTTP/1.1", "GET / HTTP/1.1", "get / HTTP/1.1", "GET\t/\tHTTP/1.1", " GET / HTTP/1.1", "\r\nGET / HTTP/1.1", "\nGET / HTTP/1.1",
@@ -94,23 +94,23 @@ func Mutate(random *rand.Rand, text string, others []string) string {
 		lines := strings.SplitAfter(text, "\n")
 		i, at := random.IntN(len(lines)), random.IntN(len(text)+1)
 		switch random.IntN(8) {
-		case 0: // a byte more
+		case 0: // insert a byte
 			text = text[:at] + bytes[random.IntN(len(bytes)):][:1] + text[at:]
-		case 1: // a byte less
+		case 1: // remove a byte
 			text = text[:max(0, at-1)] + text[at:]
-		case 2: // another byte
+		case 2: // change a byte
 			text = text[:max(0, at-1)] + bytes[random.IntN(len(bytes)):][:1] + text[at:]
-		case 3: // a line again
+		case 3: // repeat a line
 			text = strings.Join(slices.Insert(lines, i, lines[random.IntN(len(lines))]), "")
-		case 4: // a line less
+		case 4: // remove a line
 			text = strings.Join(slices.Delete(lines, i, i+1), "")
-		case 5: // another end of a line
+		case 5: // change the end of a line
 			lines[i] = strings.TrimRight(lines[i], "\r\n") + [...]string{"\n", "\r", "\r\r\n", "\r\n ", "\x00\r\n"}[random.IntN(5)]
 			text = strings.Join(lines, "")
-		case 6: // another case
+		case 6: // change upper to lower case, or back
 			lines[i] = [...]func(string) string{strings.ToLower, strings.ToUpper}[random.IntN(2)](lines[i])
 			text = strings.Join(lines, "")
-		default: // what another one says
+		default: // take a part of another text
 			other := others[random.IntN(len(others))]
 			text = text[:at] + other[random.IntN(len(other)+1):]
 		}
@@ -118,7 +118,7 @@ func Mutate(random *rand.Rand, text string, others []string) string {
 	return text
 }
 
-// Cut returns a text in pieces, most of them whole requests.
+// Cut divides a text into pieces, most of which are whole requests.
 func Cut(random *rand.Rand, text string) (pieces []string) {
 	for _, p := range strings.SplitAfter(text, "\r\n\r\n") {
 		for p != "" && random.IntN(10) == 0 {
@@ -135,7 +135,7 @@ func Cut(random *rand.Rand, text string) (pieces []string) {
 	return pieces
 }
 
-// usual are requests that both read, one with a body that is a request by itself.
+// usual are requests that both servers read. One has a body that is itself a request.
 var usual = []string{
 	plain, "GET /vip HTTP/1.1\r\nHost: a\r\n\r\n", sheddable, "POST / HTTP/1.1\r\nHost: a\r\nX-Request-Criticality: SHEDDABLE\r\nContent-Length: 5\r\n\r\nhello",
 	fmt.Sprintf("POST /vip HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(sheddable), sheddable),
@@ -145,10 +145,10 @@ const sheddable = "GET / HTTP/1.1\r\nHost: a\r\nX-Request-Criticality: SHEDDABLE
 
 const plain = "GET /search?q=go HTTP/1.1\r\nHost: example.com\r\n\r\n"
 
-// shapes are all of them.
+// shapes are the requests of BodyShapes and HeadShapes.
 var shapes = append(BodyShapes(), HeadShapes()...)
 
-// Stream returns the pieces of a stream of up to eight requests, of which most are usual.
+// Stream returns a stream of up to eight requests in pieces. Most of the requests are usual.
 func Stream(random *rand.Rand) (pieces []string) {
 	var text strings.Builder
 	for range 1 + random.IntN(8) {
@@ -164,8 +164,8 @@ func Stream(random *rand.Rand) (pieces []string) {
 	return Cut(random, text.String())
 }
 
-// Corpus combines what requests are made of that servers have read in different ways:
-// request lines, fields that say where the body ends, and how lines end.
+// Corpus combines parts of requests that servers have read in different ways: request lines, fields
+// that say where the body ends, and line ends.
 func Corpus() (all []string) {
 	lines := []string{
 		"GET / HTTP/1.1", "POST /a?b=c HTTP/1.1", "GET  / HTTP/1.1", "GET /\t HTTP/1.1", "GET / HTTP/1.1 ", "GET / http/1.1", "GET / HTTP/1.10",
