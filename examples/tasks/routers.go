@@ -17,7 +17,7 @@ func beforeChi(r *chi.Mux) (http.Handler, error) {
 func afterChi(r *chi.Mux) (http.Handler, error) {
 	return spillhttp.NewHandler(r, spillhttp.HandlerConfig{
 		HealthPaths: []string{"/healthz"},
-		Route:         func(req *http.Request) string { return r.Find(chi.NewRouteContext(), req.Method, req.URL.Path) },
+		Route:       func(req *http.Request) string { return r.Find(chi.NewRouteContext(), req.Method, req.URL.Path) },
 	})
 }
 

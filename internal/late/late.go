@@ -15,7 +15,8 @@ func (p *Panic) Keep() { p.Put(recover()) }
 // Put holds a value of recover, unless that is nil.
 func (p *Panic) Put(value any) {
 	if value != nil {
-		p.value.CompareAndSwap(nil, &value)
+		kept := value // so that value stays on the stack where there is no panic
+		p.value.CompareAndSwap(nil, &kept)
 	}
 }
 
