@@ -73,7 +73,7 @@ type customer struct {
 	wants      float64       // Demand.Wants of the last lease
 	used       float64       // cost charged since the last lease
 	admitted   uint64        // calls admitted since the last lease
-	mean       float64       // mean cost of an admitted call before that
+	mean       float64       // mean cost of a call admitted before the last lease
 	// offered is the cost since the last lease, rejected calls included.
 	offered    [spillway.Criticalities]float64
 	perToken   [spillway.Criticalities]float64    // debt for a cost of 1, in ns; 0: no limit
