@@ -9,7 +9,7 @@ const delay = 4
 // An interval is a period, with the processor time that was used and the calls that ran in it.
 type interval struct {
 	from, to time.Duration
-	used     time.Duration // before end: processor time up to from; after it: from from to to
+	used     time.Duration // before end: processor time at from; after it: that of the interval
 	unknown  bool          // used is unknown, because Config.CPU returned an error
 	counts   []float64     // calls by index of the key; a part of a call counts as a fraction
 }

@@ -39,16 +39,18 @@ func (b *bucket) scale(at time.Duration, by float64) {
 	b.mark = at + time.Duration(min(float64(max(0, b.mark-at))*by, float64(maxDebt)))
 }
 
-// threshold is that of a class in the bucket that limits the classes up to i. below is how far a call is from the highest of its class.
+// threshold returns the debt from which a call of a class is rejected, in the bucket that limits
+// the classes up to i. below is the result of belowHighest for the call.
 func threshold(burst time.Duration, class, below, i int) time.Duration {
 	return burst * time.Duration((class+1)*part-below) / time.Duration((i+1)*part)
 }
 
-// part is what the part of a class in a bucket is divided into. The lower half of it is for all calls of the class.
+// part is the number of parts into which the share of a class in a bucket is divided. The lower
+// half of them is for all calls of the class.
 const part = 2 * spillway.Levels
 
-// belowHighest returns how far a call is from the highest of its class, in parts: tasks that have made progress are the highest, and so is a
-// call without a level.
+// belowHighest returns how many parts a call is below the highest of its class. Calls of tasks that
+// have made progress are the highest, and so are calls without a level.
 func belowHighest(call *spillway.Call) int {
 	if call.Progress > 0 || !call.Level.Valid() {
 		return 0
@@ -71,7 +73,7 @@ type customer struct {
 	wants      float64       // Demand.Wants of the last lease
 	used       float64       // cost charged since the last lease
 	admitted   uint64        // calls admitted since the last lease
-	mean       float64       // mean cost of an admitted call before that
+	mean       float64       // mean cost of a call admitted before the last lease
 	// offered is the cost since the last lease, rejected calls included.
 	offered    [spillway.Criticalities]float64
 	perToken   [spillway.Criticalities]float64    // debt for a cost of 1, in ns; 0: no limit
@@ -95,7 +97,8 @@ func (c *customer) admit(at time.Duration, class int, cost float64) {
 	c.charge(at, class, cost)
 }
 
-// rejectedFor returns how long such calls of a class will be rejected; 0 means that they are admitted.
+// rejectedFor returns how long such calls of a class will be rejected; 0 means that they are
+// admitted. below is the result of belowHighest.
 func (c *customer) rejectedFor(at, burst time.Duration, class, below int) (wait time.Duration) {
 	depth := max(burst, c.deep)
 	for i := class; i < len(c.buckets); i++ {

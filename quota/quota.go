@@ -150,6 +150,7 @@ func (q *Quota) Reject(now time.Time, call spillway.Call) error {
 
 // rejectedFor returns how long such calls of a class will be rejected, and which bucket rejects
 // them: the customer's, or that of all unlisted customers. It counts a rejection, but no admission.
+// below is the result of belowHighest.
 func (q *Quota) rejectedFor(c *customer, class, below int) (by *customer, wait time.Duration) {
 	if wait = c.rejectedFor(q.at, q.burst, class, below); wait > 0 {
 		c.reject(q.at, class, q.cfg.Cost)

@@ -14,49 +14,46 @@ import (
 type AWSStandardConfig struct {
 	// Revision is "2.1" or "2.0". The empty string means "2.1".
 	Revision string
-	// Attempts is how many attempts a call may have, first one included. Zero
-	// means 3; it must be positive.
+	// Attempts is the maximum number of attempts of a call, the first one included. Zero means 3;
+	// it must not be negative.
 	Attempts int
-	// Base is the longest wait before the first retry, where the backend was not
-	// overloaded. Zero means 50 ms (revision 2.0: 1 s).
+	// Base is the longest wait before the first retry, unless the backend was overloaded. Zero
+	// means 50 ms (revision 2.0: 1 s).
 	Base time.Duration
-	// OverloadBase is the longest wait before the first retry after an overload.
-	// Zero means 1 s.
+	// OverloadBase is the longest wait before the first retry after an overload. Zero means 1 s.
 	OverloadBase time.Duration
-	// MaxBackoff is the longest wait without a hint of the backend. Zero means 20 s.
+	// MaxBackoff is the longest wait without a hint from the backend. Zero means 20 s.
 	MaxBackoff time.Duration
-	// MaxRetryAfter is the longest hint that is waited for. It is for revision 2.0
-	// only, as 2.1 never waits for more than 5 s longer than without a hint. Zero
-	// means one minute, negative means any.
+	// MaxRetryAfter is the longest hint for which a retry waits. It is for revision 2.0 only,
+	// because 2.1 waits at most 5 s longer than without a hint. Zero means one minute; negative
+	// means no limit.
 	MaxRetryAfter time.Duration
-	// Prices are what retries cost.
+	// Prices are the costs of retries, in tokens.
 	Prices Prices
-	// Budget pays for retries. Nil means a bucket of the strategy's own, of 500
-	// tokens and full; [Unlimited] means none.
+	// Budget pays for retries. Nil means a separate bucket of 500 tokens that starts full;
+	// [Unlimited] means no budget.
 	Budget Budget
-	// Rand returns a number in [0, 1) and is safe for concurrent use. Nil means
+	// Rand returns a number in [0, 1), and is safe for concurrent use. Nil means
 	// math/rand/v2.Float64.
 	Rand func() float64
 }
 
-// Prices are what retries cost an [AWSStandard], and what a success earns it, in
-// tokens. A zero field means the number of the revision, a negative one nothing.
-// A retry that succeeds gets back what it cost.
+// Prices are what retries cost an [AWSStandard], and what a success earns, in tokens. Zero means
+// the number of the revision; negative means nothing. A retry that succeeds gets its cost back.
 type Prices struct {
-	Retry    float64 // after a failure of no other kind: 14 (revision 2.0: 5)
+	Retry    float64 // after any other failure: 14 (revision 2.0: 5)
 	Overload float64 // after an overload: 5
 	Timeout  float64 // after a timeout: 14 (revision 2.0: 10)
 	Success  float64 // earned when a first attempt succeeds: 1
 }
 
-// AWSStandard is the standard retry strategy of Smithy clients; the package
-// documentation has its rules. It is safe for concurrent use; make one with
-// [NewAWSStandard].
+// AWSStandard is the standard retry strategy of Smithy clients. The package documentation has its
+// rules. It is safe for concurrent use. Make one with [NewAWSStandard].
 type AWSStandard struct{ engine }
 
 var _ Strategy = (*AWSStandard)(nil)
 
-// standardRules are the revisions.
+// standardRules are the rules of each revision.
 var standardRules = map[string]rules{
 	"2.1": {
 		attempts:        3,
@@ -74,8 +71,7 @@ var standardRules = map[string]rules{
 	},
 }
 
-// NewAWSStandard returns an AWSStandard, or an error that names the field of c that is
-// out of range.
+// NewAWSStandard returns an AWSStandard. An error names the field of c that is out of range.
 func NewAWSStandard(c AWSStandardConfig) (*AWSStandard, error) {
 	r, err := c.rules()
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"github.com/seed90641741/spillway/internal/tokens"
 )
 
-// A bucket is the default budget of a strategy: a minimal token bucket. Package budget has one
-// that can be shared, with a reserve, endpoints and statistics.
+// A bucket is the default budget of a strategy: a minimal token bucket. Package budget has one that
+// can be shared, with a reserve, endpoints and statistics.
 type bucket struct {
 	level    tokens.Level
-	capacity int64 // in units
+	capacity int64 // in units of package tokens
 }
 
 func newBucket(have, capacity float64) *bucket {
@@ -19,7 +19,8 @@ func newBucket(have, capacity float64) *bucket {
 	return p
 }
 
-// newEarnedBucket returns a bucket that calls fill, with the deposit each per call.
+// newEarnedBucket returns a bucket that starts on credit, and to which each call adds the deposit
+// each.
 func newEarnedBucket(each float64) *bucket {
 	p := newBucket(0, tokens.EarningCalls*each)
 	p.level.Credit(tokens.Units(tokens.CreditCalls * each))

@@ -6,8 +6,8 @@ import (
 	"github.com/seed90641741/spillway/internal/invalid"
 )
 
-// A validator puts the fields of a Config in place of the defaults, unless they
-// are zero, and keeps the first complaint.
+// A validator replaces defaults by the fields of a Config that are not zero. It keeps the first
+// error.
 type validator struct{ err error }
 
 func (v *validator) check(good bool, path string, value any, allowed string) {
@@ -30,7 +30,7 @@ func (v *validator) duration(field string, value time.Duration, to *time.Duratio
 	}
 }
 
-// backoff takes both fields or none.
+// backoff sets both fields, or none.
 func (v *validator) backoff(value Backoff, to *Backoff) {
 	v.check(value.Base >= 0, "Backoff.Base", value.Base, "0 or more")
 	v.check(value.Max >= 0, "Backoff.Max", value.Max, "0 or more")

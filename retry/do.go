@@ -10,25 +10,24 @@ import (
 	"github.com/seed90641741/spillway/internal/delay"
 )
 
-// Do calls f until it succeeds or s gives up, and waits in between as s says. A nil s is one
-// that all callers of this process share: a [Budgeted] with a [Backoff] that begins at 100 ms.
-// Use a strategy for each backend where a process calls several, so that one that fails does
-// not use up the budget of the others.
+// Do calls f until it succeeds or s gives up, and waits in between as s says. A nil s means one
+// that all callers of this process share: a [Budgeted] with a [Backoff] that begins at 100 ms. If a
+// process calls several backends, use a strategy for each, so that a failing backend does not use
+// up the budget of the others.
 //
-// f returns nil for success, or an error that [fault.Of] understands. The deadline is that of
-// call or of ctx, whichever is earlier; f should limit its attempts by ctx. Do never sleeps
-// past the deadline: if the next attempt would come too late, it returns at once. If ctx ends
-// while Do waits, the retry that was not sent is paid back. A local rejection by another
-// policy, such as a [spillway.RejectedError], is neither retried nor charged.
+// f returns nil for success, or an error that [fault.Of] understands. The deadline is that of call
+// or of ctx, whichever is earlier; f should limit its attempts by ctx. Do never waits past the
+// deadline: if the next attempt would come too late, it returns at once. If ctx ends during a wait,
+// the retry that was not sent is paid back. A rejection by another policy in this process, such as
+// a [spillway.RejectedError], is neither retried nor charged.
 //
-// Do returns nil, or an [Error] that wraps the last real answer of the backend and
-// says why there was no further attempt. If the first attempt fails in a way that
-// no strategy retries, Do returns its error as it is.
+// Do returns nil, or an [Error] that wraps the last answer of the backend and says why no attempt
+// followed it. If the first attempt fails in a way that no strategy retries, Do returns its error
+// unchanged.
 //
-// The [Attempt] is valid until f returns. If f panics, the token of the attempt
-// is released and the panic goes on; the attempt counts as sent. Do reads the
-// clock once for each failure, and allocates nothing if the first attempt
-// succeeds.
+// The [Attempt] is valid until f returns. If f panics, Do releases the token of the attempt and the
+// panic continues; the attempt counts as sent. Do reads the clock once for each failure, and
+// allocates nothing if the first attempt succeeds.
 func Do(ctx context.Context, s Strategy, call spillway.Call, f func(ctx context.Context, a *Attempt) error) error {
 	if s == nil {
 		s = standard()
@@ -44,7 +43,7 @@ func Do(ctx context.Context, s Strategy, call spillway.Call, f func(ctx context.
 		}
 		err := l.attempt(ctx, f)
 		if err == nil {
-			_ = s.Succeed(l.token) // the call has succeeded, whatever the strategy makes of it
+			_ = s.Succeed(l.token) // the call has succeeded, even if the strategy returns an error
 			return nil
 		}
 		if err = l.fail(ctx, err); err != nil {
@@ -56,11 +55,11 @@ func Do(ctx context.Context, s Strategy, call spillway.Call, f func(ctx context.
 // A loop is one call of Do.
 type loop struct {
 	strategy Strategy
-	token    Token     // of the next or the current attempt
-	deadline time.Time // zero: none
+	token    Token     // of the current or the next attempt
+	deadline time.Time // zero means none
 	last     error     // last answer of the backend
-	failed   time.Time // when it came
-	sent     int       // attempts
+	failed   time.Time // when the last attempt failed
+	sent     int       // attempts that were sent
 }
 
 // wait waits until the next attempt is due, or returns why it is not made.
@@ -76,8 +75,8 @@ func (l *loop) wait(ctx context.Context) error {
 	return err
 }
 
-// attempt runs f once. It is apart from Do because a defer outside of loops costs
-// only a few nanoseconds.
+// attempt runs f once. It is separate from Do because a defer outside of loops costs only a few
+// nanoseconds.
 func (l *loop) attempt(ctx context.Context, f func(ctx context.Context, a *Attempt) error) error {
 	returned := false
 	defer func() {
@@ -90,8 +89,8 @@ func (l *loop) attempt(ctx context.Context, f func(ctx context.Context, a *Attem
 	return err
 }
 
-// fail takes in the error of an attempt. It returns the error that the call ends with, or nil if another attempt follows.
-// An attempt that was not sent is neither retried nor charged.
+// fail handles the error of an attempt. It returns the error with which the call ends, or nil if
+// another attempt follows. An attempt that was not sent is neither retried nor charged.
 func (l *loop) fail(ctx context.Context, err error) error {
 	f := fault.Of(err)
 	if f.Unsent && f.Safety != fault.RetrySafe {
@@ -99,7 +98,7 @@ func (l *loop) fail(ctx context.Context, err error) error {
 		return WrapError(l.last, err, l.sent)
 	}
 	l.failed = time.Now()
-	a := l.token.Attempt() // until the token is used
+	a := l.token.Attempt() // valid until the token is used
 	before, sent := a.BeforeRetry, max(l.sent, a.Number)+1
 	next, why := l.strategy.Refresh(l.failed, l.token, f)
 	last := l.last
@@ -109,13 +108,14 @@ func (l *loop) fail(ctx context.Context, err error) error {
 		l.token = next
 		l.beforeRetry(before)
 		return nil
-	case f.Canceled, left != nil && errors.Is(err, left): // what the backend said is in last
+	// the answer of the backend, if any, is in last
+	case f.Canceled, left != nil && errors.Is(err, left):
 		return WrapError(last, err, sent)
 	}
 	return WrapError(err, l.hold(ctx, why), sent)
 }
 
-// beforeRetry calls what an attempt has left to do before the next one.
+// beforeRetry calls f, the BeforeRetry of the last attempt.
 func (l *loop) beforeRetry(f func(wait time.Duration)) {
 	if f == nil {
 		return
@@ -130,7 +130,8 @@ func (l *loop) beforeRetry(f func(wait time.Duration)) {
 	returned = true
 }
 
-// hold waits before a long poll ends because of why. It returns why, or the error of ctx if that ends first.
+// hold waits before a long poll ends with the error why. It returns why, or the error of ctx if ctx
+// ends first.
 func (l *loop) hold(ctx context.Context, why error) error {
 	r, ok := errors.AsType[*NotRetriedError](why)
 	if !ok || r.LongPollDelay <= 0 {
@@ -142,17 +143,16 @@ func (l *loop) hold(ctx context.Context, why error) error {
 	return why
 }
 
-// release ends a call without an answer to its attempt.
+// release ends a call whose attempt got no answer.
 func (l *loop) release(f fault.Failure) { _ = l.strategy.Release(l.token, f) }
 
-// WrapError returns the error of a call that has ended, for an adapter with a loop of
-// its own; [Do] returns the same. err is the last answer of the backend, nil if there
-// was none; why is the reason that no attempt followed it: the error of the strategy,
-// that of the context, or the local rejection of a retry. attempts is how many were
-// sent.
+// WrapError returns the error of a call that has ended, for an adapter with its own loop; [Do]
+// returns the same. err is the last answer of the backend, or nil. why is the reason that no
+// attempt followed it: the error of the strategy, that of the context, or the rejection of a retry
+// in this process. attempts is the number of attempts that were sent.
 //
-// It is why without an answer; err as it is if the one attempt failed in a way that
-// no strategy retries; and else an [Error] of both.
+// Without an answer, it returns why. If the only attempt failed in a way that no strategy retries,
+// it returns err unchanged. Otherwise it returns an [Error] with both.
 func WrapError(err, why error, attempts int) error {
 	if err == nil {
 		return why

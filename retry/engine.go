@@ -13,54 +13,53 @@ import (
 
 // rules are the parameters in which strategies differ.
 type rules struct {
-	// Whether.
-	attempts          int  // of a call that has met no overload, or untilDeadline
-	overloadAttempts  int  // of a call that has met one
-	strict            bool // an overload that may be unsafe is not retried, idempotent or not
+	// Whether a call is retried.
+	attempts          int  // maximum of a call without an overload, or untilDeadline
+	overloadAttempts  int  // maximum of a call that has met an overload
+	strict            bool // an overload is retried only if that is safe, idempotent or not
 	noReads, noWrites bool
-	stay              bool // do not deprioritise an overloaded endpoint
+	stay              bool // overloaded endpoints are not deprioritised
 
-	// When.
+	// When it is retried.
 	backoff, overloadBackoff Backoff
-	exponent                 int // of the first retry
+	exponent                 int // exponent of the backoff before the first retry
 	hint                     hint
-	maxRetryAfter            time.Duration // negative: any
-	elsewhere                Backoff       // after an overload of one task only; zero: as after any overload
+	maxRetryAfter            time.Duration // negative means no limit
+	// elsewhere is for an overload of one task only. Zero means the same as after any overload.
+	elsewhere Backoff
 
-	// At whose expense: prices of a retry, by what it follows; then earnings.
+	// The cost of a retry by the last failure, and then what an attempt earns, in tokens.
 	cost, overloadCost, timeoutCost float64
-	first                           float64 // the first attempt succeeds
-	firstFailed                     float64 // the first attempt was sent and failed
-	retried                         float64 // a retry succeeds
-	healthy                         float64 // a retry fails, but not for overload
-	refund                          bool    // a retry that succeeds gets its price back
+	first                           float64 // a first attempt that succeeds
+	firstFailed                     float64 // a first attempt that was sent and failed
+	retried                         float64 // a retry that succeeds
+	healthy                         float64 // a retry that fails, but not for overload
+	refund                          bool    // a retry that succeeds gets its cost back
 }
 
-// untilDeadline, in place of a number of attempts, leaves it to the deadline of
-// the call to end it.
+// untilDeadline as a number of attempts means that only the deadline of the call ends them.
 const untilDeadline = -1
 
-// A hint says how a strategy reads [fault.Failure.RetryAfter].
+// A hint says how a strategy uses [fault.Failure.RetryAfter].
 type hint uint8
 
 const (
-	hintLeast hint = iota // the least delay
-	hintClamp             // the delay, within 5 s after that of the backoff
-	hintBase              // the base of the backoff after an overload
+	hintLeast hint = iota // as the least delay
+	hintClamp             // as the delay, at most 5 s above that of the backoff
+	hintBase              // as the base of the backoff after an overload
 )
 
-// engine is what the strategies share: it applies the rules. It has all methods
-// of a Strategy but Begin, since one that is promoted copies its large argument
-// once more.
+// engine applies the rules for all strategies. It has all methods of a Strategy except Begin: a
+// promoted method would copy its large argument once more.
 type engine struct {
 	rules
 
 	issuer TokenSource
 	budget Budget
-	quota  Budget // pays for retries of customers over their quota; nil: as budget
+	quota  Budget // pays for retries of customers over their quota; nil: budget does
 	rand   func() float64
 
-	others tokens.Level // evidence that other tasks serve what one rejects
+	others tokens.Level // tokens: evidence that other tasks serve what one task rejects
 
 	retries, unsent atomic.Uint64
 	rejections      [Reasons]atomic.Uint64
@@ -74,13 +73,13 @@ func (e *engine) configure(r rules, b Budget, random func() float64) {
 	e.others.Set(othersMax)
 }
 
-// The evidence that other tasks serve the calls that one rejects, in the numbers of MongoDB's
-// adaptive retries: if all tasks are overloaded, or there is only one, retries at once settle
-// at one in ten served calls, and all other calls wait as if no scope were known. The capacity
-// is the number of retries that must fail before that shows. A retry costs nothing until it
-// fails: one task may reject many calls at the same time, and the other tasks serve them all.
-// Where none does, as many fail at the same time. They leave a debt, of ten capacities at most:
-// a thousand served calls pay it.
+// These measure whether other tasks serve the calls that one task rejects. The numbers are those of
+// MongoDB's adaptive retries: if all tasks are overloaded, or there is only one, immediate retries
+// settle at one in ten served calls, and all other calls wait as if no scope were known. The
+// capacity is the number of retries that must fail before this shows. A retry costs nothing until
+// it fails, because one task may reject many calls at the same time, and the other tasks serve them
+// all. If none does, as many retries fail at the same time. They leave a debt of at most ten
+// capacities, which a thousand served calls pay.
 const (
 	othersDebt   = 10 * othersMax
 	othersMax    = 10 * tokens.Unit
@@ -138,7 +137,7 @@ func (e *engine) Release(t Token, f fault.Failure) error {
 	return nil
 }
 
-// failed settles the accounts of an attempt that failed with f.
+// failed updates the budgets after an attempt that failed with f.
 func (e *engine) failed(s *State, f fault.Failure) {
 	if s.elsewhere && !f.Unsent && !f.Canceled {
 		e.others.Owe(othersCost, othersDebt)
@@ -160,8 +159,8 @@ func (e *engine) failed(s *State, f fault.Failure) {
 	s.paid = 0
 }
 
-// of returns the budget that f counts for. A customer over its quota has a separate budget:
-// its rejections must neither use up the retries of the others nor let them retry more.
+// of returns the budget that pays after the failure f. Customers over their quota have a separate
+// budget: their rejections must neither use up the retries of others nor allow them more.
 func (e *engine) of(f fault.Failure) Budget {
 	if e.quota != nil && f.OverQuota() {
 		return e.quota
@@ -183,8 +182,8 @@ func (s *State) account() string {
 	return s.Call.Key
 }
 
-// decide returns the delay of the retry that follows f, which is then paid for,
-// or why there is to be none.
+// decide returns the delay of the retry after f, and pays for it; or it returns why there is no
+// retry.
 func (e *engine) decide(now time.Time, s *State, f fault.Failure) (time.Duration, *NotRetriedError) {
 	s.overloaded = s.overloaded || f.Overload
 	s.elsewhere = e.goesElsewhere(f)
@@ -201,7 +200,7 @@ func (e *engine) decide(now time.Time, s *State, f fault.Failure) (time.Duration
 	return delay, e.charge(now, s, f, delay)
 }
 
-// final returns what forbids a retry whenever it were made, or ReasonOther.
+// final returns the reason that forbids a retry at any time, or ReasonOther if there is none.
 func (e *engine) final(s *State, f fault.Failure) Reason {
 	switch {
 	case f.Unsent && f.Safety != fault.RetrySafe:
@@ -223,7 +222,7 @@ func (e *engine) final(s *State, f fault.Failure) Reason {
 	}
 }
 
-// limit returns how many attempts the call may have in all.
+// limit returns the maximum number of attempts of the call.
 func (e *engine) limit(s *State) int {
 	switch {
 	case s.overloaded:
@@ -231,19 +230,19 @@ func (e *engine) limit(s *State) int {
 	case e.attempts != untilDeadline:
 		return e.attempts
 	case s.Call.Deadline.IsZero():
-		return 2 // nothing else would
+		return 2 // without a deadline nothing else limits them
 	default:
 		return math.MaxInt
 	}
 }
 
-// goesElsewhere reports whether the retry that follows f is for another task, so that the hint
-// of the task that rejected does not delay it.
+// goesElsewhere reports whether the retry after f goes to another task, so that the hint of the
+// task that rejected does not delay it.
 func (e *engine) goesElsewhere(f fault.Failure) bool {
 	return e.elsewhere.Base > 0 && f.Overload && f.Scope == fault.ScopeTask && e.others.Load() >= othersCost
 }
 
-// delay returns how long to wait before the retry that follows f.
+// delay returns how long to wait before the retry after f.
 func (e *engine) delay(s *State, f fault.Failure) time.Duration {
 	b, u := e.backoff, e.rand()
 	if s.elsewhere {
@@ -265,7 +264,7 @@ func (e *engine) delay(s *State, f fault.Failure) time.Duration {
 	return b.Delay(n, u)
 }
 
-// add returns a+b, or the longest duration there is.
+// add returns a+b, or the longest possible duration if that is less.
 func add(a, b time.Duration) time.Duration {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -273,7 +272,7 @@ func add(a, b time.Duration) time.Duration {
 	return a + b
 }
 
-// charge pays for the retry that follows f, or returns why not.
+// charge pays for the retry after f, or returns why it cannot.
 func (e *engine) charge(now time.Time, s *State, f fault.Failure, delay time.Duration) *NotRetriedError {
 	cost := e.price(f)
 	if cost == 0 {
@@ -295,7 +294,8 @@ func (e *engine) charge(now time.Time, s *State, f fault.Failure, delay time.Dur
 	return nil
 }
 
-// left reports whether a retry at this cost leaves in the budget what it must.
+// left reports whether the budget keeps what it must after a retry at this cost. It also returns
+// the budget's tokens and their maximum.
 func (s *State) left(cost float64) (left, capacity float64, ok bool) {
 	budget, ok := s.from.(leveled)
 	if s.Leave <= 0 || !ok {
@@ -305,7 +305,7 @@ func (s *State) left(cost float64) (left, capacity float64, ok bool) {
 	return left, capacity, left-cost >= min(s.Leave, capacity/2)
 }
 
-// leveled is a Budget of all endpoints together that can say how much it holds.
+// leveled is a Budget with one level for all endpoints, which it can return.
 type leveled interface {
 	Level() (left, capacity float64)
 }
@@ -321,14 +321,14 @@ func (e *engine) price(f fault.Failure) float64 {
 	}
 }
 
-// Stats says what a strategy of this package has decided since the start.
+// Stats counts what a strategy of this package has decided since the start.
 type Stats struct {
-	RetriesTotal    uint64          // granted
-	UnsentTotal     uint64          // granted, and given back unsent
+	RetriesTotal    uint64          // retries that were granted
+	UnsentTotal     uint64          // retries that were granted, but not sent
 	NotRetriedTotal [Reasons]uint64 // calls that ended without a retry, by [Reason]
 }
 
-// Stats returns what was decided so far.
+// Stats returns the counts of e.
 func (e *engine) Stats(now time.Time) Stats {
 	s := Stats{RetriesTotal: e.retries.Load(), UnsentTotal: e.unsent.Load()}
 	for i := range s.NotRetriedTotal {

@@ -13,32 +13,32 @@ import (
 // A Reason says why a call is not retried.
 type Reason uint8
 
-// The reasons. The zero value is that of a strategy which has its own.
+// These are the reasons. The zero value is for a strategy that has its own reasons.
 const (
 	ReasonOther        Reason = iota
-	ReasonNotRetryable        // nothing says that a retry is safe, or something that it is not
-	ReasonDontRetry           // the backend says that trying elsewhere will not help either
+	ReasonNotRetryable        // nothing says that a retry is safe, or something says that it is not
+	ReasonDontRetry           // the backend says that a retry will not help, anywhere
 	ReasonCanceled            // the caller gave up
 	ReasonUnsent              // another policy of this process rejected the attempt
 	ReasonDisabled            // retries of such calls are switched off
 	ReasonAttempts            // the limit of attempts is reached
-	ReasonRetryAfter          // the backend asks to be left alone for longer than MaxRetryAfter
+	ReasonRetryAfter          // the backend asks to wait for longer than MaxRetryAfter
 	ReasonDeadline            // the next attempt would come too late
 	ReasonBudget              // the budget does not pay for it
 	reasons
 )
 
-// Reasons is how many values a [Reason] can have, for tables.
+// Reasons is the number of values of [Reason], for tables.
 const Reasons = int(reasons)
 
 var reasonNames = [Reasons]string{
 	"other", "not retryable", "don't retry", "canceled", "unsent", "disabled", "attempts", "retry after", "deadline", "budget",
 }
 
-// String returns a lower-case word or two for r.
+// String returns the name of r in lower case.
 func (r Reason) String() string { return reasonNames[r.known()] }
 
-// known returns r, or ReasonOther if it is none of the reasons.
+// known returns r, or ReasonOther if r is not one of the reasons.
 func (r Reason) known() Reason {
 	if r >= reasons {
 		return ReasonOther
@@ -46,28 +46,27 @@ func (r Reason) known() Reason {
 	return r
 }
 
-// plain reports whether the failed attempt alone decided that the call is not retried, so that
-// its error needs no explanation by this package.
+// plain reports whether the failed attempt alone is the reason. Its error then needs no explanation
+// by this package.
 func (r Reason) plain() bool { return r >= ReasonNotRetryable && r <= ReasonDisabled }
 
-// A NotRetriedError is the answer of a strategy that does not retry: the call was sent, and
-// only its retry is denied. It never matches [spillway.ErrRejected]. It is made in this
-// process; the answer of the backend is another error. Errors without numbers are made ahead
-// of time and shared: treat one as read-only.
+// A NotRetriedError is the answer of a strategy that does not retry. The call was sent; only its
+// retry is denied, so the error never matches [spillway.ErrRejected]. It is made in this process,
+// and the answer of the backend is another error. Errors without numbers are shared: treat a
+// NotRetriedError as read-only.
 type NotRetriedError struct {
-	// Reason says why.
+	// Reason is why the call is not retried.
 	Reason Reason
-	// Tokens of Capacity are in the budget, and the retry costs Cost. They are set
-	// with ReasonBudget only.
+	// Tokens is the number of tokens in the budget, Capacity its maximum, and Cost the cost of the
+	// retry. They are set only with ReasonBudget.
 	Tokens, Capacity, Cost float64
-	// Delay is after how long the next attempt was due. It is set with
-	// ReasonDeadline only.
+	// Delay is the time after which the next attempt was due. It is set only with ReasonDeadline.
 	Delay time.Duration
-	// RetryAfter is how long the backend asked to be left alone. It is set with
-	// ReasonRetryAfter, and with ReasonDeadline if there was such a hint.
+	// RetryAfter is how long the backend asked to wait. It is set with ReasonRetryAfter, and with
+	// ReasonDeadline if the backend sent such a hint.
 	RetryAfter time.Duration
-	// LongPollDelay is how long to wait before the error is returned to the caller of a
-	// long poll, who will send it again at once.
+	// LongPollDelay is how long to wait before the error is returned to the caller of a long poll,
+	// because that caller will send it again at once.
 	LongPollDelay time.Duration
 }
 
@@ -89,12 +88,11 @@ func (e *NotRetriedError) Error() string {
 	}
 }
 
-// count writes n with up to three decimals, rounded down so that what is just
-// too little does not look like enough.
+// count returns n with up to three decimals, rounded down: a cost that is just above what is left
+// must not look equal.
 func count(n float64) string { return strconv.FormatFloat(math.Floor(n*1000)/1000, 'f', -1, 64) }
 
-// rejections are the shared errors of each Reason, with the text of reasons that have no
-// numbers.
+// rejections are the shared errors by Reason, with a text for reasons without numbers.
 var rejections = [Reasons]struct {
 	NotRetriedError
 	text string
@@ -111,24 +109,24 @@ var rejections = [Reasons]struct {
 // rejection returns the shared error for r.
 func rejection(r Reason) *NotRetriedError { return &rejections[r].NotRetriedError }
 
-// An Error is what [Do] returns when it has retried, or would have. It reaches
-// both what the backend said and why it was not asked again: errors.Is and
-// errors.As find either. To package fault it means what the backend said, except
-// that it must not be retried: that was this layer's to do, and layers that
-// retry one another's failures multiply the load.
+// An Error is what [Do] returns if it has retried a call, or might have. errors.Is and errors.As
+// find both the last answer of the backend and the reason why no attempt followed it. Package fault
+// reads it as the backend's answer, except that it must not be retried: only this layer does that,
+// because layers that retry one another's failures multiply the load.
 type Error struct {
 	// Err is the last answer of the backend.
 	Err error
-	// Why says why there was no further attempt: the error of the strategy, such as a
-	// [NotRetriedError], of the context, or of the policy that rejected a retry locally.
+	// Why is the reason that no attempt followed: the error of the strategy, such as a
+	// [NotRetriedError], the error of the context, or the error of a policy that rejected a retry
+	// in this process.
 	Why error
-	// Reason is Why in short.
+	// Reason is Why as a typed value.
 	Reason Reason
-	// Attempts is how many attempts were sent.
+	// Attempts is the number of attempts that were sent.
 	Attempts int
 }
 
-// Error says how often the call was tried, why not again, and how it last failed.
+// Error says how many attempts were sent, why no attempt followed, and how the last one failed.
 func (e *Error) Error() string {
 	plural := "s"
 	if e.Attempts == 1 {
@@ -143,15 +141,15 @@ func (e *Error) Unwrap() []error { return []error{e.Err, e.Why} }
 // DontRetry returns true: layers above must not retry a call that was retried here.
 func (e *Error) DontRetry() bool { return true }
 
-// Timeout reports whether the last answer, or the end of the call, was that time
-// ran out. Packages such as net/url ask the outermost error only.
+// Timeout reports whether the last answer or the end of the call was a timeout. Packages such as
+// net/url ask only the outermost error.
 func (e *Error) Timeout() bool { return fault.Of(e.Err).Timeout || fault.Of(e.Why).Timeout }
 
-// Unsent returns false: even where the last retry was rejected locally, the call
-// has reached the backend.
+// Unsent returns false: even if the last retry was rejected in this process, the call has reached
+// the backend.
 func (e *Error) Unsent() bool { return false }
 
-// reasonOf returns why in short.
+// reasonOf returns the Reason for the error why.
 func reasonOf(why error) Reason {
 	if rejected, ok := errors.AsType[*NotRetriedError](why); ok {
 		return rejected.Reason

@@ -11,37 +11,38 @@ import (
 
 // HedgeConfig configures a [Hedge]. Delay or Percentile must be set.
 type HedgeConfig struct {
-	// Delay is after how long without an answer a hedge is sent, and the least delay if
-	// Percentile is set. A shorter one sends more hedges, which the budgets then bound. Zero
-	// means none; otherwise it must be at least 1 ms: below, a hedge costs more than it saves.
+	// Delay is the time without an answer after which a hedge is sent; if Percentile is set, it is
+	// the least such time. A shorter Delay sends more hedges, until the budgets limit them. Zero
+	// means that only Percentile counts; otherwise it must be at least 1 ms, because below that a
+	// hedge costs more than it saves.
 	Delay time.Duration
-	// Percentile is the share of calls that are answered before a hedge is sent, such as 0.95
-	// ("The Tail at Scale"). The delay follows the latency of recent calls. Zero means none;
-	// otherwise it must be 0.5 to 0.999.
+	// Percentile is the share of calls that are answered before a hedge is sent, such as 0.95 ("The
+	// Tail at Scale"). The delay follows the latency of recent calls. Zero means that only Delay
+	// counts; otherwise it must be 0.5 to 0.999.
 	Percentile float64
-	// Writes hedges idempotent writes, too. Without it only reads are hedged: the loser of a hedged write
-	// may arrive after a later write of the same object, and undo it.
+	// Writes hedges idempotent writes, too. Without it only reads are hedged: the slower of two
+	// writes may arrive after a later write of the same object, and undo it.
 	Writes bool
 }
 
-// A Hedge decides when a call that has no answer yet is sent a second time, to another task,
-// so that the quicker answer counts. A hedge is a retry that is paid in advance. All of these
-// must hold:
+// A Hedge decides when a call without an answer is sent a second time, to another task, so that the
+// quicker answer counts. A hedge is a retry that is paid in advance. It is sent if all of these
+// hold:
 //
-//   - It is due: Delay or the percentile has passed. The percentile is known after 100 calls,
-//     5 of them above the 95th.
-//   - Its own budget pays: hedges are at most 10 % of the calls, as retries are.
-//   - The budget of the [Strategy] pays for it as for a retry. What is spent on hedges is not
-//     there for retries.
-//   - Hedges help. One costs 1 of 10 tokens, and one that wins returns it; a call that is
-//     answered before its hedge is due adds 0.01. So where all tasks are slow, and hedges only
-//     wait behind the calls that they double, they add 1 % of load after the first 10.
+//   - It is due: Delay or the percentile has passed. The percentile is known after 100 calls, 5 of
+//     them above the 95th.
+//   - The budget of the Hedge pays: hedges are at most 10 % of the calls, as retries are.
+//   - The budget of the [Strategy] pays for it as for a retry. Tokens that hedges use are not
+//     available for retries.
+//   - Hedges help. A hedge costs 1 of 10 tokens, and a hedge that wins returns it. A call that is
+//     answered before its hedge is due adds 0.01. If all tasks are slow, hedges only wait behind the
+//     calls that they double; then they add 1 % of load after the first 10.
 //
-// Use one Hedge for the calls to one backend. It is safe for concurrent use; make it with
+// Use one Hedge for the calls to one backend. It is safe for concurrent use. Make one with
 // [NewHedge]. Package egress sends hedges.
 //
 // Source: Dean and Barroso, "The Tail at Scale", hedged requests; gRFC A6, hedging policy.
-// Departures: gRPC sends up to 5 attempts and bounds them by retryThrottling only.
+// Departures: gRPC sends up to 5 attempts, and limits them only by retryThrottling.
 type Hedge struct {
 	least      time.Duration
 	percentile float64
@@ -52,22 +53,22 @@ type Hedge struct {
 	samples  int
 	estimate float64 // of the percentile, in nanoseconds
 
-	sent, won, rejected uint64 // with mu
+	sent, won, rejected uint64 // guarded by mu
 }
 
-// The constants of a Hedge; its comment has the reasons.
+// These are the constants of a Hedge; its comment has the reasons.
 const (
 	hedgeSamples  = 100
 	hedgeEarned   = tokens.Unit / 10
 	hedgeBudget   = 10 * tokens.Unit // as many hedges at once as 100 calls earn
 	hedgeEvidence = 10 * tokens.Unit
 	hedgeInTime   = tokens.Unit / 100
-	// hedgeStep is the share of itself by which the estimate moves at most: it follows a latency that
-	// has doubled within 15 calls, and one that has halved within 300.
+	// hedgeStep is the largest relative change of the estimate in one step. The estimate follows a
+	// latency that has doubled within 15 calls, and one that has halved within 300.
 	hedgeStep = 0.05
 )
 
-// NewHedge returns a Hedge, or an error that names the field of c that is out of range.
+// NewHedge returns a Hedge. An error names the field of c that is out of range.
 func NewHedge(c HedgeConfig) (*Hedge, error) {
 	switch {
 	case c.Delay != 0 && c.Delay < time.Millisecond:
@@ -82,7 +83,7 @@ func NewHedge(c HedgeConfig) (*Hedge, error) {
 	return h, nil
 }
 
-// Delay returns after how long without an answer a hedge is due, and whether that is known.
+// Delay returns the time without an answer after which a hedge is due, and whether it is known.
 func (h *Hedge) Delay() (d time.Duration, known bool) {
 	if h.percentile == 0 {
 		return h.least, true
@@ -92,11 +93,11 @@ func (h *Hedge) Delay() (d time.Duration, known bool) {
 	return max(h.least, time.Duration(h.estimate)), h.samples >= hedgeSamples
 }
 
-// Begin counts a call that could be hedged.
+// Begin counts a call that may be hedged.
 func (h *Hedge) Begin() { h.budget.Add(hedgeEarned, hedgeBudget) }
 
-// Answered takes in after how long a call was answered, and whether its hedge was due by then.
-// Call it at most once for each Begin; a call that failed says nothing.
+// Answered records the latency of a call that was answered, and whether its hedge was due before.
+// Call it at most once for each Begin, and not for a call that failed.
 func (h *Hedge) Answered(latency time.Duration, due bool) {
 	if !due {
 		h.evidence.Add(hedgeInTime, hedgeEvidence)
@@ -109,7 +110,7 @@ func (h *Hedge) Answered(latency time.Duration, due bool) {
 	x := float64(max(latency, 1))
 	h.samples++
 	switch {
-	case h.samples <= hedgeSamples: // the greatest of them is a percentile above all that are allowed
+	case h.samples <= hedgeSamples: // the greatest of them is above all allowed percentiles
 		h.estimate = max(h.estimate, x)
 	case x > h.estimate:
 		h.estimate *= 1 + float64(hedgeStep*h.percentile)
@@ -118,8 +119,8 @@ func (h *Hedge) Answered(latency time.Duration, due bool) {
 	}
 }
 
-// Pay pays for a hedge of call at the time now, out of all budgets or none, and reports whether
-// it may be sent. If so, call Settle once.
+// Pay pays for a hedge of call at the time now, and reports whether the hedge may be sent. It takes
+// tokens from all budgets or from none. If it returns true, call Settle once.
 func (h *Hedge) Pay(now time.Time, s Strategy, call *spillway.Call) bool {
 	ok := h.pay(now, s, call)
 	h.mu.Lock()
@@ -137,8 +138,8 @@ type payer interface {
 	payHedge(now time.Time, key string) bool
 }
 
-// PaysHedges reports whether the budget of a Strategy pays for hedges. Those of this package do. What is wrapped around one, and
-// those of others, do not: their budgets are not known.
+// PaysHedges reports whether the budget of a Strategy pays for hedges. The strategies of this
+// package do. Other strategies and wrappers do not, because their budgets are unknown.
 func PaysHedges(s Strategy) bool {
 	_, ok := s.(payer)
 	return ok
@@ -164,7 +165,7 @@ func (h *Hedge) pay(now time.Time, s Strategy, call *spillway.Call) bool {
 	return true
 }
 
-// Settle ends a hedge that was paid for, and says whether its answer was the one that counted.
+// Settle ends a hedge that was paid for. won says whether its answer was used.
 func (h *Hedge) Settle(won bool) {
 	if !won {
 		return
@@ -175,15 +176,15 @@ func (h *Hedge) Settle(won bool) {
 	h.mu.Unlock()
 }
 
-// HedgeStats says what a [Hedge] has decided since the start.
+// HedgeStats counts what a [Hedge] has decided since the start.
 type HedgeStats struct {
 	SentTotal     uint64        // hedges that were sent
-	WonTotal      uint64        // hedges whose answer counted
-	RejectedTotal uint64        // hedges that were due, and that a budget did not pay for
-	Delay         time.Duration // after which one is due now; zero while that is not known
+	WonTotal      uint64        // hedges whose answer was used
+	RejectedTotal uint64        // hedges that were due, but that no budget paid for
+	Delay         time.Duration // delay of a hedge now; zero if it is unknown
 }
 
-// Stats returns what was decided so far.
+// Stats returns the counts of h and its current delay.
 func (h *Hedge) Stats(now time.Time) HedgeStats {
 	d, known := h.Delay()
 	if !known {
@@ -194,8 +195,8 @@ func (h *Hedge) Stats(now time.Time) HedgeStats {
 	return HedgeStats{SentTotal: h.sent, WonTotal: h.won, RejectedTotal: h.rejected, Delay: d}
 }
 
-// payHedge takes the price of a retry out of the budget. Where some retries are free a hedge
-// is not, as nothing has failed.
+// payHedge takes the cost of a retry out of the budget. A hedge always costs something, even if
+// some retries are free, because nothing has failed.
 func (e *engine) payHedge(now time.Time, key string) bool {
 	_, _, ok := e.budget.Withdraw(now, key, max(e.cost, e.overloadCost))
 	return ok

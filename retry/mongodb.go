@@ -8,50 +8,48 @@ import (
 	"github.com/seed90641741/spillway/internal/invalid"
 )
 
-// MongoDBConfig configures a [MongoDB]. The zero MongoDBConfig is the
-// document's policy with its defaults: no token bucket.
+// MongoDBConfig configures a [MongoDB]. The zero MongoDBConfig is the policy of the document with
+// its defaults: no token bucket.
 type MongoDBConfig struct {
-	// Revision is "2026-02", the document whose rules the package documentation
-	// gives, or "2026-07", which has 2 retries, waits up to 200 ms before the first
-	// (100 ms·2^a), takes [fault.Failure.RetryAfter] after an overload as the base
-	// in place of the 100 ms (the server's baseBackoffMS) and not as the least
-	// delay, and deprioritises overloaded servers only if Retarget is set. The
-	// empty string means "2026-02".
+	// Revision is the version of the document: "2026-02", whose rules are in the package
+	// documentation, or "2026-07". Version 2026-07 has 2 retries, and waits up to 200 ms before the
+	// first (100 ms·2^a). After an overload it takes [fault.Failure.RetryAfter] (the server's
+	// baseBackoffMS) as the base instead of 100 ms, and not as the least delay. It deprioritises
+	// overloaded servers only if Retarget is set. The empty string means "2026-02".
 	Revision string
-	// MaxRetries is how many retries a call may have in all, once an attempt met
-	// an overload. Zero means 5 (revision 2026-07: 2), negative means none. In
-	// revision 2026-02 the document does not let it be changed.
+	// MaxRetries is the maximum number of retries of a call after one of its attempts met an
+	// overload. Zero means 5 (revision 2026-07: 2); negative means none. Version 2026-02 of the
+	// document does not allow other values.
 	MaxRetries int
-	// OtherRetries is how many retries a call may have while it has met no
-	// overload. They are made at once. Zero means 1; negative means that only the
-	// deadline ends them, or 1 for a call without deadline.
+	// OtherRetries is the maximum number of retries of a call that has met no overload. They are
+	// made at once. Zero means 1. Negative means that only the deadline limits them, or 1 for a
+	// call without a deadline.
 	OtherRetries int
-	// NoReads and NoWrites switch retries of reads and of writes off. A call of
-	// which neither is known, such as runCommand, is retried if neither is set.
+	// NoReads and NoWrites switch off retries of reads and of writes. A call that is not known to
+	// be either, such as runCommand, is retried only if neither is set.
 	NoReads, NoWrites bool
-	// Retarget deprioritises overloaded servers in revision 2026-07. In revision
-	// 2026-02 they always are.
+	// Retarget deprioritises overloaded servers in revision 2026-07. Revision 2026-02 always does.
 	Retarget bool
 	// Backoff is the wait after an overload. Zero means {100 ms, 10 s}.
 	Backoff Backoff
-	// MaxRetryAfter is the longest hint that is waited for, in revision 2026-02.
-	// Zero means one minute, negative means any.
+	// MaxRetryAfter is the longest hint for which a retry waits, in revision 2026-02. Zero means
+	// one minute; negative means no limit.
 	MaxRetryAfter time.Duration
-	// Budget, if not nil, pays for retries after an overload: adaptive retries. The
-	// document's is a bucket of 1000 tokens that starts full.
+	// Budget pays for retries after an overload (adaptive retries). The document has a bucket of
+	// 1000 tokens that starts full. Nil means no budget.
 	Budget Budget
-	// Rand returns a number in [0, 1) and is safe for concurrent use. Nil means
+	// Rand returns a number in [0, 1), and is safe for concurrent use. Nil means
 	// math/rand/v2.Float64.
 	Rand func() float64
 }
 
-// MongoDB retries calls that an overloaded backend rejected; the package documentation has its
-// rules. It is safe for concurrent use; make one with [NewMongoDB].
+// MongoDB retries calls that an overloaded backend rejected. The package documentation has its
+// rules. It is safe for concurrent use. Make one with [NewMongoDB].
 type MongoDB struct{ engine }
 
 var _ Strategy = (*MongoDB)(nil)
 
-// overloadRules are the revisions.
+// overloadRules are the rules of each revision.
 var overloadRules = map[string]rules{
 	"2026-02": {
 		attempts: 2, overloadAttempts: 6, strict: true,
@@ -67,8 +65,7 @@ var overloadRules = map[string]rules{
 	},
 }
 
-// NewMongoDB returns a MongoDB, or an error that names the field of c that is
-// out of range.
+// NewMongoDB returns a MongoDB. An error names the field of c that is out of range.
 func NewMongoDB(c MongoDBConfig) (*MongoDB, error) {
 	r, err := c.rules()
 	if err != nil {

@@ -7,18 +7,15 @@ import (
 	"github.com/seed90641741/spillway/fault"
 )
 
-// A Strategy decides whether and when to send failed calls again. It is shared
-// by all calls of a client, or of several, and must be safe for concurrent use.
-// It reads no clock and never waits.
+// A Strategy decides whether and when to send failed calls again. All calls of one client, or of
+// several, share it, so it must be safe for concurrent use. It reads no clock and never waits.
 //
-// For each call, Begin is called once, then each Token is given to one of the
-// other methods once. A Token that was used before, or was handed out by another
-// Strategy, yields an error that matches [ErrTokenUsed] or [ErrForeignToken] and
-// has no other effect.
+// For each call, Begin is called once, and then each Token is passed to one of the other methods
+// once. A Token that was used before, or that another Strategy has made, gives an error that
+// matches [ErrTokenUsed] or [ErrForeignToken], and has no other effect.
 type Strategy interface {
-	// Begin hands out the Token of the first attempt. There always is one: the
-	// first attempt is made whatever the state of the budget, and its success
-	// must be seen. It may carry a delay.
+	// Begin returns the Token of the first attempt. There always is one, which may have a delay:
+	// the first attempt is made whatever the state of the budget, and its success must be counted.
 	Begin(call spillway.Call) Token
 
 	// Refresh reports, at the time now, that the attempt of t failed with f. It returns the
@@ -30,28 +27,26 @@ type Strategy interface {
 	// Succeed reports that the attempt of t succeeded, which ends the call.
 	Succeed(t Token) error
 
-	// Release ends the call with neither a success nor another attempt. If f is
-	// Unsent, the attempt of t was never made, and what was charged for it is
-	// paid back.
+	// Release ends the call without a success and without another attempt. If f is Unsent, the
+	// attempt of t was never made, and its cost is paid back.
 	Release(t Token, f fault.Failure) error
 }
 
-// A Budget pays for retries. Several strategies may share one. It must be safe
-// for concurrent use.
+// A Budget pays for retries. Several strategies may share one. It must be safe for concurrent use.
 //
-// The key is the endpoint that the attempt used, or the Key of the call where
-// the attempt did not name one; a Budget may keep separate accounts by it.
+// The key is the endpoint that the attempt used, or the Key of the call if the attempt named no
+// endpoint. A Budget may keep separate accounts by key.
 type Budget interface {
-	// Withdraw takes out tokens for a retry, all or none, and reports whether it
-	// did, with the tokens left after the decision and how many there can be.
+	// Withdraw takes all of tokens for a retry, or none, and reports whether it did. left is the
+	// number of tokens after that, and capacity their maximum.
 	Withdraw(now time.Time, key string, tokens float64) (left, capacity float64, ok bool)
 
-	// Deposit puts tokens in.
+	// Deposit adds tokens.
 	Deposit(key string, tokens float64)
 }
 
-// Unlimited is a [Budget] that pays for every retry. It removes what keeps
-// retries from making an overload worse; use it where something else does.
+// Unlimited is a [Budget] that pays for every retry. Without a budget, retries can make an overload
+// worse. Use it only if something else limits them.
 type Unlimited struct{}
 
 // Withdraw returns true.
@@ -62,6 +57,5 @@ func (Unlimited) Withdraw(time.Time, string, float64) (left, capacity float64, o
 // Deposit does nothing.
 func (Unlimited) Deposit(string, float64) {}
 
-// idempotent reports whether doing the call twice has the effect of doing it
-// once, as far as is known.
+// idempotent reports whether the call is known to have the same effect twice as once.
 func idempotent(call *spillway.Call) bool { return call.Idempotent || call.Kind == spillway.KindRead }

@@ -10,27 +10,26 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// The errors of a [Token] in the wrong hands.
+// These are the errors for a [Token] that a [Strategy] does not accept.
 var (
-	// ErrTokenUsed says that the token was given to the strategy before.
+	// ErrTokenUsed says that the token was passed to the strategy before.
 	ErrTokenUsed = errors.New("retry: the token was used before")
-	// ErrForeignToken says that the token was not handed out by this strategy.
+	// ErrForeignToken says that another strategy has made the token.
 	ErrForeignToken = errors.New("retry: the token is not of this strategy")
 )
 
-// A Token represents one attempt of one call. It is a plain value and used up
-// when it is given back to the [Strategy] that handed it out. The zero Token belongs
-// to no strategy.
+// A Token represents one attempt of one call. It is a plain value. It is used up when it is passed
+// to the [Strategy] that has made it. The zero Token belongs to no strategy.
 type Token struct {
 	state      *State
 	generation uint64
 	delay      time.Duration
 }
 
-// Delay returns how long to wait before the attempt is made.
+// Delay returns how long to wait before the attempt.
 func (t Token) Delay() time.Duration { return t.delay }
 
-// Attempt returns what the attempt may know and say. It is valid until t is used.
+// Attempt returns the data that the attempt shares with the strategy. It is valid until t is used.
 func (t Token) Attempt() *Attempt {
 	if t.state == nil {
 		return new(Attempt)
@@ -38,31 +37,31 @@ func (t Token) Attempt() *Attempt {
 	return &t.state.Attempt
 }
 
-// An Attempt is what the code that makes an attempt shares with the strategy. It
-// is valid only while the attempt lasts, and not safe for concurrent use.
+// An Attempt is the data that the code of an attempt shares with the strategy. It is valid only
+// during the attempt, and not safe for concurrent use.
 type Attempt struct {
 	// Number is 0 for the first attempt, 1 for its first retry, and so on.
 	Number int
-	// Leave is how many tokens the retry that follows the attempt must leave in the budget, for calls that need fewer retries
-	// (package egress sets it). It has no effect for a budget without a method Level, and more than half of what the budget can hold need not
-	// be left.
+	// Leave is how many tokens a retry after this attempt must leave in the budget, for calls that
+	// need fewer retries. Package egress sets it. It has no effect for a budget without a method
+	// Level. A retry need not leave more than half of the budget's capacity.
 	Leave float64
-	// BeforeRetry, if not nil, is called once it is certain that another attempt follows this one, before the wait for it, and
-	// not after the last attempt. It is the place to release what this attempt still holds, such as a connection. The next
-	// attempt begins with nil.
+	// BeforeRetry, if not nil, is called before the wait for another attempt, once that attempt is
+	// certain. It is not called after the last attempt. Use it to release what this attempt still
+	// holds, such as a connection. It is nil again for the next attempt.
 	BeforeRetry func(wait time.Duration)
 
 	endpoint      string
 	deprioritized []string
 }
 
-// Use says at which endpoint the attempt is made. If the attempt fails, later
-// ones of the call avoid it where they can, and budgets that keep endpoints apart
-// charge it. The last Use of an attempt counts.
+// Use says at which endpoint the attempt is made. If the attempt fails, later attempts of the call
+// avoid that endpoint if they can, and budgets with separate endpoints charge it. Only the last Use
+// of an attempt counts.
 func (a *Attempt) Use(endpoint string) { a.endpoint = endpoint }
 
-// Deprioritized returns the endpoints that attempts of this call failed at, for
-// server selection to avoid if there are others. It must not be changed or kept.
+// Deprioritized returns the endpoints at which attempts of this call have failed. Server selection
+// should avoid them if there are others. The slice must not be changed or kept.
 func (a *Attempt) Deprioritized() []string { return a.deprioritized }
 
 // avoid deprioritises the endpoint of the attempt.
@@ -72,26 +71,25 @@ func (a *Attempt) avoid() {
 	}
 }
 
-// A State is the state of one call in a strategy: the implementation of a Strategy gets it in
-// exchange for a Token from [TokenSource.Claim], is its only owner then, and returns it by
-// Next or End.
+// A State is the state of one call in a strategy. The implementation of a Strategy gets it for a
+// Token from [TokenSource.Claim], and is its only owner until it returns it by Next or End.
 type State struct {
-	// Attempt is that of the token that was claimed.
+	// Attempt belongs to the token that was claimed.
 	Attempt
 	// Call is the argument of Begin.
 	Call spillway.Call
-	// Data is for the implementation. It is nil after Begin.
+	// Data is for the implementation of the Strategy. It is nil after Begin.
 	Data any
 
 	issuer     *TokenSource
 	generation atomic.Uint64
 
-	// For the engine of this package:
+	// These fields are for the engine of this package.
 	overloaded bool    // an attempt met an overload
-	elsewhere  bool    // the attempt is for another task than the last
-	paid       float64 // for the attempt
-	payer      string  // out of whose account
-	from       Budget  // of which budget
+	elsewhere  bool    // the attempt goes to another task than the last one
+	paid       float64 // tokens that were paid for the attempt
+	payer      string  // key of the account that has paid
+	from       Budget  // budget that has paid
 }
 
 // Next returns the Token of the next attempt.
@@ -101,19 +99,19 @@ func (s *State) Next(delay time.Duration) Token {
 	return Token{s, s.generation.Load(), delay}
 }
 
-// End ends the call. The State must not be used any more.
+// End ends the call. The State must not be used after that.
 func (s *State) End() {
-	s.BeforeRetry = nil // with all that it holds
+	s.BeforeRetry = nil // this also frees what the func refers to
 	s.issuer.pool.Put(s)
 }
 
-// A TokenSource issues the tokens of a [Strategy] and checks tokens that are passed back. It
-// is the part that all strategies have in common, for use in new ones. The zero TokenSource is
-// ready for use; it must not be copied, and is safe for concurrent use.
+// A TokenSource makes the tokens of a [Strategy], and checks tokens that are passed back. All
+// strategies need it, also new ones. The zero TokenSource is ready for use. It must not be copied,
+// and is safe for concurrent use.
 //
-// States are used again after a call has ended. Each has a generation, which
-// grows whenever a Token is claimed and is never reset: a Token of an ended call
-// is recognised although its State now serves another.
+// States are reused after a call has ended. Each State has a generation, which rises whenever a
+// Token is claimed and is never reset. So a Token of an ended call is recognized although its State
+// now serves another call.
 type TokenSource struct{ pool sync.Pool }
 
 // Begin returns the Token of the first attempt of call, to be made after delay.
@@ -121,14 +119,14 @@ func (i *TokenSource) Begin(call spillway.Call, delay time.Duration) Token {
 	return i.begin(&call, delay)
 }
 
-// begin is Begin without another copy of the call.
+// begin does the same as Begin, without another copy of the call.
 func (i *TokenSource) begin(call *spillway.Call, delay time.Duration) Token {
 	s := i.state()
 	s.Call = *call
 	return Token{s, s.generation.Load(), delay}
 }
 
-// state returns a State, but for its Call, as it is when a call begins.
+// state returns a State for a new call, without its Call.
 func (i *TokenSource) state() *State {
 	s, ok := i.pool.Get().(*State)
 	if !ok {
@@ -140,7 +138,7 @@ func (i *TokenSource) state() *State {
 	return s
 }
 
-// Claim uses t up and returns the State of its call, or [ErrTokenUsed] or
+// Claim uses up t and returns the State of its call. The error is [ErrTokenUsed] or
 // [ErrForeignToken].
 func (i *TokenSource) Claim(t Token) (*State, error) {
 	switch {

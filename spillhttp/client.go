@@ -41,9 +41,9 @@ type TransportConfig struct {
 	// [DefaultRoute]. Requests with the empty route are throttled by backend only. Route must be
 	// quick and safe for concurrent use.
 	Route func(*http.Request) string
-	// External reports whether a request goes to a service of another organization. It is sent
-	// without criticality, attempt number and deadline, even if the caller set them, so that the
-	// other organization does not see them. Nil means that no service is external.
+	// External reports whether a request goes to a service of another organization. Such a request
+	// is sent without criticality, attempt number and deadline, even if the caller set them, so
+	// that the other organization does not see them. Nil means that no service is external.
 	External func(*http.Request) bool
 }
 

@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// Routes returns a Key of [HandlerConfig] for frameworks that list their routes, such as Gin, Echo
-// and Fiber. The Key names the route of a request before the framework serves it. Routes calls list
+// Routes returns a Route of [HandlerConfig] for frameworks that list their routes, such as Gin,
+// Echo and Fiber. It names the route of a request before the framework serves it. Routes calls list
 // once, and list calls add for each route, with its method and its path:
 //
-//	Key: spillhttp.Routes(func(add func(method, path string)) {
+//	Route: spillhttp.Routes(func(add func(method, path string)) {
 //		for _, r := range engine.Routes() {
 //			add(r.Method, r.Path)
 //		}
 //	})
 //
-// The key of a route is its method and its path, such as "GET /users/:id". A segment with ":" or
+// The name of a route is its method and its path, such as "GET /users/:id". A segment with ":" or
 // "{" is a parameter. A segment with "*", "+" or "..." matches the rest of the path. A last segment
 // that ends with "?" is optional. If several routes match, the first segment in which they differ
-// decides: a name wins over a parameter. A request without a route has no key. The Key allocates
-// nothing and is safe for concurrent use.
+// decides: a plain segment wins over a parameter. A request without a route has the name "". The
+// returned func allocates nothing and is safe for concurrent use.
 func Routes(list func(add func(method, path string))) func(*http.Request) string {
 	methods := map[string]*route{}
 	list(func(method, path string) {

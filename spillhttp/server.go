@@ -84,7 +84,7 @@ type Handler struct {
 	plain    bool         // no func of config is set, so a decision needs little of r
 	looks    atomic.Int64 // how many more requests a Listener examines
 	exempted atomic.Uint64
-	panicked late.Panic // when a Listener had h look at a request
+	panicked late.Panic // a panic of the user's code during an early decision
 	heads    sync.Mutex // held while MaxHeaderBytes of a server is set
 
 	// bodyLength is the method lengthOf: making a func value for each request would allocate.

@@ -125,9 +125,9 @@ var claimHeaders = [claimKinds]string{
 // requests only.
 type claimFields [claimKinds][]string
 
-// fieldsOf returns the fields of r. It leaves out the attempt unless attempts is set, and the trace,
-// which seldom counts. It looks up each header by its constant name, because a loop over a table of
-// names would cost more than the lookups.
+// fieldsOf returns the fields of r. It leaves out the trace, which seldom counts, and the attempt
+// unless attempts is set. It looks up each header by its constant name, because a loop over a table
+// of names would cost more than the lookups.
 func fieldsOf(r *http.Request, attempts bool) (f claimFields) {
 	h := r.Header
 	f[claimCriticality], f[claimBaggage], f[claimDeadline] = h[headerCriticality], h[headerBaggage], h[headerDeadline]
@@ -145,7 +145,7 @@ func fieldsOf(r *http.Request, attempts bool) (f claimFields) {
 	return f
 }
 
-// read sets the claims in c from the fields, but for the trace.
+// read sets the claims in c from the fields. It does not read the trace.
 func (f *claimFields) read(c *ingress.Claims) {
 	i := f.importance()
 	said := i.Read()
@@ -154,7 +154,7 @@ func (f *claimFields) read(c *ingress.Claims) {
 	c.Attempt = f.attempt()
 }
 
-// readTrace takes into c the level of the trace, for a request that says no valid one.
+// readTrace sets the level of the trace in c, for a request without a valid level.
 func readTrace(c *ingress.Claims, h http.Header) {
 	if c.Level == 0 {
 		c.TraceLevel = claims.TraceLevel(h[headerTrace])

@@ -12,9 +12,9 @@ import (
 const (
 	// Headers of a request.
 	headerCriticality = "X-Request-Criticality"
-	// 1 to 128, the same for all calls of a task; our own
+	// headerLevel is 1 to 128, the same for all calls of a task; our own.
 	headerLevel = "X-Request-Level"
-	// calls of the task that were served, absent for 0; our own
+	// headerProgress is how many calls of the task were served, absent for 0; our own.
 	headerProgress = "X-Request-Progress"
 	headerAttempt  = "X-Envoy-Attempt-Count"          // 1 for the first attempt; hop by hop
 	headerDeadline = "X-Envoy-Expected-Rq-Timeout-Ms" // what is left of the deadline; hop by hop

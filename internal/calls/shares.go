@@ -11,7 +11,7 @@ import (
 // account that has taken more than another must leave in the bucket what the other has recently
 // asked for:
 //
-//	leave(a) = sum of asked(b) over all accounts b with taken(b) < taken(a); at least 1 if there are any
+//	leave(a) = sum of asked(b) over all b with taken(b) < taken(a); at least 1 if there are any
 //
 // So accounts that need few tokens always get them. Accounts that need more than the bucket has get
 // equal parts of the rest, and an account that asks alone can use the whole bucket. What was asked

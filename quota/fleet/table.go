@@ -13,28 +13,26 @@ import (
 // service can use one directly. All times are of one clock, that of the board. A Table must not be
 // used concurrently. Make one with [NewTable].
 type Table struct {
-	cfg      *settings
-	clock    time.Time     // time of the leading task, for Config.Above
-	began    time.Duration // when it began to learn
-	last     time.Duration
-	started  bool
-	learning bool
-	seq      uint64
-	round    uint64
-	prior    map[string]Level // levels of the last leader, while this one learns
-	expected int              // number of tasks that the last leader knew
-	live     int              // number of tasks in the last round
-	// usual is the number of tasks that report, averaged over a second.
-	usual     float64
-	enough    time.Duration // when about so many last reported
-	replaced  []string      // silent tasks that others have replaced
+	cfg       *settings
+	clock     time.Time     // time of the leading task, for Config.Above
+	began     time.Duration // when it began to learn
+	last      time.Duration
+	started   bool
+	learning  bool
+	seq       uint64
+	round     uint64
+	prior     map[string]Level // levels of the last leader, while this one learns
+	expected  int              // number of tasks that the last leader knew
+	live      int              // number of tasks in the last round
+	usual     float64          // number of tasks that report, averaged over a second
+	enough    time.Duration    // when about so many last reported
+	replaced  []string         // silent tasks that others have replaced
 	tasks     map[string]*member
 	customers map[string]*account
 	listed    []*account // sorted by name
 	unlisted  []*account
-	// total is the account of all unlisted customers together, if any task reports it.
-	total  []*account
-	sorted bool // listed, unlisted and total are complete
+	total     []*account // of all unlisted customers together, if reported
+	sorted    bool       // listed, unlisted and total are complete
 }
 
 // NewTable returns a Table that knows no task. It continues from the levels of the last leader,
@@ -167,8 +165,7 @@ func (t *Table) count(now time.Duration, dt float64) {
 	for _, a := range t.customers {
 		a.reset()
 	}
-	// The sums must not depend on the order of a map.
-	names := slices.Sorted(maps.Keys(t.tasks))
+	names := slices.Sorted(maps.Keys(t.tasks)) // sums must not depend on the order of a map
 	for _, name := range names {
 		m := t.tasks[name]
 		for _, r := range m.order {
