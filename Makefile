@@ -66,7 +66,7 @@ test-thorough: ## Test all modules with all random seeds and rows, as CI does; s
 
 .PHONY: race
 race: ## Test with the race detector; without what only measures, what others wrote, and what runs on one goroutine
-	@$(GOTEST) -race -short $$(go list work | grep -vE '/(benchmarks|drivers|examples|tools|archtest|awstest|sqltest|policyconf|prediction|simreport)(/|$$)')
+	@$(GOTEST) -race -short $$(go list work | grep -vE '/(benchmarks|drivers|examples|tools|archtest|awstest|sqltest|policyconf|prediction|schematest|simreport)(/|$$)')
 
 .PHONY: short32
 short32: ## Test what counts bytes and has 64-bit atomics where an int has 32 bits; says SKIPPED where 386 programs cannot run

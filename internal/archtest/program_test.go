@@ -20,7 +20,7 @@ const (
 // below its own. Data flow one way: what needs to call back is on the wrong floor.
 var rooms = [][]string{
 	{"adminclient", "completion", "strict"}, // what both wings use
-	{"strict/stricttest", "policyconf"},
+	{"policyconf"},
 	// The gateway.
 	{"gateway/config/reach", "gateway/gatewaytest"},
 	{"gateway/balance", "gateway/importer/document", "gateway/turns"},

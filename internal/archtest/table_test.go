@@ -131,5 +131,6 @@ var table = map[string]row{
 	"spillredis/ratetest": {level: programs}, // spillredis/board beside redis_rate
 	"spillsql/sqltest":    {level: programs}, // tests of spillsql with drivers and databases
 
-	"cmd/spillway/drivers": {level: comparisons, hosts: []string{"go.mongodb.org/mongo-driver"}},
+	"cmd/spillway/drivers":    {level: comparisons, hosts: []string{"go.mongodb.org/mongo-driver"}},
+	"cmd/spillway/schematest": {level: comparisons, hosts: []string{"github.com/invopop/jsonschema", "github.com/santhosh-tekuri/jsonschema"}},
 }

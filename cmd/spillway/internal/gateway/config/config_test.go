@@ -1,6 +1,7 @@
 package config
 
 import (
+	_ "embed"
 	"errors"
 	"maps"
 	"os"
@@ -23,51 +24,8 @@ clusters:
     endpoints: [127.0.0.1:8080]
 `
 
-const full = `mode: enforce
-drain_timeout: 10s
-listeners:
-  - name: public
-    address: 127.0.0.1:8000
-    tls: {certificate: cert.pem, key: key.pem}
-    max_body_bytes: 1000000
-    connection_rate: {rate: 500, queue_depth: 10, exempt: [10.0.0.0/8]}
-  - name: mesh
-    address: 127.0.0.1:8001
-    boundary: internal
-    tls: {certificate: cert.pem, key: key.pem, client_ca: ca.pem}
-    callers: {"uri:spiffe://shop/cart": CRITICAL_PLUS}
-    others: SHEDDABLE
-clusters:
-  - name: web
-    endpoints: ["127.0.0.1:8080", "127.0.0.1:8081"]
-    protocol: http1
-    rate_limit: {mode: observe, rate: 1000}
-    quota:
-      customers:
-        acme: {rate: 50, weight: 2, shares: {sheddable: 0.5}}
-      unlisted_total: {rate: 100}
-    shed: {max_wait: 20ms}
-    throttle: {k: 1.5}
-    inflight: {max_requests: 200}
-    retry: {attempts: 2, ratio: 0.05, max_body_bytes: -1}
-  - name: jobs
-    endpoints: ["jobs.example.com:443"]
-    tls: {ca: ca.pem}
-    health: {path: /ready, interval: 2s, jitter: -1, unhealthy_threshold: 2}
-    batch: {connections: 8, queue: 100, max_wait: 2m}
-routes:
-  - path: /jobs/
-    listeners: [mesh]
-    cluster: jobs
-    criticality: SHEDDABLE_PLUS
-    customer: {header: X-Team}
-  - host: "*.example.com"
-    methods: [GET, HEAD]
-    headers: {X-Debug: "*"}
-    cluster: web
-    timeout: 2s
-  - cluster: web
-`
+//go:embed testdata/good/full.yaml
+var full string
 
 func parse(t *testing.T, text string) *Config {
 	t.Helper()

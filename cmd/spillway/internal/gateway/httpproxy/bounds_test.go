@@ -164,6 +164,7 @@ func TestUnreadCallsEnd(t *testing.T) {
 // that transfers something now and then does not.
 func TestIdleStreamsEnd(t *testing.T) {
 	quiet(t)
+	const idle = 400 * time.Millisecond
 	url, p := front(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if message.IsGRPC(r) {
 			w.Header().Set("Content-Type", "application/grpc")
@@ -178,7 +179,7 @@ func TestIdleStreamsEnd(t *testing.T) {
 		defer c.Close()
 		fmt.Fprint(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 		_, _ = io.Copy(c, c)
-	}), func(c *config.Config) { c.Listeners[0].StreamIdle = time.Second })
+	}), func(c *config.Config) { c.Listeners[0].StreamIdle = idle })
 	for _, talks := range []bool{false, true} {
 		c := dial(t, p)
 		fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
@@ -190,11 +191,11 @@ func TestIdleStreamsEnd(t *testing.T) {
 			last := time.Now()
 			for range 14 {
 				fmt.Fprint(c, "x")
-				if _, err := in.ReadByte(); err != nil && time.Since(last) < time.Second { // the machine was not too slow
+				if _, err := in.ReadByte(); err != nil && time.Since(last) < idle { // the machine was not too slow
 					t.Error("a connection that talks is closed:", err)
 				}
 				last = time.Now()
-				<-time.After(100 * time.Millisecond) // a client that says little
+				<-time.After(idle / 10) // a client that says little
 			}
 		}
 		began := time.Now()
@@ -213,7 +214,7 @@ func TestIdleStreamsEnd(t *testing.T) {
 		_, err = io.Copy(io.Discard, resp.Body)
 		_ = resp.Body.Close()
 	}
-	if took := time.Since(began); took < 700*time.Millisecond || took > 10*time.Second {
+	if took := time.Since(began); took < idle*7/10 || took > 10*time.Second {
 		t.Errorf("a silent call ends after %v: %v", took, err)
 	}
 }

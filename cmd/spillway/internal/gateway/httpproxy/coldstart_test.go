@@ -23,6 +23,7 @@ func TestColdStart(t *testing.T) {
 	if race.Enabled {
 		t.Skip("it measures throughput, and the race detector takes most of the processor")
 	}
+	quiet(t)
 	for name, row := range map[string]struct {
 		observed, again, second, grpc, long bool
 		times                               int
@@ -42,7 +43,7 @@ func TestColdStart(t *testing.T) {
 			if row.long && !thorough.Enabled() {
 				t.Skip("it takes more than ten seconds of real time: run it with -tags thorough")
 			}
-			quiet(t)
+			t.Parallel() // a small load for seconds
 			pool := gatewaytest.NewPool()
 			address, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				pool.Work()

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"bytes"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,16 +17,9 @@ import (
 )
 
 // small is a scenario that is right.
-const small = `name: small
-duration: 1s
-clients:
-  - name: web
-    rate: 10
-    call: {to: db}
-services:
-  - name: db
-    cpu: 1ms
-`
+//
+//go:embed testdata/small.yaml
+var small string
 
 func TestErrorsNameTheLineAndTheField(t *testing.T) {
 	replaced := func(old, with string) string { return strings.Replace(small, old, with, 1) }

@@ -1,4 +1,4 @@
-package stricttest
+package schematest
 
 import (
 	"cmp"
@@ -17,16 +17,16 @@ import (
 // documented adds to each setting of a policy the default and the allowed values, which are
 // taken from the documentation of the library, and removes the settings that the files do not
 // have. The package policyconf has the tags.
-func (s Schema) documented(all *jsonschema.Schema) error {
+func (s schema) documented(all *jsonschema.Schema) error {
 	l := library{}
-	for _, t := range strict.Structs(reflect.TypeOf(s.Of), nil) {
+	for _, t := range strict.Structs(reflect.TypeOf(s.of), nil) {
 		def := all.Definitions[t.Name()]
 		if def == nil {
 			continue
 		}
 		for f := range t.Fields() {
 			name := f.Tag.Get("yaml")
-			if s.Without != "" && strings.Contains(string(f.Tag), s.Without) {
+			if s.without != "" && strings.Contains(string(f.Tag), s.without) {
 				def.Properties.Delete(name)
 				continue
 			}
