@@ -25,6 +25,7 @@ var matrix = flag.Bool("matrix", false, "run the promises of all adapters, which
 // adapters are the packages that test promises.
 var adapters = []string{
 	"spillaws/awstest", "spillconnect", "spillgrpc", "spillhttp", "spillmongo/mongotest/suite", "spillredis", "spillrueidis", "spillsql",
+	"spillxds",
 }
 
 // Each adapter says of each promise that it keeps it, or why there is nothing to keep:
