@@ -27,6 +27,11 @@
 // large body is not read, with the Handler of package spillhttp in front of the mux. It
 // answers calls of Connect with 503 or 429, which have no details. Use one of the two.
 //
+// # Degradation
+//
+// A handler asks [spillway.DegradationFrom] how much cheaper than usual to answer. The level is above none while the server is
+// overloaded or about to be, for lower classes first.
+//
 // # Untrusted claims
 //
 // A class that was not trusted is replaced or removed in the headers of the request, in

@@ -13,6 +13,6 @@ func TestPromisesOfTransport(t *testing.T) {
 		Interfaces: spilltest.Promise{Tests: []func(*testing.T){spillhttp.UpgradeTest}},
 		Panics:     spilltest.Promise{Tests: []func(*testing.T){spillhttp.PanicsTest, TestObserverPanics, TestTransportContract}},
 		Churn:      spilltest.Promise{Tests: []func(*testing.T){spillhttp.ConnectionsReusedTest}},
-		Idle:       spilltest.Promise{Not: "an open answer is in flight: max_requests counts it, as in Envoy"},
+		Idle:       spilltest.Promise{Tests: []func(*testing.T){spillhttp.IdleAnswersTest}},
 	})
 }

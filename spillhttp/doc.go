@@ -116,7 +116,7 @@
 // It reads these claims of a request; [ingress.Trust] says how far they are trusted:
 //
 //	criticality   X-Request-Criticality, or else the member criticality of Baggage
-//	level         X-Request-Level, or else the member level of Baggage, or else Traceparent
+//	level         X-Request-Level, or else the member level of Baggage; if that is no level, Traceparent
 //	progress      X-Request-Progress, or else the member progress of Baggage; with a level only
 //	attempt       X-Envoy-Attempt-Count, Amz-Sdk-Request, Grpc-Previous-Rpc-Attempts
 //	time left     X-Envoy-Expected-Rq-Timeout-Ms, Grpc-Timeout

@@ -12,6 +12,7 @@ var (
 	ConnectionsReusedTest   = TestConnectionsReused
 	RequestIsTheCallersTest = TestHedgeOutlivesTheCall
 	PanicsTest              = panicsOfTransport
+	IdleAnswersTest         = TestIdleAnswersOfAClient
 )
 
 func TestPromisesOfHandler(t *testing.T) {

@@ -8,10 +8,10 @@ import (
 
 func TestPromises(t *testing.T) {
 	spilltest.TestPromises(t, spilltest.Promises{
-		Ownership:  spilltest.Promise{Not: "a hook returns when its command has ended, and keeps no command"},
+		Ownership:  spilltest.Promise{Tests: []func(*testing.T){TestArgumentsAreTheCallersAgain}},
 		Interfaces: spilltest.Promise{Not: "a hook wraps functions, which have no methods"},
 		Panics:     spilltest.Promise{Tests: []func(*testing.T){testPanics, TestContract}},
-		Churn:      spilltest.Promise{Not: "go-redis owns the pool; a rejected command takes no connection of it"},
+		Churn:      spilltest.Promise{Tests: []func(*testing.T){TestConnectionsAreThoseOfGoRedis}},
 		Idle:       spilltest.Promise{Tests: []func(*testing.T){TestBlocking}},
 	})
 }

@@ -23,8 +23,8 @@ type aftermath struct {
 // An opener makes a client.
 type opener func(rueidis.ClientOption) (rueidis.Client, error)
 
-// What panics in code of the user panics for the same caller as with rueidis alone, and whoever is served there afterwards is served
-// here. A dial that panics later than the first has all that wait for it wait for good, with rueidis alone.
+// What panics in code of the user panics for the same caller as with rueidis alone, and the next command is served if it is served
+// there. A later dial that panics blocks all commands of rueidis for good.
 func TestPanicsAreThoseOfRueidis(t *testing.T) {
 	alone := func(opt rueidis.ClientOption) (rueidis.Client, error) { return rueidis.NewClient(opt) }
 	behind := func(opt rueidis.ClientOption) (rueidis.Client, error) { return NewClient(opt, egress.Config{}) }

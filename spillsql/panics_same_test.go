@@ -57,7 +57,7 @@ var uses = map[string]func(context.Context, *sql.DB) error{
 }
 
 // A driver that panics in any of its methods does so for the caller who uses it, as with database/sql alone, and the database has as many
-// connections as there. Whoever is served there afterwards is served here.
+// connections as there. The next caller is served if it is served there.
 func TestPanicsAreThoseOfDatabaseSQL(t *testing.T) {
 	compared := 0
 	for name, use := range uses {

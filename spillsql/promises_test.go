@@ -10,7 +10,7 @@ func TestPromises(t *testing.T) {
 	spilltest.TestPromises(t, spilltest.Promises{
 		Ownership:  spilltest.Promise{Tests: []func(*testing.T){TestArgumentsAreTheCallersAgain}},
 		Interfaces: spilltest.Promise{Tests: []func(*testing.T){TestInterfacesOfThisVersionOfGo}},
-		Panics:     spilltest.Promise{Tests: []func(*testing.T){testPanics, TestPanicsOfTheUser, TestPanicOfReset, TestPanicOfConnect}},
+		Panics:     spilltest.Promise{Tests: []func(*testing.T){testPanics, TestPanicsAreThoseOfDatabaseSQL, TestPanicsOfTheUser, TestPanicOfReset, TestPanicOfConnect}},
 		Churn:      spilltest.Promise{Tests: []func(*testing.T){TestConnectionsAreKept, TestIdleTimeAfterAQueue}},
 		Idle:       spilltest.Promise{Not: "open rows and transactions hold a connection, which nobody else can use"},
 	})

@@ -78,7 +78,7 @@ func (f *Fuse) Try(call func() error) (err error) {
 	return err
 }
 
-// Caught is told what a caller, or a middleware that recovers, has recovered, or the error that a host has made of a panic. It reports
+// Caught takes what a caller, or a middleware that recovers, has recovered, or the error that a host has made of a panic. It reports
 // whether it comes from a callback.
 func (f *Fuse) Caught(recovered any) bool {
 	err, ok := recovered.(error)

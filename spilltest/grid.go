@@ -15,7 +15,7 @@ import (
 type Rig interface {
 	// Held returns how many calls are in flight, or hold something else, such as a connection.
 	Held() int
-	// Close closes all that was opened.
+	// Close closes the client, the server and their connections.
 	Close() error
 }
 

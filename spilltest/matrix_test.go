@@ -25,6 +25,7 @@ var matrix = flag.Bool("matrix", false, "run the promises of all adapters, which
 // adapters are the packages that test promises.
 var adapters = []string{
 	"spillaws/awstest", "spillconnect", "spillgrpc", "spillhttp", "spillmongo/mongotest/suite", "spillredis", "spillrueidis", "spillsql",
+	"spillxds",
 }
 
 // Each adapter says of each promise that it keeps it, or why there is nothing to keep:
@@ -90,7 +91,7 @@ func run(t *testing.T) (rows map[string]map[string]string, reasons []string) {
 		if !ok || strings.Contains(promise, "/") {
 			continue
 		}
-		name := strings.TrimSuffix(path.Base(strings.ReplaceAll(e.Package, "/mongotest/suite", ""))+" "+strings.TrimPrefix(strings.TrimPrefix(test, "TestPromises"), "Of"), " ")
+		name := strings.TrimSuffix(path.Base(ofTests.Replace(e.Package))+" "+strings.TrimPrefix(strings.TrimPrefix(test, "TestPromises"), "Of"), " ")
 		if _, reason, ok := strings.Cut(e.Output, " promises.go:"); ok {
 			_, reason, _ = strings.Cut(strings.TrimSpace(reason), ": ")
 			reasons = append(reasons, name+", "+promise+": "+reason)
@@ -103,6 +104,9 @@ func run(t *testing.T) (rows map[string]map[string]string, reasons []string) {
 		}
 	}
 }
+
+// ofTests removes what packages add that only test an adapter.
+var ofTests = strings.NewReplacer("/mongotest/suite", "", "/awstest", "")
 
 func write(w io.Writer, rows map[string]map[string]string) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

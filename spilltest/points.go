@@ -38,7 +38,7 @@ type Points[R Rig] struct {
 
 // A Point is one kind of call.
 type Point[R Rig] struct {
-	// Do makes the call, and those that it needs. It returns an error if not all goes as the point says. The code that called
+	// Do makes the call, and the others that it needs. It returns an error if not all goes as the point says. The code that called
 	// the host, in whatever goroutine, recovers with [Fuse.Try] or [Fuse.Caught].
 	Do func(ctx context.Context, f *Fuse, r R) error
 	// Not says why there is no such call. It excludes Do.

@@ -164,8 +164,8 @@ func watch(ctx context.Context, _ *spilltest.Fuse, r rig) error {
 	return nil
 }
 
-// TestPanics: code of the user that is called for a call panics for its caller, and what runs for none is told to the Observer.
-func TestPanics(t *testing.T) {
+// testPanics: code of the user that is called for a call panics for its caller, and what runs for none is told to the Observer.
+func testPanics(t *testing.T) {
 	points := spilltest.Calls(func(ctx context.Context, r rig) error { return r.call(ctx) }, nil)
 	points.Waiting.Do, points.Waiting.Not = nil, "a client has no queue"
 	points.Hedge.Do, points.Hedge.Not = nil, "a Cluster hedges no calls"

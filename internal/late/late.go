@@ -1,4 +1,4 @@
-// Package late has panics of code of the user reach somebody who can recover, where the code runs in a goroutine that no caller waits for.
+// Package late passes panics of code of the user to a caller that can recover, where the code runs in a goroutine that no caller waits for.
 package late
 
 import "sync/atomic"
