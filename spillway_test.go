@@ -140,9 +140,9 @@ func TestOutcome(t *testing.T) {
 func TestRejectedError(t *testing.T) {
 	e := &spillway.RejectedError{
 		Policy: "inflight", Level: 20000, Limit: 20000, Unit: "requests in flight",
-		Advice: "raise MaxRequests", RetryAfter: time.Second,
+		Advice: "raise MaxInFlight", RetryAfter: time.Second,
 	}
-	want := "spillway: rejected locally by inflight at 20000 of 20000 requests in flight, for about 1s more: raise MaxRequests"
+	want := "spillway: rejected locally by inflight at 20000 of 20000 requests in flight, for about 1s more: raise MaxInFlight"
 	if e.Error() != want {
 		t.Errorf("text = %q, want %q", e, want)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // limit is that of all limiters.
-const limit = inflight.DefaultMaxRequests
+const limit = inflight.DefaultMaxInFlight
 
 // A limiter bounds what is in flight. What acquire admitted, release ends.
 type limiter interface {
@@ -32,7 +32,7 @@ var limiters = []impl[limiter]{
 
 func newLimiter(tb testing.TB) *inflight.Limiter {
 	tb.Helper()
-	return must(inflight.New(inflight.Config{MaxRequests: limit}))(tb)
+	return must(inflight.New(inflight.Config{MaxInFlight: limit}))(tb)
 }
 
 type ourLimit struct{ *inflight.Limiter }

@@ -10,10 +10,10 @@ import (
 
 // EndpointsConfig configures [Endpoints].
 type EndpointsConfig struct {
-	// Max is the maximum number of endpoints that are remembered, of about 200 bytes each. If it is
+	// MaxEndpoints is the maximum number of endpoints that are remembered, of about 200 bytes each. If it is
 	// below the number of endpoints in use, budgets are forgotten before they have an effect;
 	// EvictedTotal shows that. Zero means 1024; it must not be negative.
-	Max int
+	MaxEndpoints int
 	// Bucket configures the bucket of each endpoint.
 	Bucket Config
 }
@@ -48,13 +48,13 @@ func NewEndpoints(c EndpointsConfig) (*Endpoints, error) {
 	if err != nil {
 		return nil, invalid.In("budget", "Bucket", err)
 	}
-	if c.Max < 0 {
-		return nil, invalid.Field("budget", "Max", c.Max, "above 0")
+	if c.MaxEndpoints < 0 {
+		return nil, invalid.Field("budget", "MaxEndpoints", c.MaxEndpoints, "above 0")
 	}
-	if c.Max == 0 {
-		c.Max = 1024
+	if c.MaxEndpoints == 0 {
+		c.MaxEndpoints = 1024
 	}
-	e := &Endpoints{config: bucket, max: c.Max, known: make(map[string]*endpoint)}
+	e := &Endpoints{config: bucket, max: c.MaxEndpoints, known: make(map[string]*endpoint)}
 	e.recent.prev, e.recent.next = &e.recent, &e.recent
 	return e, nil
 }

@@ -53,7 +53,7 @@ func TestEndpointsForget(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		size := 1 + rng.IntN(8)
-		e := must(budget.NewEndpoints(budget.EndpointsConfig{Max: size, Bucket: budget.Config{Capacity: 1e6}}))
+		e := must(budget.NewEndpoints(budget.EndpointsConfig{MaxEndpoints: size, Bucket: budget.Config{Capacity: 1e6}}))
 		model := recently{max: size, spent: map[string]float64{}}
 		for i := range 2000 {
 			key := strconv.Itoa(rng.IntN(12))
@@ -80,7 +80,7 @@ func TestEndpointsDefault(t *testing.T) {
 }
 
 func TestEndpointsConcurrent(t *testing.T) {
-	e := must(budget.NewEndpoints(budget.EndpointsConfig{Max: 4, Bucket: budget.Config{Capacity: 3}}))
+	e := must(budget.NewEndpoints(budget.EndpointsConfig{MaxEndpoints: 4, Bucket: budget.Config{Capacity: 3}}))
 	var wg sync.WaitGroup
 	for w := range 8 {
 		wg.Go(func() {

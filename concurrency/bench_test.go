@@ -47,7 +47,7 @@ func BenchmarkSuspended(b *testing.B) {
 
 // The names beyond Keys share a limit: finding that out must stay cheap.
 func BenchmarkManyNames(b *testing.B) {
-	l, now := must(b, Config{Keys: 4096}), time.Now()
+	l, now := must(b, Config{MaxKeys: 4096}), time.Now()
 	names := make([]string, 10_000)
 	for i := range names {
 		names[i] = strconv.Itoa(i)
@@ -64,7 +64,7 @@ func TestNoAllocations(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	full := must(t, Config{Max: 1, Fixed: true})
+	full := must(t, Config{MaxInFlight: 1, Fixed: true})
 	full.Enter(t0, spillway.Call{})
 	l := must(t, Config{})
 	l.Ask(t0, "key") // a new key allocates

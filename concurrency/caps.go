@@ -9,33 +9,33 @@ import (
 	"github.com/seed90641741/spillway/internal/invalid"
 )
 
-// mostKeys is the highest allowed number of entries in MaxByKey, and the highest value of Keys.
+// mostKeys is the highest allowed number of entries in MaxInFlightByKey, and the highest value of MaxKeys.
 const mostKeys = 4096
 
-// checkCaps checks MaxByKey.
+// checkCaps checks MaxInFlightByKey.
 func (c *Config) checkCaps() error {
-	if len(c.MaxByKey) > mostKeys {
-		return invalid.Field("concurrency", "MaxByKey", len(c.MaxByKey), "at most %d keys", mostKeys)
+	if len(c.MaxInFlightByKey) > mostKeys {
+		return invalid.Field("concurrency", "MaxInFlightByKey", len(c.MaxInFlightByKey), "at most %d keys", mostKeys)
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.MaxByKey)) {
-		if n := c.MaxByKey[name]; n < 1 || n > math.MaxInt32 {
-			return invalid.Field("concurrency", fmt.Sprintf("MaxByKey[%q]", name), n, "1 to %d", math.MaxInt32)
+	for _, name := range slices.Sorted(maps.Keys(c.MaxInFlightByKey)) {
+		if n := c.MaxInFlightByKey[name]; n < 1 || n > math.MaxInt32 {
+			return invalid.Field("concurrency", fmt.Sprintf("MaxInFlightByKey[%q]", name), n, "1 to %d", math.MaxInt32)
 		}
 	}
 	return nil
 }
 
-// cap applies MaxByKey: each key in it gets its cap, and an entry in the table that other keys
+// cap applies MaxInFlightByKey: each key in it gets its cap, and an entry in the table that other keys
 // cannot take.
 func (l *Limiter) cap() {
 	for i := range l.keys {
 		l.keys[i].max = 0
 	}
-	l.most = l.config.Keys + len(l.config.MaxByKey)
+	l.most = l.config.MaxKeys + len(l.config.MaxInFlightByKey)
 	var missing []string
-	for _, name := range slices.Sorted(maps.Keys(l.config.MaxByKey)) {
+	for _, name := range slices.Sorted(maps.Keys(l.config.MaxInFlightByKey)) {
 		if slot, ok := l.index[name]; ok {
-			l.keys[slot].max = l.config.MaxByKey[name]
+			l.keys[slot].max = l.config.MaxInFlightByKey[name]
 		} else {
 			missing = append(missing, name)
 		}
@@ -47,7 +47,7 @@ func (l *Limiter) cap() {
 			slot, spare = spare[0], spare[1:]
 		}
 		l.put(slot, l.newKey(name))
-		l.keys[slot].max = l.config.MaxByKey[name]
+		l.keys[slot].max = l.config.MaxInFlightByKey[name]
 	}
 }
 

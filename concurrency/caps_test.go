@@ -16,15 +16,15 @@ func generation(g, n int) map[string]int {
 	return caps
 }
 
-// Keys that leave MaxByKey give up their places to new ones, unless they have requests in flight.
+// Keys that leave MaxInFlightByKey give up their places to new ones, unless they have requests in flight.
 func TestPlacesOfCapsThatLeft(t *testing.T) {
-	l := must(t, Config{Keys: 3, MaxByKey: generation(0, 10)})
+	l := must(t, Config{MaxKeys: 3, MaxInFlightByKey: generation(0, 10)})
 	held := l.Enter(at(0), call("0/7"))
 	for i := range 3 {
 		l.Enter(at(0), call(fmt.Sprint("own ", i))) // these never leave
 	}
 	for g := 1; g < 50; g++ {
-		if err := l.Update(Config{Keys: 3, MaxByKey: generation(g, 10)}); err != nil {
+		if err := l.Update(Config{MaxKeys: 3, MaxInFlightByKey: generation(g, 10)}); err != nil {
 			t.Fatal(err)
 		}
 		ticket, err := l.Admit(at(0), call(fmt.Sprint(g, "/3")))
@@ -51,7 +51,7 @@ func TestVeryManyPlaces(t *testing.T) {
 	var tickets []spillway.Ticket
 	for g := range 18 {
 		caps := generation(g, mostKeys)
-		if err := l.Update(Config{MaxByKey: caps}); err != nil {
+		if err := l.Update(Config{MaxInFlightByKey: caps}); err != nil {
 			t.Fatal(err)
 		}
 		for name := range caps {

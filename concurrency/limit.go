@@ -48,7 +48,7 @@ type State uint8
 
 // These are the states, in the order in which a limit passes through them.
 const (
-	// Open: no queue was found. Only the operator's limits, Max and MaxByKey, hold.
+	// Open: no queue was found. Only the operator's limits, MaxInFlight and MaxInFlightByKey, hold.
 	Open State = iota
 	// Draining: a trial has begun. No request starts until about one BDP is in flight.
 	Draining
@@ -99,7 +99,7 @@ func newLimit(at time.Duration, shared bool) *limit {
 
 // free reports whether one more request may start. If not, it notes that a request was held back.
 func (l *limit) free(bounds *Config) bool {
-	if working := float64(l.working); working < min(l.window, l.slow.most) || working < float64(bounds.Min) {
+	if working := float64(l.working); working < min(l.window, l.slow.most) || working < float64(bounds.MinInFlight) {
 		return true // the same as working < limit, without its cases for NaN
 	}
 	l.held = l.at
@@ -108,7 +108,7 @@ func (l *limit) free(bounds *Config) bool {
 
 // limit returns the highest number of requests that may be working.
 func (l *limit) limit(bounds *Config) float64 {
-	return min(max(min(l.window, l.slow.most), float64(bounds.Min)), bounds.most())
+	return min(max(min(l.window, l.slow.most), float64(bounds.MinInFlight)), bounds.most())
 }
 
 // hear records whether a request was answered in time. It waited for so many seconds, and had rest

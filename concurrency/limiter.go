@@ -35,7 +35,7 @@ func New(c Config) (*Limiter, error) {
 		return nil, err
 	}
 	l := &Limiter{config: c, clock: clock{runs: 1, stood: -memory}, records: records{list: make([]record, 1)}, all: newLimit(0, true)}
-	l.table = table{keys: append(make([]key, 0, c.Keys+1), l.newKey(Others)), index: map[string]int{}}
+	l.table = table{keys: append(make([]key, 0, c.MaxKeys+1), l.newKey(Others)), index: map[string]int{}}
 	l.cap()
 	return l, nil
 }
@@ -122,7 +122,7 @@ func (l *Limiter) Enter(now time.Time, call spillway.Call) (t spillway.Ticket) {
 }
 
 // Take admits a call if no limit is at work and its deadline is not too close. This means: no queue
-// was found for its key or for all keys, Max and MaxByKey are not reached, and the deadline is zero
+// was found for its key or for all keys, MaxInFlight and MaxInFlightByKey are not reached, and the deadline is zero
 // or farther away than the fastest recent response. ok reports whether the call was admitted; if
 // not, decide with [Limiter.Ask].
 func (l *Limiter) Take(now time.Time, key string, class spillway.Criticality, deadline time.Time) (t spillway.Ticket, ok bool) {

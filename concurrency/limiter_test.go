@@ -33,16 +33,16 @@ func TestConfigNamesTheBadField(t *testing.T) {
 		want   string
 	}{
 		{Config{}, ""},
-		{Config{Min: 1e6, Max: 1e6, Keys: 4096}, ""},
-		{Config{Max: -1}, ""},
-		{Config{Min: -1}, "concurrency: Min is -1, must be 1 to 1000000"},
-		{Config{Min: 1e6 + 1}, "concurrency: Min is 1000001, must be 1 to 1000000"},
-		{Config{Min: 8, Max: 7}, "concurrency: Max is 7, must be at least Min (8)"},
-		{Config{Keys: -1}, "concurrency: Keys is -1, must be 1 to 4096"},
-		{Config{Keys: 4097}, "concurrency: Keys is 4097, must be 1 to 4096"},
-		{Config{MaxByKey: map[string]int{"a": 1, "b": math.MaxInt32}}, ""},
-		{Config{MaxByKey: map[string]int{"a": 1, "b": 0}}, `concurrency: MaxByKey["b"] is 0, must be 1 to 2147483647`},
-		{Config{MaxByKey: map[string]int{"": -1}}, `concurrency: MaxByKey[""] is -1, must be 1 to 2147483647`},
+		{Config{MinInFlight: 1e6, MaxInFlight: 1e6, MaxKeys: 4096}, ""},
+		{Config{MaxInFlight: -1}, ""},
+		{Config{MinInFlight: -1}, "concurrency: Min is -1, must be 1 to 1000000"},
+		{Config{MinInFlight: 1e6 + 1}, "concurrency: Min is 1000001, must be 1 to 1000000"},
+		{Config{MinInFlight: 8, MaxInFlight: 7}, "concurrency: Max is 7, must be at least Min (8)"},
+		{Config{MaxKeys: -1}, "concurrency: Keys is -1, must be 1 to 4096"},
+		{Config{MaxKeys: 4097}, "concurrency: Keys is 4097, must be 1 to 4096"},
+		{Config{MaxInFlightByKey: map[string]int{"a": 1, "b": math.MaxInt32}}, ""},
+		{Config{MaxInFlightByKey: map[string]int{"a": 1, "b": 0}}, `concurrency: MaxInFlightByKey["b"] is 0, must be 1 to 2147483647`},
+		{Config{MaxInFlightByKey: map[string]int{"": -1}}, `concurrency: MaxInFlightByKey[""] is -1, must be 1 to 2147483647`},
 	} {
 		_, err := New(row.config)
 		if got := errorText(err); got != row.want {
@@ -63,7 +63,7 @@ func errorText(err error) string {
 
 // Max and Min bound the limit of each key and of all keys together.
 func TestBounds(t *testing.T) {
-	l := must(t, Config{Max: 3})
+	l := must(t, Config{MaxInFlight: 3})
 	for i := range 3 {
 		if _, err := l.Admit(t0, call(strconv.Itoa(i))); err != nil {
 			t.Fatalf("request %d of 3: %v", i, err)
@@ -77,13 +77,13 @@ func TestBounds(t *testing.T) {
 	if got := l.Stats(t0).RejectedTotal; got != 1 {
 		t.Errorf("RejectedTotal is %d, want 1", got)
 	}
-	if err := l.Update(Config{Max: 4}); err != nil {
+	if err := l.Update(Config{MaxInFlight: 4}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.Admit(t0, call("other")); err != nil {
 		t.Errorf("after Max was raised: %v", err)
 	}
-	if err := l.Update(Config{Min: 3, Max: 2}); err == nil {
+	if err := l.Update(Config{MinInFlight: 3, MaxInFlight: 2}); err == nil {
 		t.Error("Update took a Max below Min")
 	}
 	if got := l.Stats(t0).Shared.Limit; got != 4 {
@@ -93,7 +93,7 @@ func TestBounds(t *testing.T) {
 
 // A fixed limit learns nothing, and forgets what an adaptive one has learnt.
 func TestFixed(t *testing.T) {
-	p := newPool(t, Config{Fixed: true, Max: 100})
+	p := newPool(t, Config{Fixed: true, MaxInFlight: 100})
 	p.run(5*time.Second, 8, 800)
 	if k := p.state(); k.State != Open || k.Limit != 100 || p.rejected == 0 {
 		t.Errorf("%v with limit %v, %d rejected, want open with 100, some", k.State, k.Limit, p.rejected)
@@ -103,7 +103,7 @@ func TestFixed(t *testing.T) {
 	if k := p.state(); k.State == Open {
 		t.Fatal("no queue was found before a pool of 8")
 	}
-	if err := p.l.Update(Config{Fixed: true, Max: 100}); err != nil {
+	if err := p.l.Update(Config{Fixed: true, MaxInFlight: 100}); err != nil {
 		t.Fatal(err)
 	}
 	if k := p.state(); k.State != Open || k.Limit != 100 {
@@ -114,7 +114,7 @@ func TestFixed(t *testing.T) {
 // A million names take no more places than Keys; what has no place shares one limit.
 func TestKeysAreBounded(t *testing.T) {
 	race.SkipOneGoroutine(t)
-	l := must(t, Config{Keys: 8})
+	l := must(t, Config{MaxKeys: 8})
 	held := l.Enter(t0, call("held"))
 	for i := range 1_000_000 {
 		ticket, err := l.Admit(t0, call(strconv.Itoa(i)))
@@ -181,7 +181,7 @@ func TestClockStepsBack(t *testing.T) {
 // A suspended request does not count, and its time is no latency. A ticket is settled
 // once, suspended or not.
 func TestSuspended(t *testing.T) {
-	l := must(t, Config{Max: 1, Fixed: true})
+	l := must(t, Config{MaxInFlight: 1, Fixed: true})
 	a := l.Enter(t0, call("a"))
 	a.Suspend(at(10))
 	a.Suspend(at(10))
@@ -252,7 +252,7 @@ func TestParkedAfterAnIdleHour(t *testing.T) {
 
 // Caps of keys bound these keys only, also while they are streams that last for long.
 func TestMaxByKey(t *testing.T) {
-	l := must(t, Config{Keys: 1, MaxByKey: map[string]int{"streams": 2}})
+	l := must(t, Config{MaxKeys: 1, MaxInFlightByKey: map[string]int{"streams": 2}})
 	l.Enter(at(0), call("other")) // has the only place that is not reserved
 	var streams []spillway.Ticket
 	for i := range 4 {
@@ -288,7 +288,7 @@ func TestMaxByKey(t *testing.T) {
 
 // A cap that was reached decides for ten seconds more, also while it has a free place.
 func TestScopeOfACap(t *testing.T) {
-	l := must(t, Config{MaxByKey: map[string]int{"capped": 1}})
+	l := must(t, Config{MaxInFlightByKey: map[string]int{"capped": 1}})
 	if p := l.Ask(at(0), "capped"); p.Scope != 0 {
 		t.Errorf("scope %d before the cap is reached", p.Scope)
 	}
@@ -307,12 +307,12 @@ func TestScopeOfACap(t *testing.T) {
 
 // The caps can be changed in use. Many other names cannot take the place of a key with a cap.
 func TestUpdateOfMaxByKey(t *testing.T) {
-	l := must(t, Config{Keys: 2})
+	l := must(t, Config{MaxKeys: 2})
 	for i := range 10 {
 		l.Enter(at(0), call(strconv.Itoa(i)))
 	}
 	caps := map[string]int{"0": 1, "new": 1}
-	if err := l.Update(Config{Keys: 2, MaxByKey: caps}); err != nil {
+	if err := l.Update(Config{MaxKeys: 2, MaxInFlightByKey: caps}); err != nil {
 		t.Fatal(err)
 	}
 	caps["new"] = 100 // the Limiter has a copy
@@ -326,14 +326,14 @@ func TestUpdateOfMaxByKey(t *testing.T) {
 	if l.Ask(at(200_001), "new").Free || !l.Ask(at(200_001), "5").Free {
 		t.Error("the cap of a key is lost, or another key has it")
 	}
-	if err := l.Update(Config{Keys: 2}); err != nil || !l.Ask(at(200_002), "new").Free {
+	if err := l.Update(Config{MaxKeys: 2}); err != nil || !l.Ask(at(200_002), "new").Free {
 		t.Errorf("%v; the cap is still in effect", err)
 	}
 }
 
 // TestConcurrentUse: whatever happens at once, nothing is in flight afterwards.
 func TestConcurrentUse(t *testing.T) {
-	l := must(t, Config{Keys: 4})
+	l := must(t, Config{MaxKeys: 4})
 	var all sync.WaitGroup
 	for worker := range 8 {
 		all.Go(func() {
@@ -351,7 +351,7 @@ func TestConcurrentUse(t *testing.T) {
 				if i%100 == worker {
 					l.Beat(now, false)
 					l.Stats(now)
-					if err := l.Update(Config{Keys: 4, Min: 1 + worker}); err != nil {
+					if err := l.Update(Config{MaxKeys: 4, MinInFlight: 1 + worker}); err != nil {
 						t.Error(err)
 					}
 				}

@@ -37,7 +37,7 @@ func (m *model) held(key string) (n int) {
 // the same time as the one before.
 func drive(t *testing.T, next func() uint32, ops int) {
 	t.Helper()
-	l, m := must(t, Config{Keys: 3, Max: 50}), &model{}
+	l, m := must(t, Config{MaxKeys: 3, MaxInFlight: 50}), &model{}
 	now := t0
 	for range ops {
 		r := next()

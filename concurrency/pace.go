@@ -26,7 +26,7 @@ func (l *Limiter) Ask(now time.Time, key string) spillway.Pace {
 	p.Parked, p.Wait = decides.parkAfter(), decides.wait()
 	p.Latency, p.Throughput, p.Abandoned = decides.work()/l.runs, decides.throughput()*l.runs, decides.abandoned
 	if !p.Free && decides.state == Open && p.Latency > 0 {
-		// Max or MaxByKey is reached, so Little's law gives the throughput. The throughput of the
+		// MaxInFlight or MaxInFlightByKey is reached, so Little's law gives the throughput. The throughput of the
 		// last round may be from a quiet time, and too low.
 		p.Throughput = float64(decides.working) / p.Latency
 	}
@@ -43,7 +43,7 @@ func (l *limit) wait() time.Duration {
 
 // left returns how many more requests may start; below zero if more are working than the limit.
 func (l *limit) left(bounds *Config) float64 {
-	return math.Ceil(max(min(l.window, l.slow.most), float64(bounds.Min))) - float64(l.working)
+	return math.Ceil(max(min(l.window, l.slow.most), float64(bounds.MinInFlight))) - float64(l.working)
 }
 
 // found reports whether a queue was found. It stays true while a trial measures the base latency

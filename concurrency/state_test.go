@@ -90,7 +90,7 @@ func TestDrainCostsASecondOrHalf(t *testing.T) {
 			l.leave(&ending{began: 1, outcome: row.outcome, stood: -memory}, 5000)
 			l.working--
 			l.decide(0, false)
-			if l.free(&Config{Min: 1}) {
+			if l.free(&Config{MinInFlight: 1}) {
 				l.working++
 				started++
 			}
@@ -122,7 +122,7 @@ func TestDrainEndsWithWhatIsInService(t *testing.T) {
 		l.working--
 		l.decide(0, false)
 	}
-	if left := l.limit(&Config{Min: 1}); l.state != Probing || left != 8 {
+	if left := l.limit(&Config{MinInFlight: 1}); l.state != Probing || left != 8 {
 		t.Errorf("%v with %v in flight, want 8", l.state, left)
 	}
 }

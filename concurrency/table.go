@@ -64,8 +64,8 @@ func (t *table) unused(at time.Duration) (slot int) {
 }
 
 // spare returns the indexes of up to n keys without requests and without a cap, the longest unused
-// first. Keys that enter MaxByKey get these entries; otherwise the entries of keys that leave
-// MaxByKey would add up.
+// first. Keys that enter MaxInFlightByKey get these entries; otherwise the entries of keys that leave
+// MaxInFlightByKey would add up.
 func (t *table) spare(n int) (slots []int) {
 	for i := 1; i < len(t.keys) && n > 0; i++ {
 		if k := &t.keys[i]; k.held == 0 && k.max == 0 {

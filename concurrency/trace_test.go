@@ -42,12 +42,12 @@ func traces() map[string][]stage {
 			{takes: 8 * time.Second, slots: 12, rates: map[string]int{"a": 200, "b": 900, "c": 20}},
 		},
 		"more keys than places": {
-			{takes: 6 * time.Second, slots: 8, rates: map[string]int{"a": 100, "b": 100, "c": 100, "d": 500}, update: &Config{Keys: 2}},
+			{takes: 6 * time.Second, slots: 8, rates: map[string]int{"a": 100, "b": 100, "c": 100, "d": 500}, update: &Config{MaxKeys: 2}},
 		},
 		"bounds": {
-			{takes: 3 * time.Second, slots: 8, rates: a(600), update: &Config{Min: 4, Max: 20}},
-			{takes: 2 * time.Second, slots: 8, rates: map[string]int{"a": 200, "b": 400}, update: &Config{Max: 30, MaxByKey: map[string]int{"b": 6, "z": 1}}},
-			{takes: time.Second, slots: 8, rates: a(600), update: &Config{Fixed: true, Max: 12}},
+			{takes: 3 * time.Second, slots: 8, rates: a(600), update: &Config{MinInFlight: 4, MaxInFlight: 20}},
+			{takes: 2 * time.Second, slots: 8, rates: map[string]int{"a": 200, "b": 400}, update: &Config{MaxInFlight: 30, MaxInFlightByKey: map[string]int{"b": 6, "z": 1}}},
+			{takes: time.Second, slots: 8, rates: a(600), update: &Config{Fixed: true, MaxInFlight: 12}},
 		},
 		"slow from the start": {{takes: 4 * time.Second, slots: 2, rates: a(1500)}, {takes: 14 * time.Second, slots: 2, rates: a(200)}},
 		"no queue": {

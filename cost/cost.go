@@ -198,7 +198,7 @@ type Stats struct {
 }
 
 // Stats returns what e has learned. It allocates.
-func (e *Estimator) Stats() Stats {
+func (e *Estimator) Stats(now time.Time) Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := Stats{Background: e.filter.cost[background], Rejected: seconds(e.filter.cost[rejected])}

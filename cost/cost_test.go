@@ -88,7 +88,7 @@ func TestCompanion(t *testing.T) {
 		w.reset()
 		w.run(time.Minute, dear, cheap)
 		if c := w.charged("cheap"); c > 1.3 {
-			t.Errorf("seed %d: the cheap one is charged %.2f times its use: %+v", seed, c, w.Stats())
+			t.Errorf("seed %d: the cheap one is charged %.2f times its use: %+v", seed, c, w.Stats(time.Now()))
 		}
 		if k := w.of("dear"); k.Used && w.charged("dear") < 0.75 {
 			t.Errorf("seed %d: the dear one is charged %.2f times its use: %+v", seed, w.charged("dear"), k)
@@ -242,7 +242,7 @@ func TestFloodOfRejections(t *testing.T) {
 			t.Errorf("%s costs %.2f ± %.2f ms, want %v", c.key, cost, deviation, c.cpu)
 		}
 	}
-	if got := w.Stats().Rejected; got < 14*time.Microsecond || got > 26*time.Microsecond {
+	if got := w.Stats(time.Now()).Rejected; got < 14*time.Microsecond || got > 26*time.Microsecond {
 		t.Errorf("a rejection costs %v, want 20µs", got)
 	}
 }
@@ -270,13 +270,13 @@ func TestInventedKeys(t *testing.T) {
 	if cost, _ := w.of("dear").milliseconds(); math.Abs(cost-10) > 2 {
 		t.Errorf("dear costs %.2f ms, want 10", cost)
 	}
-	if got := len(w.Stats().Keys); got != 3 {
+	if got := len(w.Stats(time.Now()).Keys); got != 3 {
 		t.Errorf("%d keys, want 3", got)
 	}
 	w.run(11*time.Minute, cheap)
 	w.run(2*time.Minute, cheap, &caller{key: "new", rate: 20, cpu: 5})
 	if cost, _ := w.of("new").milliseconds(); math.Abs(cost-5) > 1 {
-		t.Errorf("new costs %.2f ms, want 5: %+v", cost, w.Stats())
+		t.Errorf("new costs %.2f ms, want 5: %+v", cost, w.Stats(time.Now()))
 	}
 	if k := w.of("dear"); k.Key != "" {
 		t.Errorf("dear still has a place: %+v", k)
@@ -307,14 +307,14 @@ func TestIgnoredIntervals(t *testing.T) {
 	w := newWorld(t, 7, Config{})
 	dear, cheap := pair()
 	w.run(2*time.Minute, dear, cheap)
-	before := w.Stats()
+	before := w.Stats(time.Now())
 	w.run(10*time.Millisecond, dear)
 	w.at += time.Minute // and something has used the processor
 	w.cpu += 30
 	for range 6 {
 		w.run(time.Second, dear, cheap)
 	}
-	after := w.Stats()
+	after := w.Stats(time.Now())
 	for i, k := range before.Keys {
 		if a := after.Keys[i]; math.Abs(a.Cost.Seconds()-k.Cost.Seconds()) > 3*k.StandardError.Seconds() {
 			t.Errorf("%v has become %v", k, a)
@@ -333,7 +333,7 @@ func TestIgnoredIntervals(t *testing.T) {
 			t.Fatal("known without processor time")
 		}
 	}
-	if k := e.Stats().Keys[1]; k.Cost != 0 {
+	if k := e.Stats(time.Now()).Keys[1]; k.Cost != 0 {
 		t.Errorf("%+v", k)
 	}
 }
@@ -459,7 +459,7 @@ func TestConcurrentUse(t *testing.T) {
 				ticket, _, _ := e.Begin(now, known(strconv.Itoa((worker+i)%4)))
 				if i%10 == 0 {
 					e.Reject(now)
-					e.Stats()
+					e.Stats(now)
 				}
 				e.Done(now.Add(time.Millisecond), ticket)
 			}
@@ -467,7 +467,7 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	all.Wait()
 	calls := uint64(0)
-	for _, k := range e.Stats().Keys {
+	for _, k := range e.Stats(time.Now()).Keys {
 		calls += k.Calls
 	}
 	if calls != 4000 {

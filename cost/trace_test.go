@@ -102,7 +102,7 @@ func (w *world) trace(s stage, out *strings.Builder) {
 
 // line writes the estimates, with four digits, and what calls are charged.
 func (w *world) line(out *strings.Builder) {
-	stats := w.Stats()
+	stats := w.Stats(time.Now())
 	fmt.Fprintf(out, "%v: background %.4g rejected %.4g", w.at, stats.Background, stats.Rejected.Seconds()*1e6)
 	for i, k := range stats.Keys {
 		cost, deviation := k.milliseconds()

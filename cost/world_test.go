@@ -144,7 +144,7 @@ func (w *world) work() {
 
 // of returns what is known of a key.
 func (w *world) of(key string) KeyStats {
-	for _, k := range w.Stats().Keys {
+	for _, k := range w.Stats(time.Now()).Keys {
 		if k.Key == key {
 			return k
 		}

@@ -31,7 +31,7 @@ func TestAccepted(t *testing.T) {
 		"with no throttle":  {tell: true, mode: spillway.ModeOff},
 	} {
 		t.Run(name, func(t *testing.T) {
-			once, err := retry.NewBudgeted(retry.BudgetedConfig{Attempts: 1})
+			once, err := retry.NewBudgeted(retry.BudgetedConfig{MaxAttempts: 1})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -33,12 +33,12 @@ func BenchmarkSuccessParallel(b *testing.B) {
 }
 
 func BenchmarkRejected(b *testing.B) {
-	l, err := inflight.New(inflight.Config{MaxRequests: 1})
+	l, err := inflight.New(inflight.Config{MaxInFlight: 1})
 	if err != nil {
 		b.Fatal(err)
 	}
 	l.TryAcquire()
-	client := must(b, egress.Config{Inflight: l})
+	client := must(b, egress.Config{InFlight: l})
 	ctx := context.Background()
 	b.ReportAllocs()
 	for b.Loop() {

@@ -15,7 +15,7 @@ import (
 
 // Calls of a key that has a limit count there and nowhere else.
 func TestLimitByKey(t *testing.T) {
-	config := egress.Config{MaxRequests: 1, MaxRequestsByKey: map[string]int{"watch": 2, "poll": -1}}
+	config := egress.Config{MaxInFlight: 1, MaxInFlightByKey: map[string]int{"watch": 2, "poll": -1}}
 	client := must(t, config)
 	var held []*inflight.Hold
 	try := func(key string) error {
@@ -36,13 +36,13 @@ func TestLimitByKey(t *testing.T) {
 	want := func(when string, all, watch, poll int) {
 		t.Helper()
 		s := client.Stats(time.Now())
-		got := [3]int{s.Inflight.InFlight, s.InflightByKey["watch"].InFlight, s.InflightByKey["poll"].InFlight}
+		got := [3]int{s.InFlight.InFlight, s.InFlightByKey["watch"].InFlight, s.InFlightByKey["poll"].InFlight}
 		if got != [3]int{all, watch, poll} {
 			t.Errorf("%s: %v in flight, want %v", when, got, []int{all, watch, poll})
 		}
 	}
 	want("under limits", 1, 2, 2)
-	config.MaxRequestsByKey = map[string]int{"watch": 3}
+	config.MaxInFlightByKey = map[string]int{"watch": 3}
 	if err := client.Update(config); err != nil {
 		t.Fatal(err)
 	}
@@ -61,15 +61,15 @@ func TestWrongLimitByKey(t *testing.T) {
 		t.Skip("no int is too large")
 	}
 	large := int64(1 << 40)
-	_, err := egress.New(egress.Config{MaxRequestsByKey: map[string]int{"watch": int(large)}})
-	if err == nil || !strings.Contains(err.Error(), `MaxRequestsByKey["watch"] is 1099511627776, must`) {
+	_, err := egress.New(egress.Config{MaxInFlightByKey: map[string]int{"watch": int(large)}})
+	if err == nil || !strings.Contains(err.Error(), `MaxInFlightByKey["watch"] is 1099511627776, must`) {
 		t.Errorf("error %v", err)
 	}
 }
 
 // A Pool keeps a client while calls under a limit by key are in flight.
 func TestPoolKeepsClientsInUse(t *testing.T) {
-	pool, err := egress.NewPool(egress.Config{MaxRequestsByKey: map[string]int{"watch": -1}}, 2)
+	pool, err := egress.NewPool(egress.Config{MaxInFlightByKey: map[string]int{"watch": -1}}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

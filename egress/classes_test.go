@@ -11,12 +11,12 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// TestMaxRequestsByClass: with MaxRequests of 24 and five times as much load, calls of the
+// TestMaxRequestsByClass: with MaxInFlight of 24 and five times as much load, calls of the
 // highest class get every slot that they can use, and the lowest class gets nothing.
 func TestMaxRequestsByClass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit, service = 24, 20 * time.Millisecond
-		c, err := New(Config{MaxRequests: limit})
+		c, err := New(Config{MaxInFlight: limit})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,20 +19,20 @@ type Config struct {
 	// ThrottleMode says whether the throttle enforces, observes or is off.
 	ThrottleMode spillway.Mode
 
-	// MaxRequests is the maximum number of attempts in flight. It limits both the memory of
+	// MaxInFlight is the maximum number of attempts in flight. It limits both the memory of
 	// this process and the queue at the backend: a good value is the rate that the backend can
 	// serve times the time that a call may take there (Little's law). Zero means 1024, as in
 	// A32 and Envoy.
-	MaxRequests int
+	MaxInFlight int
 	// Inflight, if not nil, replaces the limiter of the Client, so that several Clients share
-	// one limit; MaxRequests must then be zero.
-	Inflight *inflight.Limiter
-	// MaxRequestsByKey sets separate in-flight limits for calls with these keys: they count
-	// there, and not against MaxRequests or Inflight. It is for methods whose calls last long
+	// one limit; MaxInFlight must then be zero.
+	InFlight *inflight.Limiter
+	// MaxInFlightByKey sets separate in-flight limits for calls with these keys: they count
+	// there, and not against MaxInFlight or Inflight. It is for methods whose calls last long
 	// and do little, such as streams and long polls. Zero means 1024, negative means no limit.
-	MaxRequestsByKey map[string]int
-	// InflightMode says whether the in-flight limits enforce, observe or are off.
-	InflightMode spillway.Mode
+	MaxInFlightByKey map[string]int
+	// InFlightMode says whether the in-flight limits enforce, observe or are off.
+	InFlightMode spillway.Mode
 
 	// Retry decides on retries. A strategy holds the budget, so Clients with the same strategy
 	// share it. Nil means [retry.Budgeted] with its defaults: three attempts, retries at most
@@ -54,7 +54,7 @@ func (c Config) build() (p *policies, err error) {
 	for _, m := range []struct {
 		field string
 		mode  spillway.Mode
-	}{{"ThrottleMode", c.ThrottleMode}, {"InflightMode", c.InflightMode}} {
+	}{{"ThrottleMode", c.ThrottleMode}, {"InFlightMode", c.InFlightMode}} {
 		if m.mode > spillway.ModeOff {
 			return nil, invalid.Field("egress", m.field, m.mode, "Enforce, Observe or Off")
 		}
@@ -66,10 +66,10 @@ func (c Config) build() (p *policies, err error) {
 	if p.limiter, err = c.limiter(); err != nil {
 		return nil, err
 	}
-	byKey := make(map[string]*inflight.Limiter, len(c.MaxRequestsByKey))
-	for key, n := range c.MaxRequestsByKey {
-		if byKey[key], err = inflight.New(inflight.Config{MaxRequests: n}); err != nil {
-			return nil, invalid.At("egress", fmt.Sprintf("MaxRequestsByKey[%q]", key), err)
+	byKey := make(map[string]*inflight.Limiter, len(c.MaxInFlightByKey))
+	for key, n := range c.MaxInFlightByKey {
+		if byKey[key], err = inflight.New(inflight.Config{MaxInFlight: n}); err != nil {
+			return nil, invalid.At("egress", fmt.Sprintf("MaxInFlightByKey[%q]", key), err)
 		}
 	}
 	if c.Hedge != (retry.HedgeConfig{}) {
@@ -82,7 +82,7 @@ func (c Config) build() (p *policies, err error) {
 	}
 	p.Policies = calls.Policies{
 		Throttle: p.routes, ThrottleMode: c.ThrottleMode,
-		Inflight: p.limiter, InflightByKey: byKey, InflightMode: c.InflightMode,
+		InFlight: p.limiter, InFlightByKey: byKey, InFlightMode: c.InFlightMode,
 		Retry: c.Retry, Observer: c.Observer, Usual: new(calls.Usual), Shares: new(calls.Shares),
 	}
 	return p, nil
@@ -95,12 +95,12 @@ func newStandard() retry.Strategy {
 }
 
 func (c *Config) limiter() (*inflight.Limiter, error) {
-	if c.Inflight == nil {
-		l, err := inflight.New(inflight.Config{MaxRequests: c.MaxRequests})
+	if c.InFlight == nil {
+		l, err := inflight.New(inflight.Config{MaxInFlight: c.MaxInFlight})
 		return l, invalid.In("egress", "", err)
 	}
-	if c.MaxRequests != 0 {
-		return nil, invalid.Field("egress", "MaxRequests", c.MaxRequests, "0 where Inflight is given")
+	if c.MaxInFlight != 0 {
+		return nil, invalid.Field("egress", "MaxInFlight", c.MaxInFlight, "0 where Inflight is given")
 	}
-	return c.Inflight, nil
+	return c.InFlight, nil
 }

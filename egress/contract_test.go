@@ -21,12 +21,12 @@ func through(c *egress.Client) spilltest.Do {
 func TestContract(t *testing.T) {
 	spilltest.TestStack(t, func(t *testing.T, s spilltest.Setup) spilltest.Stack {
 		config := func(s spilltest.Setup) egress.Config {
-			return egress.Config{MaxRequests: s.Limit, InflightMode: s.Mode, Observer: s.Observer}
+			return egress.Config{MaxInFlight: s.Limit, InFlightMode: s.Mode, Observer: s.Observer}
 		}
 		client := must(t, config(s))
 		return spilltest.Stack{
 			Do:       through(client),
-			InFlight: func() int { return client.Stats(time.Now()).Inflight.InFlight },
+			InFlight: func() int { return client.Stats(time.Now()).InFlight.InFlight },
 			Update:   func(s spilltest.Setup) error { return client.Update(config(s)) },
 		}
 	})

@@ -91,17 +91,17 @@ func (p *policies) adopt(old *policies) error {
 	if c.Hedge == old.config.Hedge {
 		p.hedge = old.hedge
 	}
-	for key, n := range c.MaxRequestsByKey {
-		if l := old.InflightByKey[key]; l != nil {
-			err = errors.Join(err, l.Update(inflight.Config{MaxRequests: n}))
-			p.InflightByKey[key] = l
+	for key, n := range c.MaxInFlightByKey {
+		if l := old.InFlightByKey[key]; l != nil {
+			err = errors.Join(err, l.Update(inflight.Config{MaxInFlight: n}))
+			p.InFlightByKey[key] = l
 		}
 	}
-	if c.Inflight != nil || old.config.Inflight != nil {
+	if c.InFlight != nil || old.config.InFlight != nil {
 		return err
 	}
-	p.limiter, p.Inflight = old.limiter, old.limiter
-	return errors.Join(err, old.limiter.Update(inflight.Config{MaxRequests: c.MaxRequests}))
+	p.limiter, p.InFlight = old.limiter, old.limiter
+	return errors.Join(err, old.limiter.Update(inflight.Config{MaxInFlight: c.MaxInFlight}))
 }
 
 // Do makes the call: it runs send once for each attempt that is admitted, until
@@ -198,7 +198,7 @@ func (c *Client) drive(
 
 // run makes one attempt.
 func (c *Client) run(ctx context.Context, p *policies, f *flow, send func(context.Context, *Attempt) error) calls.Step {
-	if p.config.Inflight != nil { // perhaps the transport has the same
+	if p.config.InFlight != nil { // perhaps the transport has the same
 		ctx = place.With(ctx, f.InFlight())
 	}
 	f.attempt = Attempt{f.Attempt.Attempt, f.Start, &f.Attempt}
@@ -237,10 +237,10 @@ func callEvent(ctx context.Context, start time.Time, call spillway.Call, err err
 type Stats struct {
 	// Throttle is the sum over all routes; a Probability is the greatest of them.
 	Throttle throttle.Stats
-	// Inflight is the limit of all calls whose key is not in [Config.MaxRequestsByKey], and
-	// InflightByKey has the limits of those keys.
-	Inflight      inflight.Stats
-	InflightByKey map[string]inflight.Stats
+	// Inflight is the limit of all calls whose key is not in [Config.MaxInFlightByKey], and
+	// InFlightByKey has the limits of those keys.
+	InFlight      inflight.Stats
+	InFlightByKey map[string]inflight.Stats
 	// Hedge is zero without hedged requests.
 	Hedge retry.HedgeStats
 }
@@ -248,12 +248,12 @@ type Stats struct {
 // Stats returns the levels of the client's policies at the time now.
 func (c *Client) Stats(now time.Time) Stats {
 	p := c.current.Load()
-	s := Stats{Throttle: p.routes.Stats(now), Inflight: p.limiter.Stats(now)}
-	if len(p.InflightByKey) > 0 {
-		s.InflightByKey = make(map[string]inflight.Stats, len(p.InflightByKey))
+	s := Stats{Throttle: p.routes.Stats(now), InFlight: p.limiter.Stats(now)}
+	if len(p.InFlightByKey) > 0 {
+		s.InFlightByKey = make(map[string]inflight.Stats, len(p.InFlightByKey))
 	}
-	for key, l := range p.InflightByKey {
-		s.InflightByKey[key] = l.Stats(now)
+	for key, l := range p.InFlightByKey {
+		s.InFlightByKey[key] = l.Stats(now)
 	}
 	if p.hedge != nil {
 		s.Hedge = p.hedge.Stats(now)
@@ -263,7 +263,7 @@ func (c *Client) Stats(now time.Time) Stats {
 
 // idle reports whether no call is in flight.
 func (p *policies) idle() bool {
-	for _, l := range p.InflightByKey {
+	for _, l := range p.InFlightByKey {
 		if l.Stats(time.Now()).InFlight > 0 {
 			return false
 		}

@@ -69,7 +69,7 @@ func (e *events) trace() string {
 
 func TestEachPolicyReportsEachAttemptOnce(t *testing.T) {
 	full := func() *inflight.Limiter {
-		l, err := inflight.New(inflight.Config{MaxRequests: 1})
+		l, err := inflight.New(inflight.Config{MaxInFlight: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,15 +87,15 @@ func TestEachPolicyReportsEachAttemptOnce(t *testing.T) {
 			"throttle failed, inflight failed, retry failed",
 		},
 		"no place in flight": {
-			egress.Config{Inflight: full()}, works,
+			egress.Config{InFlight: full()}, works,
 			"inflight rejected, throttle not started, retry not started",
 		},
 		"no place in flight, observed": {
-			egress.Config{Inflight: full(), InflightMode: spillway.ModeObserve}, works,
+			egress.Config{InFlight: full(), InFlightMode: spillway.ModeObserve}, works,
 			"inflight would reject, throttle served, retry served",
 		},
 		"no place in flight, off": {
-			egress.Config{Inflight: full(), InflightMode: spillway.ModeOff}, works,
+			egress.Config{InFlight: full(), InFlightMode: spillway.ModeOff}, works,
 			"throttle served, retry served",
 		},
 		"throttle off": {egress.Config{ThrottleMode: spillway.ModeOff}, works, "inflight served, retry served"},
@@ -137,7 +137,7 @@ func TestRetriesGoThroughTheGatesAnew(t *testing.T) {
 			if a.Number != attempts {
 				t.Errorf("attempt %d says that it is number %d", attempts, a.Number)
 			}
-			if got := client.Stats(time.Now()).Inflight.InFlight; got != 1 {
+			if got := client.Stats(time.Now()).InFlight.InFlight; got != 1 {
 				t.Errorf("%d in flight during an attempt", got)
 			}
 			attempts++
@@ -182,7 +182,7 @@ func TestThrottleLearnsAndRejects(t *testing.T) {
 }
 
 func TestInflightRejectionTeachesTheThrottleNothing(t *testing.T) {
-	client := must(t, egress.Config{MaxRequests: 1})
+	client := must(t, egress.Config{MaxInFlight: 1})
 	release, done := make(chan struct{}), make(chan error)
 	started := make(chan struct{})
 	go func() {
@@ -206,8 +206,8 @@ func TestInflightRejectionTeachesTheThrottleNothing(t *testing.T) {
 	if c := s.Throttle[spillway.Critical.Index()]; c.Requests != 1 || c.Probability != 0 {
 		t.Errorf("the throttle learnt %+v from rejections that were made here", c)
 	}
-	if s.Inflight.InFlight != 0 || s.Inflight.RejectedTotal != 1000 {
-		t.Errorf("afterwards: %+v", s.Inflight)
+	if s.InFlight.InFlight != 0 || s.InFlight.RejectedTotal != 1000 {
+		t.Errorf("afterwards: %+v", s.InFlight)
 	}
 }
 
@@ -221,12 +221,12 @@ func TestHoldKeepsThePlaceInFlight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := client.Stats(time.Now()).Inflight.InFlight; n != 1 {
+	if n := client.Stats(time.Now()).InFlight.InFlight; n != 1 {
 		t.Errorf("%d in flight while the answer goes on, want 1", n)
 	}
 	held.End()
 	held.End()
-	if n := client.Stats(time.Now()).Inflight.InFlight; n != 0 {
+	if n := client.Stats(time.Now()).InFlight.InFlight; n != 0 {
 		t.Errorf("%d in flight after the answer has ended", n)
 	}
 }
@@ -259,10 +259,10 @@ func TestConfigOutOfRangeNamesTheField(t *testing.T) {
 	}
 	for want, c := range map[string]egress.Config{
 		"Throttle.K is 1":                    {Throttle: throttle.Config{K: 1}},
-		"MaxRequests is 9223372036854775807": {MaxRequests: math.MaxInt},
-		"MaxRequests is 7, must be 0":        {MaxRequests: 7, Inflight: l},
+		"MaxInFlight is 9223372036854775807": {MaxInFlight: math.MaxInt},
+		"MaxInFlight is 7, must be 0":        {MaxInFlight: 7, InFlight: l},
 		"ThrottleMode is Mode(9)":            {ThrottleMode: 9},
-		"InflightMode is Mode(3)":            {InflightMode: 3},
+		"InFlightMode is Mode(3)":            {InFlightMode: 3},
 		"pays for no hedges":                 {Hedge: retry.HedgeConfig{Delay: time.Second}, Retry: struct{ retry.Strategy }{}},
 	} {
 		client, err := egress.New(c)
@@ -309,7 +309,7 @@ func TestPoolIsBounded(t *testing.T) {
 }
 
 func TestConcurrentUseLeavesNothing(t *testing.T) {
-	pool, err := egress.NewPool(egress.Config{MaxRequests: 4}, 2)
+	pool, err := egress.NewPool(egress.Config{MaxInFlight: 4}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,7 +325,7 @@ func TestConcurrentUseLeavesNothing(t *testing.T) {
 				}
 				c := pool.For(keys[(i+w)%2])
 				_ = c.Do(ctx, spillway.Call{}, func(context.Context, *egress.Attempt) error {
-					if c.Stats(time.Now()).Inflight.InFlight > 4 {
+					if c.Stats(time.Now()).InFlight.InFlight > 4 {
 						over.Add(1)
 					}
 					if i%3 == 0 {
@@ -339,8 +339,8 @@ func TestConcurrentUseLeavesNothing(t *testing.T) {
 	}
 	wg.Wait()
 	for key, s := range pool.Stats(time.Now()) {
-		if s.Inflight.InFlight != 0 || s.Inflight.SurplusTotal != 0 {
-			t.Errorf("%s: %+v", key, s.Inflight)
+		if s.InFlight.InFlight != 0 || s.InFlight.SurplusTotal != 0 {
+			t.Errorf("%s: %+v", key, s.InFlight)
 		}
 	}
 	if over.Load() > 0 {

@@ -146,7 +146,7 @@ func TestLocalErrorsPass(t *testing.T) {
 
 // TestPlaceEndsWithItsContext: answers that their callers forget do not keep their places.
 func TestPlaceEndsWithItsContext(t *testing.T) {
-	client := must(t, egress.Config{MaxRequests: 50})
+	client := must(t, egress.Config{MaxInFlight: 50})
 	for i := range 500 {
 		ctx, cancel := context.WithCancel(t.Context())
 		if err := client.Do(ctx, spillway.Call{}, func(ctx context.Context, a *egress.Attempt) error {
@@ -157,7 +157,7 @@ func TestPlaceEndsWithItsContext(t *testing.T) {
 		}
 		cancel()
 	}
-	if n := client.Stats(time.Now()).Inflight.InFlight; n != 0 {
+	if n := client.Stats(time.Now()).InFlight.InFlight; n != 0 {
 		t.Errorf("%d in flight", n)
 	}
 }

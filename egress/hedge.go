@@ -254,7 +254,7 @@ func (r *race[T]) begin() (ctx context.Context) {
 	}
 	call := r.call
 	call.Attempt = 1
-	if p.InflightMode != spillway.ModeOff {
+	if p.InFlightMode != spillway.ModeOff {
 		t, err := p.Gate(call.Key).Admit(now, call)
 		if err != nil {
 			return nil // neither the throttle nor an observer hears of it
@@ -267,7 +267,7 @@ func (r *race[T]) begin() (ctx context.Context) {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(r.ctx) //nolint:gosec // Release calls cancel
-	if p.config.Inflight != nil {            // as in Client.run
+	if p.config.InFlight != nil {            // as in Client.run
 		ctx = place.With(ctx, r.hedge.InFlight())
 	}
 	r.cancel = cancel

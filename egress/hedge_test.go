@@ -56,7 +56,7 @@ func warm(t *testing.T, c *egress.Client, n int) {
 func checkIdle(t *testing.T, c *egress.Client) {
 	t.Helper()
 	synctest.Wait()
-	if n := c.Stats(time.Now()).Inflight.InFlight; n != 0 {
+	if n := c.Stats(time.Now()).InFlight.InFlight; n != 0 {
 		t.Errorf("%d in flight at the end", n)
 	}
 }
@@ -166,7 +166,7 @@ func TestHedgeNever(t *testing.T) {
 			"write":    {egress.Config{}, t.Context(), spillway.Call{Kind: spillway.KindWrite, Idempotent: true}},
 			"unknown":  {egress.Config{}, t.Context(), spillway.Call{Idempotent: true}},
 			"repeated": {egress.Config{}, repeated, read},
-			"place":    {egress.Config{MaxRequests: 1}, t.Context(), read},
+			"place":    {egress.Config{MaxInFlight: 1}, t.Context(), read},
 			"final":    {egress.Config{}, marked, read},
 		} {
 			c, h := hedging(t, row.config, retry.HedgeConfig{Delay: 50 * time.Millisecond})
@@ -246,11 +246,11 @@ func TestHedgeTail(t *testing.T) {
 func TestHedgeOverload(t *testing.T) {
 	for name, config := range map[string]retry.HedgeConfig{"delay": {Delay: 20 * time.Millisecond}, "percentile": {Percentile: 0.95}} {
 		synctest.Test(t, func(t *testing.T) {
-			strategy, err := retry.NewBudgeted(retry.BudgetedConfig{Budget: retry.Unlimited{}, Attempts: 1})
+			strategy, err := retry.NewBudgeted(retry.BudgetedConfig{Budget: retry.Unlimited{}, MaxAttempts: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, h := hedging(t, egress.Config{Retry: strategy, MaxRequests: -1, ThrottleMode: spillway.ModeOff}, config)
+			c, h := hedging(t, egress.Config{Retry: strategy, MaxInFlight: -1, ThrottleMode: spillway.ModeOff}, config)
 			worker := make(chan struct{}, 1)
 			var sent, served atomic.Int32
 			send := func(ctx context.Context, _ *egress.Attempt) (int, error) {
@@ -395,7 +395,7 @@ func TestHedgeTogether(t *testing.T) {
 // 10,000 calls at once, all of them slow: ten hedges at most, as one of the budgets has 10 tokens.
 func TestHedgeCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, h := hedging(t, egress.Config{MaxRequests: -1}, retry.HedgeConfig{Delay: 50 * time.Millisecond})
+		c, h := hedging(t, egress.Config{MaxInFlight: -1}, retry.HedgeConfig{Delay: 50 * time.Millisecond})
 		var all sync.WaitGroup
 		for range 10_000 {
 			all.Go(func() {

@@ -20,7 +20,7 @@ import (
 func TestNothingIsLeaked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := must(t, egress.Config{
-			MaxRequests: 40, MaxRequestsByKey: map[string]int{"stream": 20},
+			MaxInFlight: 40, MaxInFlightByKey: map[string]int{"stream": 20},
 			Hedge: retry.HedgeConfig{Delay: 20 * time.Millisecond},
 		})
 		var all sync.WaitGroup
@@ -59,10 +59,10 @@ func TestNothingIsLeaked(t *testing.T) {
 		all.Wait()
 		synctest.Wait()
 		s := c.Stats(time.Now())
-		if s.Inflight.InFlight != 0 || s.InflightByKey["stream"].InFlight != 0 {
-			t.Errorf("in flight at the end: %+v, %+v", s.Inflight, s.InflightByKey)
+		if s.InFlight.InFlight != 0 || s.InFlightByKey["stream"].InFlight != 0 {
+			t.Errorf("in flight at the end: %+v, %+v", s.InFlight, s.InFlightByKey)
 		}
-		if s.Inflight.RejectedTotal+s.InflightByKey["stream"].RejectedTotal == 0 || s.Hedge.SentTotal == 0 {
+		if s.InFlight.RejectedTotal+s.InFlightByKey["stream"].RejectedTotal == 0 || s.Hedge.SentTotal == 0 {
 			t.Errorf("no limit was reached, or nothing was hedged: %+v", s)
 		}
 	})

@@ -17,7 +17,7 @@ type rig struct {
 	*spilltest.Fuse
 }
 
-func (r rig) Held() int    { return r.Stats(time.Now()).Inflight.InFlight }
+func (r rig) Held() int    { return r.Stats(time.Now()).InFlight.InFlight }
 func (r rig) Close() error { return nil }
 func (r rig) Route() string {
 	r.Burn("Route")

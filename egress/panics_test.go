@@ -30,7 +30,7 @@ func TestCallbacksThatPanic(t *testing.T) {
 				_ = c.DoRoute(t.Context(), spillway.Call{Key: "k"}, row.by, func(context.Context, *egress.Attempt) error { return result })
 			}()
 		}
-		if n := c.Stats(time.Now()).Inflight.InFlight; n != 0 {
+		if n := c.Stats(time.Now()).InFlight.InFlight; n != 0 {
 			t.Errorf("%s: %d in flight after all have ended", name, n)
 		}
 		if calls.open != 0 {
@@ -43,7 +43,7 @@ func TestCallbacksThatPanic(t *testing.T) {
 // for, and the strategy hears that the call has ended.
 func TestObserverOfARejectionPanics(t *testing.T) {
 	calls := &openCalls{Strategy: mustStrategy(retry.BudgetedConfig{})}
-	c := must(t, egress.Config{Retry: calls, MaxRequests: 1, Observer: spillway.ObserverFunc(func(e spillway.Event) {
+	c := must(t, egress.Config{Retry: calls, MaxInFlight: 1, Observer: spillway.ObserverFunc(func(e spillway.Event) {
 		if e.Rejected {
 			panic("observer")
 		}
@@ -56,8 +56,8 @@ func TestObserverOfARejectionPanics(t *testing.T) {
 		}()
 		return c.Do(ctx, spillway.Call{Key: "k"}, func(context.Context, *egress.Attempt) error { return nil })
 	})
-	if s := c.Stats(time.Now()); s.Inflight.InFlight != 0 || calls.open != 0 {
-		t.Errorf("%d in flight, %d calls have not ended for the strategy", s.Inflight.InFlight, calls.open)
+	if s := c.Stats(time.Now()); s.InFlight.InFlight != 0 || calls.open != 0 {
+		t.Errorf("%d in flight, %d calls have not ended for the strategy", s.InFlight.InFlight, calls.open)
 	}
 }
 

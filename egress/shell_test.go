@@ -18,7 +18,7 @@ import (
 func TestEventsHaveTimeAndContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen events
-		c := must(t, egress.Config{Observer: &seen, MaxRequests: 1})
+		c := must(t, egress.Config{Observer: &seen, MaxInFlight: 1})
 		type key struct{}
 		ctx := context.WithValue(t.Context(), key{}, "value")
 		err := c.Do(ctx, spillway.Call{}, func(context.Context, *egress.Attempt) error {
@@ -93,7 +93,7 @@ func TestUpdateOfAllClientsOfAPool(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := &counting{Strategy: standard}
-	if err := pool.Update(egress.Config{Retry: own, MaxRequests: 5}); err != nil {
+	if err := pool.Update(egress.Config{Retry: own, MaxInFlight: 5}); err != nil {
 		t.Fatal(err)
 	}
 	do("a", "b", "c", "d")
@@ -101,7 +101,7 @@ func TestUpdateOfAllClientsOfAPool(t *testing.T) {
 		t.Errorf("the strategy began %d of 4 calls", own.began)
 	}
 	for key, s := range pool.Stats(time.Now()) {
-		if s.Inflight.MaxRequests != 5 || s.InflightByKey != nil {
+		if s.InFlight.MaxInFlight != 5 || s.InFlightByKey != nil {
 			t.Errorf("%s: %+v", key, s)
 		}
 	}

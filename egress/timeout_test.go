@@ -33,17 +33,17 @@ type trial struct {
 func (x trial) run(t *testing.T) (sent float64, flying int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		limiter, err := inflight.New(inflight.Config{MaxRequests: int(x.limit)})
+		limiter, err := inflight.New(inflight.Config{MaxInFlight: int(x.limit)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		client := must(t, egress.Config{Inflight: limiter})
+		client := must(t, egress.Config{InFlight: limiter})
 		begin := time.Now()
 		var calls sync.WaitGroup
 		for i := 0; time.Since(begin) < x.length; i++ {
 			at := time.Since(begin)
 			if x.raised > 0 && at >= x.length/2 {
-				limiter.SetMaxRequests(x.raised)
+				limiter.SetMaxInFlight(x.raised)
 			}
 			call := spillway.Call{Key: "method"}
 			if x.route != nil {

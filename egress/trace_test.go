@@ -211,11 +211,11 @@ func mustStrategy(c retry.BudgetedConfig) retry.Strategy {
 // what it decided when testdata was written.
 func TestDecisions(t *testing.T) {
 	quick := throttle.Config{Window: 2 * time.Second, ProbeInterval: 200 * time.Millisecond, MinRequests: 3}
-	observing := egress.Config{ThrottleMode: spillway.ModeObserve, InflightMode: spillway.ModeObserve, MaxRequests: 2, Throttle: quick}
+	observing := egress.Config{ThrottleMode: spillway.ModeObserve, InFlightMode: spillway.ModeObserve, MaxInFlight: 2, Throttle: quick}
 	for name, s := range map[string]*script{
 		"throttle": {config: egress.Config{Retry: eager(), Throttle: quick}, calls: 80, every: 5 * time.Millisecond, answer: overloads},
 		"inflight": {
-			config: egress.Config{Retry: eager(), MaxRequests: 2, MaxRequestsByKey: map[string]int{"route1": 1}},
+			config: egress.Config{Retry: eager(), MaxInFlight: 2, MaxInFlightByKey: map[string]int{"route1": 1}},
 			calls:  60, every: 5 * time.Millisecond, answer: overloads,
 		},
 		"failures": {config: egress.Config{Retry: eager(), ThrottleMode: spillway.ModeOff}, calls: 60, every: 20 * time.Millisecond, answer: hints},
@@ -223,7 +223,7 @@ func TestDecisions(t *testing.T) {
 		"observe":  {config: observing, calls: 60, every: 5 * time.Millisecond, answer: overloads},
 		"update": {
 			config: observing, calls: 60, every: 5 * time.Millisecond, answer: overloads,
-			halfway: &egress.Config{MaxRequests: 1, InflightMode: spillway.ModeEnforce, Throttle: quick, MaxRequestsByKey: map[string]int{"route2": 1}},
+			halfway: &egress.Config{MaxInFlight: 1, InFlightMode: spillway.ModeEnforce, Throttle: quick, MaxInFlightByKey: map[string]int{"route2": 1}},
 		},
 	} {
 		if s.config.Retry == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed90641741/spillway/throttle"
 )
 
-func drops(c *egress.Client) uint64 { return c.Stats(time.Now()).Inflight.RejectedTotal }
+func drops(c *egress.Client) uint64 { return c.Stats(time.Now()).InFlight.RejectedTotal }
 
 // TestUpdateKeepsWhatWasLearnt: the throttle goes on with its statistics, and the
 // budget with what was saved up and spent.
@@ -54,11 +54,11 @@ func TestUpdateKeepsWhatWasLearnt(t *testing.T) {
 // TestUpdateOfTheLimit: calls under way are counted under a new limit, and settle
 // with it.
 func TestUpdateOfTheLimit(t *testing.T) {
-	client := must(t, egress.Config{MaxRequests: 2})
+	client := must(t, egress.Config{MaxInFlight: 2})
 	var held inflight.Hold
 	hold := func(ctx context.Context, a *egress.Attempt) error {
 		a.Hold(ctx, &held)
-		return client.Update(egress.Config{MaxRequests: 1})
+		return client.Update(egress.Config{MaxInFlight: 1})
 	}
 	if err := client.Do(t.Context(), spillway.Call{}, hold); err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestUpdateOfTheLimit(t *testing.T) {
 	if err := client.Do(t.Context(), spillway.Call{}, works); !errors.Is(err, spillway.ErrRejected) || drops(client) != 1 {
 		t.Errorf("%v with the one place taken", err)
 	}
-	if err := client.Update(egress.Config{MaxRequests: 9, Throttle: throttle.Config{K: 1}}); err == nil || !strings.Contains(err.Error(), "K is 1") {
+	if err := client.Update(egress.Config{MaxInFlight: 9, Throttle: throttle.Config{K: 1}}); err == nil || !strings.Contains(err.Error(), "K is 1") {
 		t.Errorf("%v, want an error about K", err)
 	}
 	if err := client.Do(t.Context(), spillway.Call{}, works); !errors.Is(err, spillway.ErrRejected) {
@@ -76,7 +76,7 @@ func TestUpdateOfTheLimit(t *testing.T) {
 	if err := client.Do(t.Context(), spillway.Call{}, works); err != nil {
 		t.Error(err)
 	}
-	if n := client.Stats(time.Now()).Inflight.InFlight; n != 0 {
+	if n := client.Stats(time.Now()).InFlight.InFlight; n != 0 {
 		t.Errorf("%d in flight", n)
 	}
 }
@@ -89,18 +89,18 @@ func TestUpdateOfAPool(t *testing.T) {
 	}
 	limits := func() (all []int) {
 		for _, key := range []string{"a", "b"} {
-			all = append(all, pool.For(key).Stats(time.Now()).Inflight.MaxRequests)
+			all = append(all, pool.For(key).Stats(time.Now()).InFlight.MaxInFlight)
 		}
 		return all
 	}
 	pool.For("a")
-	if err := pool.Update(egress.Config{MaxRequests: 7}); err != nil {
+	if err := pool.Update(egress.Config{MaxInFlight: 7}); err != nil {
 		t.Fatal(err)
 	}
 	if got := limits(); got[0] != 7 || got[1] != 7 {
 		t.Errorf("limits %v, want 7 each", got)
 	}
-	if err := pool.Update(egress.Config{MaxRequests: 8, InflightMode: 9}); err == nil {
+	if err := pool.Update(egress.Config{MaxInFlight: 8, InFlightMode: 9}); err == nil {
 		t.Error("a wrong mode was taken")
 	}
 	if got := limits(); got[0] != 7 || got[1] != 7 {
@@ -119,7 +119,7 @@ func TestUpdateWhileInUse(t *testing.T) {
 		all.Go(func() {
 			for n := range 200 {
 				if i == 0 {
-					if err := pool.Update(egress.Config{MaxRequests: 10 + n}); err != nil {
+					if err := pool.Update(egress.Config{MaxInFlight: 10 + n}); err != nil {
 						t.Error(err)
 					}
 					continue
@@ -132,8 +132,8 @@ func TestUpdateWhileInUse(t *testing.T) {
 	}
 	all.Wait()
 	for key, s := range pool.Stats(time.Now()) {
-		if s.Inflight.InFlight != 0 || s.Inflight.MaxRequests != 209 {
-			t.Errorf("%q: %+v", key, s.Inflight)
+		if s.InFlight.InFlight != 0 || s.InFlight.MaxInFlight != 209 {
+			t.Errorf("%q: %+v", key, s.InFlight)
 		}
 	}
 }

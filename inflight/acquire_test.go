@@ -40,7 +40,7 @@ func checkIdle(t *testing.T, l *inflight.Limiter) {
 // Places go to the highest class, and within a class to the caller that has waited longest.
 func TestAcquireOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, inflight.Config{MaxRequests: 1, QueueDepth: 12})
+		l := newLimiter(t, inflight.Config{MaxInFlight: 1, QueueDepth: 12})
 		if err := l.Acquire(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestAcquireOrder(t *testing.T) {
 // A full queue rejects the caller that came last of the lowest class.
 func TestAcquireQueueFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, inflight.Config{MaxRequests: 1, QueueDepth: 2})
+		l := newLimiter(t, inflight.Config{MaxInFlight: 1, QueueDepth: 2})
 		if err := l.Acquire(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestAcquireQueueFull(t *testing.T) {
 func TestAcquireDepth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, row := range []struct{ depth, want int }{{0, 3}, {-1, 0}, {7, 7}} {
-			l := newLimiter(t, inflight.Config{MaxRequests: 3, QueueDepth: row.depth})
+			l := newLimiter(t, inflight.Config{MaxInFlight: 3, QueueDepth: row.depth})
 			ctx, cancel := context.WithCancel(t.Context())
 			var all sync.WaitGroup
 			var full atomic.Int32
@@ -149,7 +149,7 @@ func TestAcquireDepth(t *testing.T) {
 // gets no place.
 func TestAcquireDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, inflight.Config{MaxRequests: 1})
+		l := newLimiter(t, inflight.Config{MaxInFlight: 1})
 		if err := l.Acquire(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +189,7 @@ func TestAcquireDeadline(t *testing.T) {
 // and 0 rejects all.
 func TestAcquireLimitChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, inflight.Config{MaxRequests: 2, QueueDepth: 100})
+		l := newLimiter(t, inflight.Config{MaxInFlight: 2, QueueDepth: 100})
 		var all sync.WaitGroup
 		var admitted, rejected atomic.Int32
 		for range 12 {
@@ -215,7 +215,7 @@ func TestAcquireLimitChanges(t *testing.T) {
 			{limit: 0, admitted: 6, rejected: 6},
 			{limit: 4, releases: 3, admitted: 6, rejected: 6},
 		} {
-			l.SetMaxRequests(row.limit)
+			l.SetMaxInFlight(row.limit)
 			for range row.releases {
 				l.Release()
 			}
@@ -233,7 +233,7 @@ func TestAcquireLimitChanges(t *testing.T) {
 // TryAcquire: the limit is never exceeded, no slot is lost, and no caller waits for ever.
 func TestAcquireStorm(t *testing.T) {
 	const limit = 4
-	l := newLimiter(t, inflight.Config{MaxRequests: limit, QueueDepth: 16})
+	l := newLimiter(t, inflight.Config{MaxInFlight: limit, QueueDepth: 16})
 	var (
 		all      sync.WaitGroup
 		inFlight atomic.Int32
@@ -268,9 +268,9 @@ func TestAcquireStorm(t *testing.T) {
 	}
 	all.Go(func() {
 		for i := range 2000 {
-			l.SetMaxRequests(uint32(1 + i%limit))
+			l.SetMaxInFlight(uint32(1 + i%limit))
 		}
-		l.SetMaxRequests(limit)
+		l.SetMaxInFlight(limit)
 	})
 	all.Wait()
 	if served.Load() == 0 {
@@ -281,7 +281,7 @@ func TestAcquireStorm(t *testing.T) {
 
 // Neither a place that is free nor a rejection allocates.
 func TestAcquireAllocates(t *testing.T) {
-	l := newLimiter(t, inflight.Config{MaxRequests: 1, QueueDepth: -1})
+	l := newLimiter(t, inflight.Config{MaxInFlight: 1, QueueDepth: -1})
 	ctx := as(t, spillway.Sheddable)
 	if n := testing.AllocsPerRun(100, func() {
 		if l.Acquire(ctx) != nil {

@@ -64,7 +64,7 @@ var peerNames = []string{"floor", "inflight", "mutex", "channel"}
 func BenchmarkAcquireRelease(b *testing.B) {
 	for _, name := range peerNames {
 		b.Run(name, func(b *testing.B) {
-			g := peers(b, DefaultMaxRequests)[name]
+			g := peers(b, DefaultMaxInFlight)[name]
 			b.ReportAllocs()
 			for b.Loop() {
 				if g.TryAcquire() {
@@ -78,7 +78,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 func BenchmarkAcquireReleaseParallel(b *testing.B) {
 	for _, name := range peerNames {
 		b.Run(name, func(b *testing.B) {
-			g := peers(b, DefaultMaxRequests)[name]
+			g := peers(b, DefaultMaxInFlight)[name]
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {

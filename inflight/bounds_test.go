@@ -12,7 +12,7 @@ import (
 
 // The last value of each range is allowed.
 func TestConfigAtItsBounds(t *testing.T) {
-	if _, err := New(Config{MaxRequests: math.MaxInt32, QueueDepth: math.MaxInt32}); err != nil {
+	if _, err := New(Config{MaxInFlight: math.MaxInt32, QueueDepth: math.MaxInt32}); err != nil {
 		t.Error(err)
 	}
 }
@@ -56,7 +56,7 @@ func TestHandOverUnderALoweredLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.SetMaxRequests(2)
+	l.SetMaxInFlight(2)
 	if l.Release(); l.Stats(time.Time{}).InFlight != 2 || l.Stats(time.Time{}).Waiting != 1 {
 		t.Errorf("3 of 2 in flight, and one ends: %+v", l.Stats(time.Time{}))
 	}
@@ -67,7 +67,7 @@ func TestHandOverUnderALoweredLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.SetMaxRequests(0)
+	l.SetMaxInFlight(0)
 	if err := <-w.result; !errors.Is(err, spillway.ErrRejected) {
 		t.Errorf("with a limit of 0 a waiting caller got %v", err)
 	}

@@ -85,8 +85,8 @@ func (x *trial) run(offered load, d time.Duration) (admitted load) {
 			admitted[class]++
 			heap.Push(&x.running, end{x.after(service), ticket})
 		}
-		if s := x.l.Stats(time.Time{}); s.InFlight > s.MaxRequests {
-			x.t.Fatalf("%d in flight of %d", s.InFlight, s.MaxRequests)
+		if s := x.l.Stats(time.Time{}); s.InFlight > s.MaxInFlight {
+			x.t.Fatalf("%d in flight of %d", s.InFlight, s.MaxInFlight)
 		}
 	}
 	for i := range admitted {
@@ -235,7 +235,7 @@ func TestClassesOfRegistry(t *testing.T) {
 	var r Registry
 	l, release := r.Share(Key{})
 	defer release()
-	l.SetMaxRequests(16)
+	l.SetMaxInFlight(16)
 	for i := range 17 {
 		_, err := l.Admit(time.Time{}, spillway.Call{Criticality: all[i%4]})
 		if (err == nil) != (i < 16) {

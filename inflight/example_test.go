@@ -10,7 +10,7 @@ import (
 )
 
 func Example() {
-	limiter, err := inflight.New(inflight.Config{MaxRequests: 1})
+	limiter, err := inflight.New(inflight.Config{MaxInFlight: 1})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func Example() {
 	ticket.Settle(time.Now(), spillway.OutcomeServed)
 	fmt.Println(limiter.Stats(time.Time{}).InFlight)
 	// Output:
-	// spillway: rejected locally by inflight at 1 of 1 requests in flight: the backend has not answered what was sent before; send less, or raise MaxRequests (xDS: max_requests) if it can do more
+	// spillway: rejected locally by inflight at 1 of 1 requests in flight: the backend has not answered what was sent before; send less, or raise MaxInFlight (xDS: max_requests) if it can do more
 	// 0
 }
 
@@ -35,7 +35,7 @@ func ExampleRegistry() {
 	defer release1()
 	defer release2()
 
-	channel1.SetMaxRequests(2) // from the control plane
+	channel1.SetMaxInFlight(2) // from the control plane
 	fmt.Println(channel1.TryAcquire(), channel2.TryAcquire(), channel1.TryAcquire())
 	// Output: true true false
 }

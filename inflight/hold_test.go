@@ -25,7 +25,7 @@ func held(t *testing.T, l *inflight.Limiter, ctx context.Context, after func()) 
 
 func limiter(t *testing.T, n int) *inflight.Limiter {
 	t.Helper()
-	l, err := inflight.New(inflight.Config{MaxRequests: n})
+	l, err := inflight.New(inflight.Config{MaxInFlight: n})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/seed90641741/spillway/internal/invalid"
 )
 
-// DefaultMaxRequests is the limit if none is configured.
-const DefaultMaxRequests = 1024
+// DefaultMaxInFlight is the limit if none is configured.
+const DefaultMaxInFlight = 1024
 
 const (
 	one     = 1 << 32       // one request in the upper half of the word
@@ -20,15 +20,15 @@ const (
 
 // Config configures a [Limiter]. The zero Config is valid.
 type Config struct {
-	// MaxRequests is the maximum number of requests in flight. Zero means 1024
-	// ([DefaultMaxRequests]); negative means no limit. A lower value protects the backend sooner
+	// MaxInFlight is the maximum number of requests in flight. Zero means 1024
+	// ([DefaultMaxInFlight]); negative means no limit. A lower value protects the backend sooner
 	// and rejects more in a burst. To reject everything, which is 0 in xDS, use
-	// [Limiter.SetMaxRequests].
-	MaxRequests int
+	// [Limiter.SetMaxInFlight].
+	MaxInFlight int
 	// QueueDepth is the maximum number of callers of [Limiter.Acquire] that may wait at once. A
 	// higher value rejects fewer calls in a burst, and makes callers wait longer: the last one
-	// waits for about QueueDepth / MaxRequests times the duration of a request. Zero means the
-	// value of MaxRequests, so the last one waits for about one request; negative means that no
+	// waits for about QueueDepth / MaxInFlight times the duration of a request. Zero means the
+	// value of MaxInFlight, so the last one waits for about one request; negative means that no
 	// caller waits. It must be at most 2147483647.
 	QueueDepth int
 }
@@ -38,14 +38,14 @@ func (c Config) limit() (uint32, error) {
 	switch {
 	case c.QueueDepth > noLimit:
 		return 0, invalid.Field("inflight", "QueueDepth", c.QueueDepth, "at most %d, or negative for no queue", noLimit)
-	case c.MaxRequests == 0:
-		return DefaultMaxRequests, nil
-	case c.MaxRequests < 0:
+	case c.MaxInFlight == 0:
+		return DefaultMaxInFlight, nil
+	case c.MaxInFlight < 0:
 		return noLimit, nil
-	case c.MaxRequests > noLimit:
-		return 0, invalid.Field("inflight", "MaxRequests", c.MaxRequests, "at most %d, or negative for no limit", noLimit)
+	case c.MaxInFlight > noLimit:
+		return 0, invalid.Field("inflight", "MaxInFlight", c.MaxInFlight, "at most %d, or negative for no limit", noLimit)
 	}
-	return uint32(c.MaxRequests), nil
+	return uint32(c.MaxInFlight), nil
 }
 
 // A Limiter counts the requests in flight, and rejects requests above a limit. It never admits a
@@ -73,7 +73,7 @@ type Limiter struct {
 
 // origin says how the limit was set.
 type origin struct {
-	live       bool   // New, SetMaxRequests or Update has set it, now or earlier
+	live       bool   // New, SetMaxInFlight or Update has set it, now or earlier
 	configured bool   // Configure was called
 	config     uint32 // argument of the last call of Configure
 }
@@ -88,7 +88,7 @@ func New(config Config) (*Limiter, error) {
 	l := &Limiter{classes: new(classes)}
 	l.queue.depth = config.QueueDepth
 	l.set(limit)
-	l.origin.live = config.MaxRequests != 0
+	l.origin.live = config.MaxInFlight != 0
 	return l, nil
 }
 
@@ -200,18 +200,18 @@ func (l *Limiter) Reject() error {
 	return &l.rejections.Load().full
 }
 
-// SetMaxRequests changes the limit to n at once. The values are those of xDS: 0 rejects each
+// SetMaxInFlight changes the limit to n at once. The values are those of xDS: 0 rejects each
 // request; math.MaxInt32 and above, such as math.MaxUint32, mean no limit. The count is kept:
 // requests above a lowered limit run to their end, and nothing is admitted before the count is
 // below the limit.
-func (l *Limiter) SetMaxRequests(n uint32) {
+func (l *Limiter) SetMaxInFlight(n uint32) {
 	l.change.Lock()
 	defer l.change.Unlock()
 	l.origin.live = true
 	l.set(n)
 }
 
-// Configure changes the limit to n as [Limiter.SetMaxRequests] does, but only if n differs from the
+// Configure changes the limit to n as [Limiter.SetMaxInFlight] does, but only if n differs from the
 // last call of Configure. It is for configurations that are read several times, such as the service
 // config of each channel to a cluster, which is read again when a channel leaves the idle state.
 // The first call changes nothing if a limit was set at run time before. So a limit that was set at
@@ -227,7 +227,7 @@ func (l *Limiter) Configure(n uint32) {
 }
 
 // Configured reports whether a limit was ever set or configured. If not, it is
-// [DefaultMaxRequests].
+// [DefaultMaxInFlight].
 func (l *Limiter) Configured() bool {
 	l.change.Lock()
 	defer l.change.Unlock()
@@ -259,7 +259,7 @@ func (l *Limiter) Update(config Config) error {
 	l.queue.mu.Lock()
 	l.queue.depth = config.QueueDepth
 	l.queue.mu.Unlock()
-	l.SetMaxRequests(limit)
+	l.SetMaxInFlight(limit)
 	return nil
 }
 
@@ -281,9 +281,9 @@ func (l *Limiter) PutBackRejected(n uint64) { l.reported.Add(-n) }
 
 // Stats is the state of a [Limiter].
 type Stats struct {
-	// MaxRequests is the limit; math.MaxInt32 means none.
-	MaxRequests int
-	// InFlight is the number of requests in flight. It may be above MaxRequests if the limit was
+	// MaxInFlight is the limit; math.MaxInt32 means none.
+	MaxInFlight int
+	// InFlight is the number of requests in flight. It may be above MaxInFlight if the limit was
 	// lowered.
 	InFlight int
 	// Waiting is the number of callers of Acquire that wait for a slot.
@@ -296,12 +296,12 @@ type Stats struct {
 	SurplusTotal uint64
 }
 
-// Stats returns the state of l. MaxRequests and InFlight are from the same instant.
+// Stats returns the state of l. MaxInFlight and InFlight are from the same instant.
 func (l *Limiter) Stats(now time.Time) Stats {
 	l.holds.sweep(sweepAll)
 	s := l.word.Load()
 	return Stats{
-		MaxRequests:   int(uint32(s)),
+		MaxInFlight:   int(uint32(s)),
 		InFlight:      int(max(s>>32, 0)), // negative during a surplus Release
 		Waiting:       int(l.queue.waiting.Load()),
 		RejectedTotal: l.drops.Load(),
@@ -327,12 +327,12 @@ func rejectionsAt(limit uint32) *rejections {
 		Level:  float64(limit),
 		Limit:  float64(limit),
 		Unit:   "requests in flight",
-		Advice: "the backend has not answered what was sent before; send less, or raise MaxRequests (xDS: max_requests) if it can do more",
+		Advice: "the backend has not answered what was sent before; send less, or raise MaxInFlight (xDS: max_requests) if it can do more",
 	}
 	if limit == 0 {
-		e.Advice = "MaxRequests (xDS: max_requests) was set to 0, which rejects every request"
+		e.Advice = "MaxInFlight (xDS: max_requests) was set to 0, which rejects every request"
 	}
 	r := &rejections{e, e}
-	r.reserved.Advice = "the places that are left are kept for calls of higher criticality; send less, or raise MaxRequests (xDS: max_requests)"
+	r.reserved.Advice = "the places that are left are kept for calls of higher criticality; send less, or raise MaxInFlight (xDS: max_requests)"
 	return r
 }

@@ -23,7 +23,7 @@ var t0 = time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 
 func mustNew(t testing.TB, maxRequests int) *Limiter {
 	t.Helper()
-	l, err := New(Config{MaxRequests: maxRequests})
+	l, err := New(Config{MaxInFlight: maxRequests})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,29 +46,29 @@ func TestConfig(t *testing.T) {
 		want        int
 		err         string
 	}{
-		{0, DefaultMaxRequests, ""},
+		{0, DefaultMaxInFlight, ""},
 		{1, 1, ""},
 		{math.MaxInt32, math.MaxInt32, ""},
 		{-1, math.MaxInt32, ""},
 		{math.MinInt, math.MaxInt32, ""},
-		{tooMany, 0, "MaxRequests is 2147483648, must be at most 2147483647"},
+		{tooMany, 0, "MaxInFlight is 2147483648, must be at most 2147483647"},
 	} {
 		if strconv.IntSize == 32 && row.err != "" {
 			continue // every int is a valid limit
 		}
-		l, err := New(Config{MaxRequests: row.maxRequests})
+		l, err := New(Config{MaxInFlight: row.maxRequests})
 		if row.err != "" {
 			if err == nil || !strings.Contains(err.Error(), row.err) {
-				t.Errorf("MaxRequests %d: error %v, want one with %q", row.maxRequests, err, row.err)
+				t.Errorf("MaxInFlight %d: error %v, want one with %q", row.maxRequests, err, row.err)
 			}
 			continue
 		}
 		if err != nil {
-			t.Errorf("MaxRequests %d: %v", row.maxRequests, err)
+			t.Errorf("MaxInFlight %d: %v", row.maxRequests, err)
 			continue
 		}
-		if got := l.Stats(time.Time{}).MaxRequests; got != row.want {
-			t.Errorf("MaxRequests %d: limit %d, want %d", row.maxRequests, got, row.want)
+		if got := l.Stats(time.Time{}).MaxInFlight; got != row.want {
+			t.Errorf("MaxInFlight %d: limit %d, want %d", row.maxRequests, got, row.want)
 		}
 	}
 }
@@ -112,7 +112,7 @@ func TestA32(t *testing.T) {
 				admitted := 0
 				switch s.do {
 				case set:
-					l.SetMaxRequests(s.n)
+					l.SetMaxInFlight(s.n)
 				case ask:
 					admitted = acquire(l, s.n)
 				case end:
@@ -125,8 +125,8 @@ func TestA32(t *testing.T) {
 					t.Fatalf("step %d (%s %d): admitted %d, %+v; want admitted %d, %d in flight, %d drops",
 						i, s.do, s.n, admitted, got, s.admitted, s.inFlight, s.drops)
 				}
-				if full := s.inFlight >= got.MaxRequests; l.Full() != full {
-					t.Fatalf("step %d: Full is %v with %d of %d", i, !full, s.inFlight, got.MaxRequests)
+				if full := s.inFlight >= got.MaxInFlight; l.Full() != full {
+					t.Fatalf("step %d: Full is %v with %d of %d", i, !full, s.inFlight, got.MaxInFlight)
 				}
 			}
 		})
@@ -171,8 +171,8 @@ func TestRejection(t *testing.T) {
 	if want := "spillway: rejected locally by inflight at 3 of 3 requests in flight: "; !strings.HasPrefix(first.Error(), want) {
 		t.Errorf("rejection reads %q, want %q…", first, want)
 	}
-	l.SetMaxRequests(0)
-	if _, err := l.Admit(t0, spillway.Call{}); err == nil || !strings.Contains(err.Error(), "MaxRequests (xDS: max_requests) was set to 0") {
+	l.SetMaxInFlight(0)
+	if _, err := l.Admit(t0, spillway.Call{}); err == nil || !strings.Contains(err.Error(), "MaxInFlight (xDS: max_requests) was set to 0") {
 		t.Errorf("rejection at limit 0: %v", err)
 	}
 	if got := l.Stats(time.Time{}).RejectedTotal; got != 3 {
@@ -183,16 +183,16 @@ func TestRejection(t *testing.T) {
 func TestUpdate(t *testing.T) {
 	l := mustNew(t, 5)
 	acquire(l, 5)
-	if tooMany > math.MaxInt32 && l.Update(Config{MaxRequests: tooMany}) == nil {
+	if tooMany > math.MaxInt32 && l.Update(Config{MaxInFlight: tooMany}) == nil {
 		t.Error("Update took an impossible limit")
 	}
-	if got := l.Stats(time.Time{}); got.MaxRequests != 5 || got.InFlight != 5 {
+	if got := l.Stats(time.Time{}); got.MaxInFlight != 5 || got.InFlight != 5 {
 		t.Errorf("a failed Update changed the limiter to %+v", got)
 	}
-	if err := l.Update(Config{MaxRequests: 6}); err != nil {
+	if err := l.Update(Config{MaxInFlight: 6}); err != nil {
 		t.Error(err)
 	}
-	if got := l.Stats(time.Time{}); got.MaxRequests != 6 || got.InFlight != 5 {
+	if got := l.Stats(time.Time{}); got.MaxInFlight != 6 || got.InFlight != 5 {
 		t.Errorf("after Update to 6: %+v, want 5 of 6", got)
 	}
 }
@@ -200,10 +200,10 @@ func TestUpdate(t *testing.T) {
 func TestSurplusRelease(t *testing.T) {
 	for _, limit := range []uint32{0, 1, 1024, math.MaxInt32} {
 		l := mustNew(t, -1)
-		l.SetMaxRequests(limit)
+		l.SetMaxInFlight(limit)
 		l.Release()
 		l.Release()
-		want := Stats{MaxRequests: int(limit), SurplusTotal: 2}
+		want := Stats{MaxInFlight: int(limit), SurplusTotal: 2}
 		if got := l.Stats(time.Time{}); got != want {
 			t.Errorf("limit %d: %+v after two surplus releases, want %+v", limit, got, want)
 		}
@@ -278,11 +278,11 @@ func TestConfigure(t *testing.T) {
 		}
 		for i, s := range steps {
 			if s.set {
-				l.SetMaxRequests(s.n)
+				l.SetMaxInFlight(s.n)
 			} else {
 				l.Configure(s.n)
 			}
-			if got := l.Stats(time.Time{}).MaxRequests; got != s.want || !l.Configured() {
+			if got := l.Stats(time.Time{}).MaxInFlight; got != s.want || !l.Configured() {
 				t.Errorf("%s: step %d: limit %d (configured: %t), want %d", name, i, got, l.Configured(), s.want)
 			}
 		}

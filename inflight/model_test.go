@@ -21,11 +21,11 @@ type model struct {
 // first difference.
 func play(t *testing.T, ops []byte) {
 	l := mustNew(t, 0)
-	m := model{limit: DefaultMaxRequests}
+	m := model{limit: DefaultMaxInFlight}
 	for i := 0; i+1 < len(ops); i += 2 {
 		m.step(t, l, ops[i], ops[i+1])
 		got := l.Stats(time.Time{})
-		want := Stats{MaxRequests: m.limit, InFlight: m.inFlight, RejectedTotal: m.drops, SurplusTotal: m.spare}
+		want := Stats{MaxInFlight: m.limit, InFlight: m.inFlight, RejectedTotal: m.drops, SurplusTotal: m.spare}
 		if got != want || l.Full() != (m.inFlight >= m.limit) {
 			t.Fatalf("after op %d (%d, %d): %+v, full %v; the model has %+v", i/2, ops[i], ops[i+1], got, l.Full(), want)
 		}
@@ -76,10 +76,10 @@ func (m *model) step(t *testing.T, l *Limiter, op, arg byte) {
 		}
 	case 4:
 		m.limit = int(arg % 16)
-		l.SetMaxRequests(uint32(m.limit))
+		l.SetMaxInFlight(uint32(m.limit))
 	case 5:
 		m.limit = math.MaxInt32
-		l.SetMaxRequests(math.MaxUint32 - uint32(arg))
+		l.SetMaxInFlight(math.MaxUint32 - uint32(arg))
 	case 6:
 		if got := l.TakeRejected(); got != m.unreported {
 			t.Fatalf("TakeRejected is %d, want %d", got, m.unreported)

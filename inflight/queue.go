@@ -188,6 +188,6 @@ var queueFull = rejection.NewTable(func(level float64) *spillway.RejectedError {
 		Level:  level,
 		Limit:  level,
 		Unit:   "waiting callers",
-		Advice: "as many callers wait for a place in flight as QueueDepth allows; send less, or raise MaxRequests if the backend can do more",
+		Advice: "as many callers wait for a place in flight as QueueDepth allows; send less, or raise MaxInFlight if the backend can do more",
 	}
 })

@@ -72,7 +72,7 @@ func TestNeverAboveTheLimit(t *testing.T) {
 	defer stop()
 	for round := range 60 {
 		limit := []int64{3, 7, 1, 5, 2, 0}[round%6]
-		l.SetMaxRequests(uint32(limit))
+		l.SetMaxInFlight(uint32(limit))
 		for int64(l.Stats(time.Time{}).InFlight) > limit {
 			runtime.Gosched()
 		}
@@ -134,7 +134,7 @@ func TestChaos(t *testing.T) {
 		} else {
 			reported.Add(n)
 		}
-		l.SetMaxRequests(rand.Uint32N(6))
+		l.SetMaxInFlight(rand.Uint32N(6))
 		runtime.Gosched()
 	})
 	call := func() {
@@ -163,8 +163,8 @@ func TestChaos(t *testing.T) {
 	}
 	all.Wait()
 	stopReports()
-	l.SetMaxRequests(77)
-	got, want := l.Stats(time.Time{}), Stats{MaxRequests: 77, RejectedTotal: rejected.Load()}
+	l.SetMaxInFlight(77)
+	got, want := l.Stats(time.Time{}), Stats{MaxInFlight: 77, RejectedTotal: rejected.Load()}
 	if got != want {
 		t.Errorf("left over: %+v, want %+v", got, want)
 	}
@@ -178,7 +178,7 @@ func TestChaos(t *testing.T) {
 func TestSurplusRace(t *testing.T) {
 	const each = 20_000
 	l := mustNew(t, 0)
-	stop := crowd(1, func() { l.SetMaxRequests(rand.Uint32()); l.SetMaxRequests(math.MaxUint32) })
+	stop := crowd(1, func() { l.SetMaxInFlight(rand.Uint32()); l.SetMaxInFlight(math.MaxUint32) })
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
@@ -189,8 +189,8 @@ func TestSurplusRace(t *testing.T) {
 	}
 	all.Wait()
 	stop()
-	l.SetMaxRequests(2)
-	if got, want := l.Stats(time.Time{}), (Stats{MaxRequests: 2, SurplusTotal: 4 * each}); got != want {
+	l.SetMaxInFlight(2)
+	if got, want := l.Stats(time.Time{}), (Stats{MaxInFlight: 2, SurplusTotal: 4 * each}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if n := acquire(l, 5); n != 2 {

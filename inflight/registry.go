@@ -43,7 +43,7 @@ func (r *Registry) Share(key Key) (l *Limiter, release func()) {
 	s := r.shared[key]
 	if s == nil {
 		s = &shared{Limiter: new(Limiter)}
-		s.set(DefaultMaxRequests)
+		s.set(DefaultMaxInFlight)
 		if r.shared == nil {
 			r.shared = make(map[Key]*shared)
 		}

@@ -21,16 +21,16 @@ func TestRegistryShares(t *testing.T) {
 		}
 		release()
 	}
-	if got := a.Stats(time.Time{}).MaxRequests; got != DefaultMaxRequests {
-		t.Errorf("a new limiter has limit %d, want %d", got, DefaultMaxRequests)
+	if got := a.Stats(time.Time{}).MaxInFlight; got != DefaultMaxInFlight {
+		t.Errorf("a new limiter has limit %d, want %d", got, DefaultMaxInFlight)
 	}
 
-	a.SetMaxRequests(7)
+	a.SetMaxInFlight(7)
 	b.TryAcquire()
 	releaseA()
 	releaseA() // does nothing: the reference of b is not a's to give up
 	again, releaseAgain := r.Share(Key{"cluster", "service"})
-	if got := again.Stats(time.Time{}); again != b || got.MaxRequests != 7 || got.InFlight != 1 {
+	if got := again.Stats(time.Time{}); again != b || got.MaxInFlight != 7 || got.InFlight != 1 {
 		t.Errorf("while referenced: same limiter is %v, %+v; want the same, 1 of 7", again == b, got)
 	}
 	releaseB()
@@ -41,11 +41,11 @@ func TestRegistryShares(t *testing.T) {
 
 	fresh, release := r.Share(Key{"cluster", "service"})
 	defer release()
-	if got := fresh.Stats(time.Time{}); fresh == b || got.MaxRequests != DefaultMaxRequests || got.InFlight != 0 {
+	if got := fresh.Stats(time.Time{}); fresh == b || got.MaxInFlight != DefaultMaxInFlight || got.InFlight != 0 {
 		t.Errorf("after the last release: same limiter is %v, %+v; want a fresh one", fresh == b, got)
 	}
 	releaseB() // of the old one: must not take the new one away
-	if got := r.Stats(time.Time{})[Key{"cluster", "service"}]; got.MaxRequests != DefaultMaxRequests {
+	if got := r.Stats(time.Time{})[Key{"cluster", "service"}]; got.MaxInFlight != DefaultMaxInFlight {
 		t.Errorf("a stale release took the new limiter: %v", r.Stats(time.Time{}))
 	}
 	b.Release() // what was in flight ends where it was admitted

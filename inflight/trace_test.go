@@ -31,7 +31,7 @@ func TestTrace(t *testing.T) {
 		{takes: 3 * s, rates: [4]int{600, 600, 600, 600}, limit: 64}, {takes: 3 * s, rates: [4]int{600, 600, 600, 600}, limit: 64, back: 10 * s},
 		{takes: 2 * s, rates: [4]int{100, 100, 100, 100}, limit: 24}, {takes: 2 * s, rates: [4]int{700, 20, 20, 20}, limit: 24},
 	} {
-		l.SetMaxRequests(stage.limit)
+		l.SetMaxInFlight(stage.limit)
 		r.now -= stage.back
 		r.run(stage.takes, stage.rates)
 	}

@@ -48,7 +48,7 @@ type Config struct {
 	// processor.
 	Concurrency concurrency.Config
 	// LimitKey returns the name of what requests with a Call.Key wait for. Keys with the same name share a limit of Concurrency,
-	// where their classes are served in order, and Concurrency.MaxByKey has these names. It must be quick and safe for
+	// where their classes are served in order, and Concurrency.MaxInFlightByKey has these names. It must be quick and safe for
 	// concurrent use. Nil means that the name is the key.
 	LimitKey func(key string) string
 	// ProxyOnly says that this process only forwards requests to another one, which does the
@@ -183,7 +183,7 @@ func (c *Config) meter() load.Config {
 // flight returns the configuration of the shedder of MaxInFlight: no load counts there.
 func (c *Config) flight() (shed.Config, concurrency.Config) {
 	return shed.Config{MaxWait: c.Shed.MaxWait, Rand: c.Shed.Rand, Policy: gateNames[flightGate], Advice: "raise MaxInFlight if the server can bear more"},
-		concurrency.Config{Max: c.MaxInFlight, Fixed: true, Keys: 1}
+		concurrency.Config{MaxInFlight: c.MaxInFlight, Fixed: true, MaxKeys: 1}
 }
 
 // adopt gives the policies of old, which live on, the configuration of s, and

@@ -142,7 +142,7 @@ func TestCostKey(t *testing.T) {
 	for i := range 100 {
 		x.call(string(rune('A'+i)), time.Millisecond)
 	}
-	if keys := x.core.settings.Load().config.Costs.Stats().Keys; len(keys) != 1 {
+	if keys := x.core.settings.Load().config.Costs.Stats(time.Now()).Keys; len(keys) != 1 {
 		t.Errorf("%v, want the shared key only", keys)
 	}
 	x = newCostly(t, true, Config{CostKey: func(c spillway.Call) string { return c.Key }})
@@ -150,7 +150,7 @@ func TestCostKey(t *testing.T) {
 	var a Admission
 	x.core.Enter(&a, x.now, &spillway.Call{Key: "route"}, &ratelimit.Caller{})
 	a.Done(x.now, spillway.OutcomeServed)
-	if keys := x.core.settings.Load().config.Costs.Stats().Keys; len(keys) != 2 || keys[1].Key != "route" {
+	if keys := x.core.settings.Load().config.Costs.Stats(time.Now()).Keys; len(keys) != 2 || keys[1].Key != "route" {
 		t.Errorf("%v, want the key of the call", keys)
 	}
 }

@@ -21,7 +21,7 @@ func TestLimitKey(t *testing.T) {
 	}
 	observed := make(map[string]bool)
 	c := Config{
-		Concurrency: concurrency.Config{MaxByKey: map[string]int{"pool": 2}}, LimitKey: pool,
+		Concurrency: concurrency.Config{MaxInFlightByKey: map[string]int{"pool": 2}}, LimitKey: pool,
 		Observer: spillway.ObserverFunc(func(e spillway.Event) { observed[e.Call.Key] = true }),
 	}
 	s := must(t, c)

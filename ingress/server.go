@@ -214,7 +214,7 @@ func (s *Server) Stats(now time.Time) Stats {
 		all.Quota = st.quota.Stats(now)
 	}
 	if st.config.Costs != nil {
-		all.Costs = st.config.Costs.Stats()
+		all.Costs = st.config.Costs.Stats(now)
 	}
 	return all
 }

@@ -171,7 +171,7 @@ func TestManyNames(t *testing.T) {
 	if invented < 1e5 || spent > 330 {
 		t.Errorf("%d names use %.0f ms/s, want 300", invented, spent)
 	}
-	if n := len(x.core.settings.Load().config.Costs.Stats().Keys); n > 3 {
+	if n := len(x.core.settings.Load().config.Costs.Stats(time.Now()).Keys); n > 3 {
 		t.Errorf("%d costs are known of names that came once", n)
 	}
 }

@@ -14,9 +14,9 @@ import (
 type AWSStandardConfig struct {
 	// Revision is "2.1" or "2.0". The empty string means "2.1".
 	Revision string
-	// Attempts is the maximum number of attempts of a call, the first one included. Zero means 3;
+	// MaxAttempts is the maximum number of attempts of a call, the first one included. Zero means 3;
 	// it must not be negative.
-	Attempts int
+	MaxAttempts int
 	// Base is the longest wait before the first retry, unless the backend was overloaded. Zero
 	// means 50 ms (revision 2.0: 1 s).
 	Base time.Duration
@@ -91,7 +91,7 @@ func (c *AWSStandardConfig) rules() (rules, error) {
 		return r, invalid.Field("retry", "Revision", c.Revision, `"2.1" or "2.0"`)
 	}
 	var v validator
-	v.count("Attempts", c.Attempts, &r.attempts)
+	v.count("MaxAttempts", c.MaxAttempts, &r.attempts)
 	r.overloadAttempts = r.attempts
 	v.duration("Base", c.Base, &r.backoff.Base)
 	v.duration("OverloadBase", c.OverloadBase, &r.overloadBackoff.Base)

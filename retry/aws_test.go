@@ -92,7 +92,7 @@ func (c *awsCase) strategy(revision string, capacity float64) (*retry.AWSStandar
 	}
 	b := bucket(capacity, tokens)
 	return must(retry.NewAWSStandard(retry.AWSStandardConfig{
-		Revision: revision, Attempts: c.Given.Attempts, Budget: b, Rand: noJitter,
+		Revision: revision, MaxAttempts: c.Given.Attempts, Budget: b, Rand: noJitter,
 		Base:       time.Duration(c.Given.Base) * time.Millisecond,
 		MaxBackoff: time.Duration(c.Given.MaxBackoff) * time.Millisecond,
 	})), b

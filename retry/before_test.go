@@ -18,7 +18,7 @@ import (
 func TestBeforeRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := retry.NewBudgeted(retry.BudgetedConfig{
-			Attempts: 3, Budget: retry.Unlimited{}, Backoff: retry.Backoff{Base: time.Second}, Rand: func() float64 { return .5 },
+			MaxAttempts: 3, Budget: retry.Unlimited{}, Backoff: retry.Backoff{Base: time.Second}, Rand: func() float64 { return .5 },
 		})
 		if err != nil {
 			t.Fatal(err)

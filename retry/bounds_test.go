@@ -40,11 +40,11 @@ func TestLongestWaits(t *testing.T) {
 		f    fault.Failure
 		want time.Duration
 	}{
-		"2.1":                {must(retry.NewAWSStandard(retry.AWSStandardConfig{Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.RetrySafe}, 20 * time.Second},
-		"2.1, overload":      {must(retry.NewAWSStandard(retry.AWSStandardConfig{Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.RetrySafe, Overload: true}, 20 * time.Second},
-		"2.0":                {must(retry.NewAWSStandard(retry.AWSStandardConfig{Revision: "2.0", Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.RetrySafe}, 20 * time.Second},
-		"2.0, overload":      {must(retry.NewAWSStandard(retry.AWSStandardConfig{Revision: "2.0", Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.RetrySafe, Overload: true}, 20 * time.Second},
-		"budgeted, one task": {must(retry.NewBudgeted(retry.BudgetedConfig{Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.RetrySafe, Overload: true, Scope: fault.ScopeTask}, 20 * time.Millisecond},
+		"2.1":                {must(retry.NewAWSStandard(retry.AWSStandardConfig{MaxAttempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.RetrySafe}, 20 * time.Second},
+		"2.1, overload":      {must(retry.NewAWSStandard(retry.AWSStandardConfig{MaxAttempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.RetrySafe, Overload: true}, 20 * time.Second},
+		"2.0":                {must(retry.NewAWSStandard(retry.AWSStandardConfig{Revision: "2.0", MaxAttempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.RetrySafe}, 20 * time.Second},
+		"2.0, overload":      {must(retry.NewAWSStandard(retry.AWSStandardConfig{Revision: "2.0", MaxAttempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.RetrySafe, Overload: true}, 20 * time.Second},
+		"budgeted, one task": {must(retry.NewBudgeted(retry.BudgetedConfig{MaxAttempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.RetrySafe, Overload: true, Scope: fault.ScopeTask}, 20 * time.Millisecond},
 	} {
 		token := row.s.Begin(spillway.Call{})
 		var last time.Duration
@@ -145,7 +145,7 @@ func TestBudgetOfCustomersOverTheirQuota(t *testing.T) {
 		}
 		return n
 	}
-	s := must(retry.NewBudgeted(retry.BudgetedConfig{Attempts: 2}))
+	s := must(retry.NewBudgeted(retry.BudgetedConfig{MaxAttempts: 2}))
 	if n := retries(s, 1000); n != 100 {
 		t.Errorf("%d retries of 1,000 calls, want a tenth", n)
 	}
@@ -159,7 +159,7 @@ func TestBudgetOfCustomersOverTheirQuota(t *testing.T) {
 		t.Errorf("%d retries of 501 calls after a full bucket, want its 100 tokens and a tenth", n)
 	}
 	b := new(account)
-	if n := retries(must(retry.NewBudgeted(retry.BudgetedConfig{Attempts: 2, Ratio: -1, Budget: b})), 10); n != 10 || b.withdrawn != 10 {
+	if n := retries(must(retry.NewBudgeted(retry.BudgetedConfig{MaxAttempts: 2, Ratio: -1, Budget: b})), 10); n != 10 || b.withdrawn != 10 {
 		t.Errorf("%d retries for %v tokens without a ratio, want 10 out of the budget of all", n, b.withdrawn)
 	}
 }

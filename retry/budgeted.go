@@ -11,9 +11,9 @@ import (
 // BudgetedConfig configures a [Budgeted]. The zero BudgetedConfig has the numbers of the SRE
 // chapter.
 type BudgetedConfig struct {
-	// Attempts is the maximum number of attempts of a call, the first one included. Zero means 3;
+	// MaxAttempts is the maximum number of attempts of a call, the first one included. Zero means 3;
 	// it must not be negative.
-	Attempts int
+	MaxAttempts int
 	// Ratio is the number of tokens that a first attempt earns, and so the maximum number of
 	// retries for each first attempt. With a higher Ratio, calls survive more failures, and an
 	// overloaded backend gets more load. Zero means 0.1; negative means none, for a Budget that
@@ -31,7 +31,7 @@ type BudgetedConfig struct {
 	// Budget pays one token for each retry. Nil means a separate bucket of 1000·Ratio tokens. It
 	// starts with 30·Ratio (3) on credit, which the first 30 first attempts repay. A bucket that
 	// starts full allows more retries than Ratio until it has been empty once. With [Unlimited],
-	// only Attempts limits retries. Rejections of customers over their quota have another bucket of
+	// only MaxAttempts limits retries. Rejections of customers over their quota have another bucket of
 	// the same size, without the credit, unless Ratio is negative.
 	Budget Budget
 	// Rand returns a number in [0, 1), and is safe for concurrent use. Nil means
@@ -56,7 +56,7 @@ func NewBudgeted(c BudgetedConfig) (*Budgeted, error) {
 	r := rules{attempts: 3, first: tokens.DefaultRatio, cost: 1, overloadCost: 1, timeoutCost: 1, elsewhere: elsewhere}
 	r.maxRetryAfter = cmp.Or(c.MaxRetryAfter, time.Minute)
 	var v validator
-	v.count("Attempts", c.Attempts, &r.attempts)
+	v.count("MaxAttempts", c.MaxAttempts, &r.attempts)
 	v.tokens("Ratio", c.Ratio, &r.first)
 	v.backoff(c.Backoff, &r.backoff)
 	if v.err != nil {

@@ -355,7 +355,7 @@ func TestDoConcurrent(t *testing.T) {
 }
 
 func TestDoDeprioritizes(t *testing.T) {
-	s := must(retry.NewBudgeted(retry.BudgetedConfig{Attempts: 4, Budget: retry.Unlimited{}}))
+	s := must(retry.NewBudgeted(retry.BudgetedConfig{MaxAttempts: 4, Budget: retry.Unlimited{}}))
 	servers := []string{"a", "b", "a", "c"}
 	var seen []string
 	retry.Do(t.Context(), s, spillway.Call{}, func(_ context.Context, a *retry.Attempt) error {

@@ -102,9 +102,9 @@ func ExampleMongoDB() {
 // DynamoDB's clients make four attempts and begin with 25 ms.
 func ExampleAWSStandard() {
 	strategy, err := retry.NewAWSStandard(retry.AWSStandardConfig{
-		Attempts: 4,
-		Base:     25 * time.Millisecond,
-		Rand:     func() float64 { return 0.99 },
+		MaxAttempts: 4,
+		Base:        25 * time.Millisecond,
+		Rand:        func() float64 { return 0.99 },
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -189,7 +189,7 @@ func TestFirstCallsAreRetried(t *testing.T) {
 // TestOneAttempt: where retries are switched off, the failure is passed on as it came,
 // for the caller to retry.
 func TestOneAttempt(t *testing.T) {
-	s := must(retry.NewBudgeted(retry.BudgetedConfig{Attempts: 1}))
+	s := must(retry.NewBudgeted(retry.BudgetedConfig{MaxAttempts: 1}))
 	failure := errors.New("failed")
 	err := retry.Do(t.Context(), s, spillway.Call{Idempotent: true}, func(_ context.Context, _ *retry.Attempt) error { return failure })
 	if err != failure { // the very same

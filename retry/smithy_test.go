@@ -19,7 +19,7 @@ import (
 // bucket.
 func smithy(tokens float64) (*retry.AWSStandard, *budget.Bucket) {
 	b := bucket(500, tokens)
-	return must(retry.NewAWSStandard(retry.AWSStandardConfig{Revision: "2.0", Attempts: 5, Budget: b, Rand: noJitter})), b
+	return must(retry.NewAWSStandard(retry.AWSStandardConfig{Revision: "2.0", MaxAttempts: 5, Budget: b, Rand: noJitter})), b
 }
 
 // sound is what the file says that a sound implementation does.

@@ -204,7 +204,7 @@ func TestSRELayers(t *testing.T) {
 		n := 0
 		call := func(context.Context) error { n++; return errOverload }
 		for range layers {
-			s := must(retry.NewBudgeted(retry.BudgetedConfig{Attempts: attempts, Budget: retry.Unlimited{}}))
+			s := must(retry.NewBudgeted(retry.BudgetedConfig{MaxAttempts: attempts, Budget: retry.Unlimited{}}))
 			below := call
 			call = func(ctx context.Context) error {
 				return retry.Do(ctx, s, spillway.Call{}, func(ctx context.Context, _ *retry.Attempt) error { return pass(below(ctx)) })

@@ -12,7 +12,7 @@ import (
 // Requests of a key with a cap of 24 places ask for five times that, all classes alike. The highest
 // class gets all that fits, and the lowest nothing. Requests of another key lose nothing.
 func TestCapByKeyHandsOutPlacesByClass(t *testing.T) {
-	k := kind{handler: []phase{{sleep: 20 * ms}}, limit: concurrency.Config{MaxByKey: map[string]int{"capped": 24}}}
+	k := kind{handler: []phase{{sleep: 20 * ms}}, limit: concurrency.Config{MaxInFlightByKey: map[string]int{"capped": 24}}}
 	s := k.server(t, 1, *seed)
 	const capacity = 24 / 0.02
 	groups := []*group{{callers: 1, rate: 0.2, key: "quick"}}
@@ -34,7 +34,7 @@ func TestCapByKeyHandsOutPlacesByClass(t *testing.T) {
 
 // When the overload of a key with a cap is over, every class is served.
 func TestCapAfterOverload(t *testing.T) {
-	k := kind{handler: []phase{{sleep: 20 * ms}}, limit: concurrency.Config{MaxByKey: map[string]int{"capped": 24}}}
+	k := kind{handler: []phase{{sleep: 20 * ms}}, limit: concurrency.Config{MaxInFlightByKey: map[string]int{"capped": 24}}}
 	s := k.server(t, 1, *seed)
 	const capacity = 24 / 0.02
 	for _, load := range []float64{5, 0.5} {
@@ -55,7 +55,7 @@ func TestCapAfterOverload(t *testing.T) {
 
 // Streams with a cap leave quick calls alone, and the cap is not exceeded.
 func TestCapOfStreams(t *testing.T) {
-	k := kind{handler: []phase{{sleep: 5 * ms}}, limit: concurrency.Config{MaxByKey: map[string]int{"streams": 10}}}
+	k := kind{handler: []phase{{sleep: 5 * ms}}, limit: concurrency.Config{MaxInFlightByKey: map[string]int{"streams": 10}}}
 	s := k.server(t, 1, *seed)
 	s.deadline = time.Minute
 	streams := &group{callers: 50, rate: 0.2, key: "streams", handler: func() []phase { return []phase{{sleep: 5 * time.Second}} }}
@@ -73,7 +73,7 @@ func TestCapOfStreams(t *testing.T) {
 // That requests had to wait for a cap is forgotten, also if nothing asks for its queue any more because the cap is not reached. Otherwise
 // there would be no calm again, and every request of the process would be examined.
 func TestCalmAfterACapWasReached(t *testing.T) {
-	s := limited(t, concurrency.Config{MaxByKey: map[string]int{"streams": 1}})
+	s := limited(t, concurrency.Config{MaxInFlightByKey: map[string]int{"streams": 1}})
 	d, _ := arriveKey(s, at(0), "streams", spillway.Critical, idle)
 	arriveKey(s, at(1), "streams", spillway.Critical, idle)
 	arriveKey(s, at(20), "streams", spillway.Critical, idle)
@@ -101,7 +101,7 @@ func TestCalmAfterACapWasReached(t *testing.T) {
 
 // A cap that is reached for the first time has not been reached since the start: a burst of streams may wait.
 func TestFirstBurstAtACap(t *testing.T) {
-	s := limited(t, concurrency.Config{MaxByKey: map[string]int{"streams": 1}})
+	s := limited(t, concurrency.Config{MaxInFlightByKey: map[string]int{"streams": 1}})
 	arriveKey(s, at(0), "streams", spillway.Critical, idle)
 	arriveKey(s, at(60_000), "quick", spillway.Critical, busy) // waits, so that there is no calm
 	for i := range 100 {

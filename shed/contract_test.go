@@ -32,6 +32,6 @@ func (g *gate) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error)
 
 func TestContract(t *testing.T) {
 	spilltest.TestGate(t, func(t *testing.T) spillway.Gate {
-		return &gate{shed: limited(t, concurrency.Config{Fixed: true, Max: 5})}
+		return &gate{shed: limited(t, concurrency.Config{Fixed: true, MaxInFlight: 5})}
 	})
 }

@@ -78,7 +78,7 @@ func (s *server) compete(capacity float64, length time.Duration, groups ...*grou
 }
 
 // limitedTo24 is a server with MaxInFlight.
-var limitedTo24 = kind{handler: []phase{{sleep: 20 * ms}}, capacity: 1200, limit: concurrency.Config{Fixed: true, Max: 24}}
+var limitedTo24 = kind{handler: []phase{{sleep: 20 * ms}}, capacity: 1200, limit: concurrency.Config{Fixed: true, MaxInFlight: 24}}
 
 var kinds = map[string]kind{"computing": computing, "mixed": mixed, "blocking": blocking, "24 in flight": limitedTo24}
 
@@ -207,7 +207,7 @@ func TestManyNamesAllocateNothing(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	s := limited(t, concurrency.Config{Fixed: true, Max: 1})
+	s := limited(t, concurrency.Config{Fixed: true, MaxInFlight: 1})
 	now, flow := t0, uint64(0)
 	for range 1000 { // so that requests are rejected, and callers counted
 		now = now.Add(time.Millisecond)
@@ -234,7 +234,7 @@ func TestChargingAllocatesNothing(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	s := limited(t, concurrency.Config{Fixed: true, Max: 1})
+	s := limited(t, concurrency.Config{Fixed: true, MaxInFlight: 1})
 	now := t0
 	filler := s.Arrive(now, &spillway.Call{}, &idle, nil)
 	for range 1000 { // so that requests are rejected, and callers counted

@@ -183,7 +183,7 @@ func TestIdleStreamsCostNothing(t *testing.T) {
 	race.SkipOneGoroutine(t)
 	for _, suspended := range []bool{true, false} {
 		t.Run(fmt.Sprint("suspended ", suspended), func(t *testing.T) {
-			l := limiter(t, concurrency.Config{Fixed: true, Max: 24})
+			l := limiter(t, concurrency.Config{Fixed: true, MaxInFlight: 24})
 			b := &saturated{s: must(t, shed.Config{Limit: l, Rand: func() float64 { return 0.5 }}), now: t0}
 			b.overload(3 * time.Second) // so that callers are counted
 			var streams [8]spillway.Ticket

@@ -24,7 +24,7 @@ func (p slotPool) capacity() float64 { return float64(p.slots) / 0.020 }
 func (p slotPool) overload(t *testing.T, load float64, static int, seed uint64) *server {
 	k := kind{pool: p.slots}
 	if static > 0 {
-		k.limit = concurrency.Config{Fixed: true, Max: static}
+		k.limit = concurrency.Config{Fixed: true, MaxInFlight: static}
 	}
 	s := k.server(t, 64, seed)
 	s.atOnce = static > 0

@@ -34,7 +34,7 @@ func TestLevels(t *testing.T) {
 			return d.Evicted.Err
 		}, level{spillway.ReasonQueueFull, 49, 49, "requests in the waiting queue"}},
 		"maximum wait": {func(t *testing.T) error {
-			s := must(t, shed.Config{MaxWait: 40 * time.Millisecond, Limit: limiter(t, concurrency.Config{Max: 1, Fixed: true})})
+			s := must(t, shed.Config{MaxWait: 40 * time.Millisecond, Limit: limiter(t, concurrency.Config{MaxInFlight: 1, Fixed: true})})
 			arrive(s, t0, spillway.Critical, idle)
 			_, w := arrive(s, t0, spillway.Critical, idle)
 			s.Expire(w)

@@ -248,7 +248,7 @@ func TestQueueBeforeALimitWhereClientsLeave(t *testing.T) {
 func TestFixedLimitServesByClass(t *testing.T) {
 	for _, places := range []int{4, 24, 240} {
 		for _, load := range []float64{5, 10} {
-			k := kind{handler: []phase{{sleep: 20 * ms}}, capacity: 50 * float64(places), limit: concurrency.Config{Fixed: true, Max: places}}
+			k := kind{handler: []phase{{sleep: 20 * ms}}, capacity: 50 * float64(places), limit: concurrency.Config{Fixed: true, MaxInFlight: places}}
 			s := k.server(t, 16, 1)
 			s.offer(load*k.capacity, time.Second, allClasses...)
 			s.fresh()
@@ -337,7 +337,7 @@ func TestClassOrderInBursts(t *testing.T) {
 
 // The Ticket of a Shedder is the Limit's: suspended work gives its place to a waiter.
 func TestSuspendedWorkMakesPlace(t *testing.T) {
-	s := limited(t, concurrency.Config{Fixed: true, Max: 1})
+	s := limited(t, concurrency.Config{Fixed: true, MaxInFlight: 1})
 	first, _ := arrive(s, t0, spillway.Critical, idle)
 	d, w := arrive(s, at(1), spillway.Critical, idle)
 	if first.Verdict != shed.Run || d.Verdict != shed.Wait {
@@ -367,7 +367,7 @@ func TestAllocationsWithALimit(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	s := limited(t, concurrency.Config{Fixed: true, Max: 1})
+	s := limited(t, concurrency.Config{Fixed: true, MaxInFlight: 1})
 	now, w := t0, new(shed.Waiter)
 	if n := testing.AllocsPerRun(1000, func() {
 		now = now.Add(time.Millisecond)
@@ -464,7 +464,7 @@ func TestKeysAgainstModel(t *testing.T) {
 // requests of 20 ms at a time are 30 within MaxWait.
 func TestBurstAfterAQuietTime(t *testing.T) {
 	for name, c := range map[string]concurrency.Config{
-		"fixed": {Fixed: true, Max: 10}, "max": {Max: 10}, "max of a key": {MaxByKey: map[string]int{"a": 10}},
+		"fixed": {Fixed: true, MaxInFlight: 10}, "max": {MaxInFlight: 10}, "max of a key": {MaxInFlightByKey: map[string]int{"a": 10}},
 	} {
 		for _, quiet := range []int{0, 100} { // seconds, with one request each
 			s := limited(t, c)

@@ -170,7 +170,7 @@ func (m *model) check(op int) {
 func drive(t *testing.T, next func() uint32, ops int) {
 	t.Helper()
 	u := rand.New(rand.NewPCG(1, 2))
-	m := &model{t: t, s: must(t, shed.Config{Rand: u.Float64, Limit: limiter(t, concurrency.Config{Fixed: true, Max: 12})}), now: t0}
+	m := &model{t: t, s: must(t, shed.Config{Rand: u.Float64, Limit: limiter(t, concurrency.Config{Fixed: true, MaxInFlight: 12})}), now: t0}
 	for op := range ops {
 		r := next()
 		m.now = m.now.Add(time.Duration(r>>8%256-16) * 50 * time.Microsecond)

@@ -85,7 +85,7 @@ func TestTrace(t *testing.T) {
 		of, rng := all[name], rand.New(rand.NewPCG(uint64(i), 5))
 		x := &traced{traceOf: of, rng: rng, out: &out, now: t0, config: shed.Config{Rand: rng.Float64}}
 		if of.limit > 0 {
-			x.config.Limit = limiter(t, concurrency.Config{Max: of.limit, Fixed: true, MaxByKey: of.byKey})
+			x.config.Limit = limiter(t, concurrency.Config{MaxInFlight: of.limit, Fixed: true, MaxInFlightByKey: of.byKey})
 		}
 		x.s = must(t, x.config)
 		for _, p := range of.phases {

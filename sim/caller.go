@@ -44,11 +44,11 @@ func (e *edge) use(of int32) *active {
 	e.current = of
 	c := &e.callers[of]
 	if c.active == nil {
-		l, _ := inflight.New(inflight.Config{MaxRequests: e.config.Egress.MaxRequests}) // was tried once
+		l, _ := inflight.New(inflight.Config{MaxInFlight: e.config.Egress.MaxInFlight}) // was tried once
 		c.active = &active{lateThrottle: lateThrottle{config: &e.throttle}, limiter: l}
 	}
 	a := c.active
-	e.stack.Throttle, e.stack.Inflight, e.stack.Usual, e.stack.Shares = &a.lateThrottle, a.limiter, &a.usual, &a.shares
+	e.stack.Throttle, e.stack.InFlight, e.stack.Usual, e.stack.Shares = &a.lateThrottle, a.limiter, &a.usual, &a.shares
 	return a
 }
 

@@ -93,7 +93,7 @@ type Edge struct {
 	To string
 	// Egress configures throttle and in-flight limit, one of each per caller. Its Retry,
 	// Inflight, Observer and Throttle.Rand must be nil: Retry is configured below, and the
-	// simulation provides the others. MaxRequestsByKey and Hedge must be zero.
+	// simulation provides the others. MaxInFlightByKey and Hedge must be zero.
 	Egress egress.Config
 	// Retry is the strategy, with a separate budget for each caller.
 	Retry Retry

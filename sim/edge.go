@@ -70,7 +70,7 @@ func (s *Sim) newEdge(c *Edge, callers int, g *group) *edge {
 	// Until the last bucket has left the window, and no limit or ejection remembers anything either.
 	e.keep = int64(max(window+window/10, throttle.AdviceLifetime, 2*ejection.Max))
 	strategy, _ := c.Retry.strategy((*callerBudget)(e), s.stream().float) // was tried once
-	e.stack = calls.Policies{ThrottleMode: c.Egress.ThrottleMode, InflightMode: c.Egress.InflightMode, Retry: strategy}
+	e.stack = calls.Policies{ThrottleMode: c.Egress.ThrottleMode, InFlightMode: c.Egress.InFlightMode, Retry: strategy}
 	e.throttle.Rand = s.stream().float
 	s.edges = append(s.edges, e)
 	return e

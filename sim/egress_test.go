@@ -87,13 +87,13 @@ func traceOf(n int, mean time.Duration) (all []time.Duration) {
 func TestCallersDecideAsEgressDoes(t *testing.T) {
 	for name, edge := range map[string]Edge{
 		"defaults":        {},
-		"tight":           {Egress: egress.Config{MaxRequests: 2, Throttle: throttle.Config{K: 1.2, Window: 5 * time.Second}}},
-		"backoff":         {Retry: Retry{Budgeted: retry.BudgetedConfig{Attempts: 5, Ratio: 1, Backoff: retry.Backoff{Base: 20 * time.Millisecond}}}},
+		"tight":           {Egress: egress.Config{MaxInFlight: 2, Throttle: throttle.Config{K: 1.2, Window: 5 * time.Second}}},
+		"backoff":         {Retry: Retry{Budgeted: retry.BudgetedConfig{MaxAttempts: 5, Ratio: 1, Backoff: retry.Backoff{Base: 20 * time.Millisecond}}}},
 		"standard":        {Retry: Retry{Strategy: AWSStandard}},
 		"overload":        {Retry: Retry{Strategy: MongoDB, Budget: &budget.Config{Capacity: 30}}},
 		"unlimited":       {Retry: Retry{Strategy: MongoDB}},
-		"observing":       {Egress: egress.Config{MaxRequests: 1, ThrottleMode: spillway.ModeObserve, InflightMode: spillway.ModeObserve}},
-		"nothing":         {Egress: egress.Config{ThrottleMode: spillway.ModeOff, InflightMode: spillway.ModeOff}, Retry: Retry{Unlimited: true}},
+		"observing":       {Egress: egress.Config{MaxInFlight: 1, ThrottleMode: spillway.ModeObserve, InFlightMode: spillway.ModeObserve}},
+		"nothing":         {Egress: egress.Config{ThrottleMode: spillway.ModeOff, InFlightMode: spillway.ModeOff}, Retry: Retry{Unlimited: true}},
 		"attempt timeout": {Timeout: 70 * time.Millisecond, Retry: Retry{Budgeted: retry.BudgetedConfig{Ratio: 1}}},
 		"writes":          {Kind: spillway.KindWrite},
 	} {

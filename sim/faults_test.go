@@ -29,7 +29,7 @@ func TestFaultsAreFelt(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			c := server(100)
 			c.Duration = 30 * time.Second
-			c.Clients[0].Call.Egress = egress.Config{ThrottleMode: spillway.ModeOff, InflightMode: spillway.ModeOff}
+			c.Clients[0].Call.Egress = egress.Config{ThrottleMode: spillway.ModeOff, InFlightMode: spillway.ModeOff}
 			c.Windows = []Window{{"before", 0, 8 * time.Second}, {"during", 10 * time.Second, 13 * time.Second}, {"after", 15 * time.Second, 29 * time.Second}}
 			f := row.fault
 			f.Kind, f.At, f.For = kind, 10*time.Second, 5*time.Second
@@ -148,7 +148,7 @@ func TestHangingTasksSayNothing(t *testing.T) {
 // A request that fails because a call for it has failed was not rejected.
 func TestFailuresAreNoRejections(t *testing.T) {
 	c := server(10)
-	c.Services[0].Calls = []Edge{{To: "disk", Retry: Retry{Budgeted: retry.BudgetedConfig{Attempts: 1}}}}
+	c.Services[0].Calls = []Edge{{To: "disk", Retry: Retry{Budgeted: retry.BudgetedConfig{MaxAttempts: 1}}}}
 	c.Services = append(c.Services, Service{Name: "disk"})
 	c.Faults = []Fault{{Kind: Outage, Service: "disk"}}
 	c.Clients[0].Call.Egress.ThrottleMode, c.Services[0].Calls[0].Egress.ThrottleMode = spillway.ModeOff, spillway.ModeOff
@@ -163,7 +163,7 @@ func TestTheDeadDoNotRetry(t *testing.T) {
 	c := server(0)
 	c.Duration, c.Clients[0].Deadline, c.Clients[0].Trace = time.Minute, 0, make([]time.Duration, 100)
 	c.Services[0].Calls = []Edge{{To: "disk", Egress: egress.Config{ThrottleMode: spillway.ModeObserve}, Retry: Retry{
-		Unlimited: true, NoJitter: true, Budgeted: retry.BudgetedConfig{Attempts: 50, Backoff: retry.Backoff{Base: time.Second, Max: time.Second}},
+		Unlimited: true, NoJitter: true, Budgeted: retry.BudgetedConfig{MaxAttempts: 50, Backoff: retry.Backoff{Base: time.Second, Max: time.Second}},
 	}}}
 	c.Services = append(c.Services, Service{Name: "disk"})
 	c.Windows = []Window{{"alive", 0, 5 * time.Second}, {"dead", 5 * time.Second, 0}}

@@ -37,7 +37,7 @@ const workTime = 7 * time.Millisecond
 // count.
 func TestTasksDecideAsIngressDoes(t *testing.T) {
 	local := &quota.LocalConfig{Customers: map[string]quota.Limit{"a": {Rate: 60}, "b": {Rate: 500}}}
-	one := concurrency.Config{Max: 1, Fixed: true}
+	one := concurrency.Config{MaxInFlight: 1, Fixed: true}
 	noShed := func(c ingress.Config) ingress.Config {
 		c.ShedMode = spillway.ModeOff
 		return c
@@ -86,7 +86,7 @@ func TestTasksDecideAsIngressDoes(t *testing.T) {
 func simulatedRequests(t *testing.T, c ingress.Config, customers *quota.LocalConfig) (all []arrival) {
 	t.Helper()
 	edge := Edge{To: "db", Latency: Uniform(time.Millisecond, 3*time.Millisecond), Retry: Retry{
-		Unlimited: true, Budgeted: retry.BudgetedConfig{Attempts: 4, Backoff: retry.Backoff{Base: 50 * time.Millisecond}},
+		Unlimited: true, Budgeted: retry.BudgetedConfig{MaxAttempts: 4, Backoff: retry.Backoff{Base: 50 * time.Millisecond}},
 	}}
 	edge.Egress.ThrottleMode = spillway.ModeOff
 	clients := func(name string, rate float64) Clients {

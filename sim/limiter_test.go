@@ -16,7 +16,7 @@ func TestPlacesAreKeptForOwnClasses(t *testing.T) {
 		rejected int
 	}{"own": {0, 1}, "of another": {1, 0}} {
 		c := server(0)
-		c.Clients[0].Call.Egress = egress.Config{MaxRequests: 16, ThrottleMode: spillway.ModeOff}
+		c.Clients[0].Call.Egress = egress.Config{MaxInFlight: 16, ThrottleMode: spillway.ModeOff}
 		s, err := New(c)
 		if err != nil {
 			t.Fatal(err)

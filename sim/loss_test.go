@@ -13,7 +13,7 @@ func TestLostRequestsAreNoOverload(t *testing.T) {
 	c := server(200)
 	c.Clients[0].Count, c.Clients[0].Deadline = 2, 2*time.Second
 	c.Clients[0].Call.Loss, c.Clients[0].Call.Timeout = 0.6, time.Second
-	c.Clients[0].Call.Retry = Retry{Budgeted: retry.BudgetedConfig{Attempts: 1}}
+	c.Clients[0].Call.Retry = Retry{Budgeted: retry.BudgetedConfig{MaxAttempts: 1}}
 	c.Duration = time.Minute
 	if n := run(t, c).Clients[0].Windows[0].Counts; n.RejectedThrottle > n.Offered/100 || n.TimedOut < n.Offered/2 {
 		t.Errorf("%+v, want few rejected by the throttle", n)

@@ -70,7 +70,7 @@ type Counts struct {
 	Good              int `json:"good"` // served, and in time to be of use
 	Late              int `json:"late"` // served, but later
 	RejectedThrottle  int `json:"rejected_throttle"`
-	RejectedInflight  int `json:"rejected_inflight"`
+	RejectedInFlight  int `json:"rejected_inflight"`
 	RejectedByBackend int `json:"rejected_by_backend"`
 	TimedOut          int `json:"timed_out"`
 	Failed            int `json:"failed"`
@@ -81,7 +81,7 @@ type Counts struct {
 
 func (c *Counts) of(o outcome) *int {
 	return [...]*int{
-		good: &c.Good, late: &c.Late, rejectedThrottle: &c.RejectedThrottle, rejectedInflight: &c.RejectedInflight,
+		good: &c.Good, late: &c.Late, rejectedThrottle: &c.RejectedThrottle, rejectedInflight: &c.RejectedInFlight,
 		rejectedByBackend: &c.RejectedByBackend, timedOut: &c.TimedOut, failed: &c.Failed,
 	}[o]
 }

@@ -67,7 +67,7 @@ type ClientSeries struct {
 	Good              []int      `json:"good"`
 	Late              []int      `json:"late"`
 	RejectedThrottle  []int      `json:"rejected_throttle"`
-	RejectedInflight  []int      `json:"rejected_inflight"`
+	RejectedInFlight  []int      `json:"rejected_inflight"`
 	RejectedByBackend []int      `json:"rejected_by_backend"`
 	TimedOut          []int      `json:"timed_out"`
 	Failed            []int      `json:"failed"`
@@ -152,7 +152,7 @@ func (g *group) result() ClientsResult {
 		s.Good = append(s.Good, c.Good)
 		s.Late = append(s.Late, c.Late)
 		s.RejectedThrottle = append(s.RejectedThrottle, c.RejectedThrottle)
-		s.RejectedInflight = append(s.RejectedInflight, c.RejectedInflight)
+		s.RejectedInFlight = append(s.RejectedInFlight, c.RejectedInFlight)
 		s.RejectedByBackend = append(s.RejectedByBackend, c.RejectedByBackend)
 		s.TimedOut = append(s.TimedOut, c.TimedOut)
 		s.Failed = append(s.Failed, c.Failed)

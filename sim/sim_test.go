@@ -48,7 +48,7 @@ func check(t testing.TB, s *Sim, r *Result) {
 	t.Helper()
 	for _, g := range r.Clients {
 		for i, w := range g.Windows {
-			if w.Unfinished < 0 || w.Good+w.Late+w.RejectedThrottle+w.RejectedInflight+w.RejectedByBackend+w.TimedOut+w.Failed+w.Unfinished != w.Offered {
+			if w.Unfinished < 0 || w.Good+w.Late+w.RejectedThrottle+w.RejectedInFlight+w.RejectedByBackend+w.TimedOut+w.Failed+w.Unfinished != w.Offered {
 				t.Errorf("%s, window %d: %+v", g.Name, i, w.Counts)
 			}
 		}
@@ -77,7 +77,7 @@ func server(rate float64) Config {
 	return Config{
 		Seed: 1, Duration: 20 * time.Second,
 		Clients: []Clients{{Name: "web", Count: 100, Rate: rate, Deadline: time.Second, Call: Edge{
-			To: "db", Latency: Constant(ms), Retry: Retry{Budgeted: retry.BudgetedConfig{Attempts: 1}},
+			To: "db", Latency: Constant(ms), Retry: Retry{Budgeted: retry.BudgetedConfig{MaxAttempts: 1}},
 		}}},
 		Services: []Service{{Name: "db", CPU: Constant(ms)}},
 	}
@@ -87,7 +87,7 @@ func server(rate float64) Config {
 func everything() Config {
 	edge := Edge{
 		To: "front", Latency: LogNormal(2*ms, 0.5), Loss: 0.001, Balance: LeastBusy, Subset: 3, Retarget: true, Leave: true, Timeout: 300 * ms,
-		Connections: 20, Egress: egress.Config{MaxRequests: 50, Throttle: throttle.Config{K: 1.5, Window: 10 * time.Second}},
+		Connections: 20, Egress: egress.Config{MaxInFlight: 50, Throttle: throttle.Config{K: 1.5, Window: 10 * time.Second}},
 	}
 	standard, overload := edge, edge
 	standard.Retry.Strategy, standard.Balance = AWSStandard, RoundRobin
@@ -153,7 +153,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 // Callers who leave after an answer was lost take no request of others with them.
 func TestLeavingConcernsNobodyElse(t *testing.T) {
 	c := server(300)
-	c.Clients[0].Call.Egress = egress.Config{ThrottleMode: spillway.ModeOff, InflightMode: spillway.ModeOff}
+	c.Clients[0].Call.Egress = egress.Config{ThrottleMode: spillway.ModeOff, InFlightMode: spillway.ModeOff}
 	patient := c.Clients[0]
 	patient.Name = "patient"
 	c.Clients = append(c.Clients, patient)
@@ -168,7 +168,7 @@ func TestLoopWithoutTime(t *testing.T) {
 	c := server(0)
 	c.Duration = 2 * time.Second
 	c.Clients[0].Loop = true
-	c.Clients[0].Call.Retry.Budgeted.Attempts = 1
+	c.Clients[0].Call.Retry.Budgeted.MaxAttempts = 1
 	c.Faults = []Fault{{Kind: Reject, Service: "db", At: time.Second}}
 	run(t, c) // ends
 }
@@ -196,7 +196,7 @@ func TestDisciplines(t *testing.T) {
 		c := server(1500)
 		c.Clients[0].Deadline = 50 * ms
 		c.Clients[0].Classes = [4]float64{1, 0, 0, 1}
-		c.Clients[0].Call.Egress = egress.Config{ThrottleMode: spillway.ModeOff, InflightMode: spillway.ModeOff}
+		c.Clients[0].Call.Egress = egress.Config{ThrottleMode: spillway.ModeOff, InFlightMode: spillway.ModeOff}
 		c.Services[0].Discipline = d
 		return &run(t, c).Clients[0].Windows[0]
 	}
@@ -232,7 +232,7 @@ func TestClosedLoop(t *testing.T) {
 func TestConnectionsBoundWhatIsOnTheWay(t *testing.T) {
 	c := server(2000)
 	c.Clients[0].Count, c.Clients[0].Call.Connections = 1, 7
-	c.Clients[0].Call.Egress = egress.Config{ThrottleMode: spillway.ModeOff, InflightMode: spillway.ModeOff}
+	c.Clients[0].Call.Egress = egress.Config{ThrottleMode: spillway.ModeOff, InFlightMode: spillway.ModeOff}
 	c.Clients[0].Deadline = 0
 	v := run(t, c).Services[0].Windows[0]
 	if v.Present < 5 || v.Present > 7 || v.GoodputRatio < 0.98 {
@@ -354,21 +354,23 @@ func TestFieldErrors(t *testing.T) {
 		"Clients[0].Call.Egress.Throttle.K is 1":                         set(func(c *Config) { c.Clients[0].Call.Egress.Throttle.K = 1 }),
 		"Clients[0].Call.Egress.Throttle.Rand is set, must be nil":       set(func(c *Config) { c.Clients[0].Call.Egress.Throttle.Rand = rand.Float64 }),
 		"Clients[0].Call.Egress.ThrottleMode is Mode(9)":                 set(func(c *Config) { c.Clients[0].Call.Egress.ThrottleMode = 9 }),
-		"Clients[0].Call.Egress.MaxRequests is ":                         set(func(c *Config) { c.Clients[0].Call.Egress.MaxRequests = math.MaxInt }),
+		"Clients[0].Call.Egress.MaxInFlight is ":                         set(func(c *Config) { c.Clients[0].Call.Egress.MaxInFlight = math.MaxInt }),
 		"Clients[0].Call.Egress.Hedge is set, must be zero":              set(func(c *Config) { c.Clients[0].Call.Egress.Hedge.Delay = time.Second }),
-		"Clients[0].Call.Retry.Budgeted.Attempts is -1":                  set(func(c *Config) { c.Clients[0].Call.Retry.Budgeted.Attempts = -1 }),
+		"Clients[0].Call.Retry.Budgeted.Attempts is -1":                  set(func(c *Config) { c.Clients[0].Call.Retry.Budgeted.MaxAttempts = -1 }),
 		"Clients[0].Call.Retry.Strategy is \"x\"":                        set(func(c *Config) { c.Clients[0].Call.Retry.Strategy = "x" }),
 		"Clients[0].Call.Latency is uniform 1s 1ms, must be of a second": set(func(c *Config) { c.Clients[0].Call.Latency = Uniform(time.Second, ms) }),
 		"Services[0].Ingress.RateLimit.Rate is 1e+09":                    set(func(c *Config) { c.Services[0].Ingress = &ingress.Config{RateLimit: ratelimit.Config{Rate: 1e9}} }),
 		"Services[0].Ingress.RateLimitMode is Mode(9)":                   set(func(c *Config) { c.Services[0].Ingress = &ingress.Config{RateLimitMode: 9} }),
 		"Services[0].Ingress.InFlightMode is observe":                    set(func(c *Config) { c.Services[0].Ingress = &ingress.Config{InFlightMode: spillway.ModeObserve} }),
-		"Services[0].Ingress.Concurrency.Min is -1":                      set(func(c *Config) { c.Services[0].Ingress = &ingress.Config{Concurrency: concurrency.Config{Min: -1}} }),
-		"Services[0].Ingress.Rand is set, must be nil":                   set(func(c *Config) { c.Services[0].Ingress = &ingress.Config{Rand: rand.Float64} }),
-		"Services[0].Queue is 1, must be 0 where there":                  set(func(c *Config) { c.Services[0].Queue = 1 }),
-		"Services[1].Customers is set":                                   set(func(c *Config) { c.Services[1].Customers = new(quota.LocalConfig) }),
-		"Services[1].Discipline is \"x\"":                                set(func(c *Config) { c.Services[1].Discipline = "x" }),
-		"Services[2].Name is \"db\", must be different":                  set(func(c *Config) { c.Services[2].Name = "db" }),
-		"Services[2].Name is \"a.b\"":                                    set(func(c *Config) { c.Services[2].Name = "a.b" }),
+		"Services[0].Ingress.Concurrency.MinInFlight is -1": set(func(c *Config) {
+			c.Services[0].Ingress = &ingress.Config{Concurrency: concurrency.Config{MinInFlight: -1}}
+		}),
+		"Services[0].Ingress.Rand is set, must be nil":  set(func(c *Config) { c.Services[0].Ingress = &ingress.Config{Rand: rand.Float64} }),
+		"Services[0].Queue is 1, must be 0 where there": set(func(c *Config) { c.Services[0].Queue = 1 }),
+		"Services[1].Customers is set":                  set(func(c *Config) { c.Services[1].Customers = new(quota.LocalConfig) }),
+		"Services[1].Discipline is \"x\"":               set(func(c *Config) { c.Services[1].Discipline = "x" }),
+		"Services[2].Name is \"db\", must be different": set(func(c *Config) { c.Services[2].Name = "db" }),
+		"Services[2].Name is \"a.b\"":                   set(func(c *Config) { c.Services[2].Name = "a.b" }),
 		"Services[2].Calls[0].To is \"front\", must be a service that does not call this one: front → blob → f": set(func(c *Config) { c.Services[2].Calls = []Edge{{To: "front"}} }),
 		"Windows[0].To is 1h0m0s":                         set(func(c *Config) { c.Windows[0].To = time.Hour }),
 		"Windows[1].Name is \"early\"":                    set(func(c *Config) { c.Windows[1].Name = "early" }),

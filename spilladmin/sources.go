@@ -63,11 +63,11 @@ func (s *sources) Levels(now time.Time) (l admin.Levels) {
 	l.Customers, l.Mode = customers.Top(l.Customers), modeOf(modes)
 	backends := make(map[string]*admin.Cluster)
 	for _, c := range clients {
-		read(&l, "client", func() { addBackends(backends, c.Stats()) })
+		read(&l, "client", func() { addBackends(backends, c.Stats(now)) })
 	}
 	for name, b := range budgets {
 		read(&l, "budget "+name, func() {
-			if stats := b.Stats(); stats.Capacity > 0 {
+			if stats := b.Stats(now); stats.Capacity > 0 {
 				clusterOf(backends, name).Budget = &admin.Budget{Left: stats.Tokens, Capacity: stats.Capacity}
 			}
 		})
@@ -120,8 +120,8 @@ func clusterOf(all map[string]*admin.Cluster, name string) *admin.Cluster {
 func addBackends(all map[string]*admin.Cluster, stats map[string]egress.Stats) {
 	for key, s := range stats {
 		x := clusterOf(all, key)
-		x.InFlight += s.Inflight.InFlight
-		x.MaxInFlight += s.Inflight.MaxRequests
+		x.InFlight += s.InFlight.InFlight
+		x.MaxInFlight += s.InFlight.MaxInFlight
 		for class := range x.Throttle {
 			x.Throttle[class] = max(x.Throttle[class], s.Throttle[class].Probability)
 		}

@@ -133,12 +133,12 @@ type Server interface {
 // A Client has the levels of the client side, by backend. The Transport of package spillhttp and the Client of package
 // spillgrpc are Clients.
 type Client interface {
-	Stats() map[string]egress.Stats
+	Stats(now time.Time) map[string]egress.Stats
 }
 
 // A Budget has the level of a retry budget. [budget.Bucket] is one.
 type Budget interface {
-	Stats() budget.Stats
+	Stats(now time.Time) budget.Stats
 }
 
 // A Quota has the state of a quota that many tasks share. [fleet.Fleet] is one.

@@ -98,7 +98,7 @@ func TestObserveMode(t *testing.T) {
 // client is a Client of one backend.
 type client struct{ *egress.Pool }
 
-func (c client) Stats() map[string]egress.Stats { return c.Pool.Stats(time.Now()) }
+func (c client) Stats(now time.Time) map[string]egress.Stats { return c.Pool.Stats(now) }
 
 // TestClientsOnly: a program without servers shows the calls of its clients.
 func TestClientsOnly(t *testing.T) {

@@ -102,7 +102,7 @@ func (r *Retryer) standard(b retry.Budget) error {
 	if r.maxAttempts == 0 {
 		r.maxAttempts = sdkretry.DefaultMaxAttempts
 	}
-	s, err := retry.NewAWSStandard(retry.AWSStandardConfig{Attempts: r.maxAttempts, Budget: b})
+	s, err := retry.NewAWSStandard(retry.AWSStandardConfig{MaxAttempts: r.maxAttempts, Budget: b})
 	if err != nil {
 		return invalid.In("spillaws", "", err)
 	}

@@ -42,9 +42,9 @@ func TestStreamIsAccepted(t *testing.T) {
 				})})
 			client := newClient(t, ClientConfig{})
 			stats := func() (accepts, requests float64, inFlight int) {
-				for _, x := range client.Stats() {
+				for _, x := range client.Stats(time.Now()) {
 					of := x.Throttle[spillway.Critical.Index()]
-					accepts, requests, inFlight = accepts+of.Accepts, requests+of.Requests, inFlight+x.Inflight.InFlight
+					accepts, requests, inFlight = accepts+of.Accepts, requests+of.Requests, inFlight+x.InFlight.InFlight
 				}
 				return accepts, requests, inFlight
 			}

@@ -69,7 +69,7 @@ func NewClient(c ClientConfig) (*Client, error) {
 }
 
 // Stats returns the levels of the policies, by the host and port of the backend.
-func (c *Client) Stats() map[string]egress.Stats { return c.pool.Stats(time.Now()) }
+func (c *Client) Stats(now time.Time) map[string]egress.Stats { return c.pool.Stats(now) }
 
 // WrapStreamingHandler implements [connect.Interceptor]. It returns next.
 func (c *Client) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {

@@ -223,9 +223,9 @@ func TestRetry(t *testing.T) {
 		if err := caller(s, procedure, append(options, connect.WithInterceptors(client))...)(t.Context()); err != nil || calls.Load() != 2 {
 			t.Errorf("%s: %v after %d attempts, want success after 2", name, err, calls.Load())
 		}
-		for backend, stats := range client.Stats() {
-			if stats.Inflight.InFlight != 0 {
-				t.Errorf("%s: %s: %+v", name, backend, stats.Inflight)
+		for backend, stats := range client.Stats(time.Now()) {
+			if stats.InFlight.InFlight != 0 {
+				t.Errorf("%s: %s: %+v", name, backend, stats.InFlight)
 			}
 		}
 	}
@@ -293,11 +293,11 @@ func TestStreams(t *testing.T) {
 		}
 		return nil
 	}, connect.WithInterceptors(server))})
-	client := newClient(t, ClientConfig{Egress: egress.Config{MaxRequests: 1}})
+	client := newClient(t, ClientConfig{Egress: egress.Config{MaxInFlight: 1}})
 	c := connect.NewClient[message, message](s.Client(), s.URL+procedure, connect.WithInterceptors(client))
 	inFlight := func() (n int) {
-		for _, stats := range client.Stats() {
-			n += stats.Inflight.InFlight
+		for _, stats := range client.Stats(time.Now()) {
+			n += stats.InFlight.InFlight
 		}
 		return n
 	}
@@ -341,7 +341,7 @@ func TestStreamPanics(t *testing.T) {
 				panic("mine")
 			}
 		})}}
-		config.Egress.MaxRequests = 1
+		config.Egress.MaxInFlight = 1
 		client := newClient(t, config)
 		c := connect.NewClient[message, message](s.Client(), s.URL+procedure, connect.WithInterceptors(client))
 		if rejects {
@@ -370,8 +370,8 @@ func TestStreamPanics(t *testing.T) {
 		if rejects {
 			continue // one is open
 		}
-		for _, stats := range client.Stats() {
-			if n := stats.Inflight.InFlight; n != 0 {
+		for _, stats := range client.Stats(time.Now()) {
+			if n := stats.InFlight.InFlight; n != 0 {
 				t.Errorf("%d in flight", n)
 			}
 		}
@@ -395,7 +395,7 @@ func TestConfig(t *testing.T) {
 	if _, err := NewClient(ClientConfig{MaxBackends: -1}); err == nil || errorPath(err) != "MaxBackends" {
 		t.Errorf("%v", err)
 	}
-	if _, err := NewClient(ClientConfig{Egress: egress.Config{MaxRequests: 1 << 40}}); err == nil || errorPath(err) != "Egress.MaxRequests" {
+	if _, err := NewClient(ClientConfig{Egress: egress.Config{MaxInFlight: 1 << 40}}); err == nil || errorPath(err) != "Egress.MaxInFlight" {
 		t.Errorf("%v", err)
 	}
 	s, err := NewServer(ServerConfig{})

@@ -62,14 +62,14 @@ func (*nothing) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc { return nex
 
 func TestClientContract(t *testing.T) {
 	spilltest.TestStack(t, func(t *testing.T, s spilltest.Setup) spilltest.Stack {
-		client := newClient(t, ClientConfig{Egress: egress.Config{MaxRequests: s.Limit, InflightMode: s.Mode, Observer: s.Observer}})
+		client := newClient(t, ClientConfig{Egress: egress.Config{MaxInFlight: s.Limit, InFlightMode: s.Mode, Observer: s.Observer}})
 		spec := connect.Spec{Procedure: procedure, IsClient: true}
 		stack := spilltest.Stack{
 			Do:   through(client, spec),
 			Bare: through(new(nothing), spec),
 			InFlight: func() (n int) {
-				for _, backend := range client.Stats() {
-					n += backend.Inflight.InFlight
+				for _, backend := range client.Stats(time.Now()) {
+					n += backend.InFlight.InFlight
 				}
 				return n
 			},

@@ -43,8 +43,8 @@ func panicsOfClient(t *testing.T) {
 			return spillway.Call{Idempotent: true}
 		}})
 		return rig{client, connect.Spec{Procedure: procedure, IsClient: true}, f, func() (n int) {
-			for _, backend := range client.Stats() {
-				n += backend.Inflight.InFlight
+			for _, backend := range client.Stats(time.Now()) {
+				n += backend.InFlight.InFlight
 			}
 			return n
 		}, func() error { return nil }}

@@ -27,7 +27,7 @@ import (
 
 // throttled returns what the throttles of a client know of CRITICAL calls.
 func throttled(c *Client) (s throttle.ClassStats) {
-	for _, x := range c.Stats() {
+	for _, x := range c.Stats(time.Now()) {
 		s = x.Throttle[spillway.Critical.Index()]
 	}
 	return s

@@ -34,7 +34,7 @@ func TestAllocations(t *testing.T) {
 		return func() { _, _ = s.UnaryInterceptor(ctx, nil, info, handler) }
 	}
 	child := pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) { return balancer.PickResult{}, nil })
-	full := must(inflight.New(inflight.Config{MaxRequests: 1}))
+	full := must(inflight.New(inflight.Config{MaxInFlight: 1}))
 	full.TryAcquire()
 	p := &picker{child: child, limiter: full, drops: &drops{}, ready: true}
 	for _, row := range []struct {

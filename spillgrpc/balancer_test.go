@@ -92,7 +92,7 @@ func TestServiceConfig(t *testing.T) {
 // of no call, so they have no context, also where some client sends hedges.
 func TestPick(t *testing.T) {
 	defer hedging.Store(hedging.Swap(true))
-	l := must(inflight.New(inflight.Config{MaxRequests: 1}))
+	l := must(inflight.New(inflight.Config{MaxInFlight: 1}))
 	child := &counting{}
 	p := &picker{child: child, limiter: l, drops: &drops{cluster: "orders"}, ready: true}
 	first, err := p.Pick(balancer.PickInfo{})
@@ -124,7 +124,7 @@ func TestPick(t *testing.T) {
 // TestPickUncounted expects picks that lead to no stream to leave the limit alone,
 // even where it is full.
 func TestPickUncounted(t *testing.T) {
-	l := must(inflight.New(inflight.Config{MaxRequests: 1}))
+	l := must(inflight.New(inflight.Config{MaxInFlight: 1}))
 	l.TryAcquire()
 	broken := errors.New("broken")
 	for _, row := range []struct {
@@ -145,7 +145,7 @@ func TestPickUncounted(t *testing.T) {
 
 // TestPickDiscarded expects the child to get back a pick that finds no place.
 func TestPickDiscarded(t *testing.T) {
-	l := must(inflight.New(inflight.Config{MaxRequests: 1}))
+	l := must(inflight.New(inflight.Config{MaxInFlight: 1}))
 	l.TryAcquire()
 	child := &counting{}
 	p := &picker{child: child, limiter: l, drops: &drops{}} // not ready: it asks the child first
@@ -161,7 +161,7 @@ func TestPickDiscarded(t *testing.T) {
 // that was in force, and nothing left.
 func TestPickConcurrent(t *testing.T) {
 	const limit, goroutines, rounds = 4, 16, 3000
-	l := must(inflight.New(inflight.Config{MaxRequests: limit}))
+	l := must(inflight.New(inflight.Config{MaxInFlight: limit}))
 	child := &counting{}
 	p := &picker{child: child, limiter: l, drops: &drops{}, ready: true}
 	var now, high, served atomic.Int64
@@ -254,7 +254,7 @@ func TestBalancer(t *testing.T) {
 	}
 	limit := func(cluster string, want int) {
 		t.Helper()
-		if got := shared.Stats(time.Now())[inflight.Key{Cluster: cluster}].MaxRequests; got != want {
+		if got := shared.Stats(time.Now())[inflight.Key{Cluster: cluster}].MaxInFlight; got != want {
 			t.Errorf("the limit of %s is %d, want %d", cluster, got, want)
 		}
 	}
@@ -279,7 +279,7 @@ func TestBalancer(t *testing.T) {
 
 	// What was set from Go stays until the config changes.
 	l, release := shared.Share(inflight.Key{Cluster: "a"})
-	l.SetMaxRequests(3)
+	l.SetMaxInFlight(3)
 	update(one, BalancerConfig{Cluster: "a", MaxConcurrentRequests: new(uint32(7))})
 	limit("a", 3)
 	update(one, BalancerConfig{Cluster: "a", MaxConcurrentRequests: new(uint32(8))})

@@ -35,7 +35,7 @@ type BalancerConfig struct {
 	// discovered, where it has one.
 	EDSServiceName string `json:"edsServiceName,omitempty"` //nolint:tagliatelle // as protobuf has it
 	// MaxConcurrentRequests is the limit; 0 rejects everything. Nil leaves the limit
-	// unchanged, which initially is [inflight.DefaultMaxRequests]: leave it out if the limit
+	// unchanged, which initially is [inflight.DefaultMaxInFlight]: leave it out if the limit
 	// is set by other means. It is applied by [inflight.Limiter.Configure]: a limit that was
 	// set at run time stays, until a config has another MaxConcurrentRequests than the last
 	// one of the cluster.

@@ -191,8 +191,8 @@ func utilization(level float64) load.Config {
 
 // inFlight returns how many attempts a Client has in flight in all.
 func inFlight(c *Client) (n int) {
-	for _, s := range c.Stats() {
-		n += s.Inflight.InFlight
+	for _, s := range c.Stats(time.Now()) {
+		n += s.InFlight.InFlight
 	}
 	return n
 }

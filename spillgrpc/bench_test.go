@@ -106,7 +106,7 @@ func BenchmarkPick(b *testing.B) {
 		ejections *ejections
 	}{{"admitted", 0, nil}, {"admitted, endpoints may be left out", 0, new(ejections)}, {"rejected", 1, nil}} {
 		b.Run(bench.name, func(b *testing.B) {
-			l := must(inflight.New(inflight.Config{MaxRequests: bench.limit}))
+			l := must(inflight.New(inflight.Config{MaxInFlight: bench.limit}))
 			p := &picker{child: turns, limiter: l, drops: &drops{}, ready: true, ejections: bench.ejections}
 			if bench.limit == 1 {
 				l.TryAcquire()

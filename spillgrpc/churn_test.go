@@ -55,7 +55,7 @@ func TestCallsShareAConnection(t *testing.T) {
 			return nil
 		}})
 		config := hedges()
-		config.MaxRequests = 10
+		config.MaxInFlight = 10
 		var dials atomic.Int32
 		cc := s.dial(append(mustClient(t, ClientConfig{Egress: config, Classify: idempotent}).DialOptions(), counted(s, &dials))...)
 		ends := make(map[codes.Code]int)
@@ -89,7 +89,7 @@ func TestIdleStreamsOfAClient(t *testing.T) {
 			<-ss.Context().Done()
 			return ss.Context().Err()
 		}})
-		client := mustClient(t, ClientConfig{Egress: egress.Config{MaxRequests: idle + 1}})
+		client := mustClient(t, ClientConfig{Egress: egress.Config{MaxInFlight: idle + 1}})
 		cc := s.dial(client.DialOptions()...)
 		ctx, leave := context.WithCancel(t.Context())
 		for range idle {
@@ -108,7 +108,7 @@ func TestIdleStreamsOfAClient(t *testing.T) {
 				t.Fatalf("call %d: %v", i, err)
 			}
 		}
-		for _, st := range client.Stats() {
+		for _, st := range client.Stats(time.Now()) {
 			if p := st.Throttle[spillway.Critical.Index()].Probability; p > 0 || st.Inflight.InFlight != 0 {
 				t.Errorf("the throttle rejects with probability %v, %d are in flight", p, st.Inflight.InFlight)
 			}

@@ -96,7 +96,7 @@ func (c *Client) DialOptions() []grpc.DialOption {
 }
 
 // Stats returns the levels of the policies, by target.
-func (c *Client) Stats() map[string]egress.Stats { return c.pool.Stats(time.Now()) }
+func (c *Client) Stats(now time.Time) map[string]egress.Stats { return c.pool.Stats(now) }
 
 // call says what is known of a call.
 func (c *Client) call(ctx context.Context, method string) spillway.Call {

@@ -247,10 +247,10 @@ func cancels(ctx context.Context) (context.Context, context.CancelFunc) {
 // sent nor retried.
 func TestLocalRejection(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		l := must(inflight.New(inflight.Config{MaxRequests: 1}))
+		l := must(inflight.New(inflight.Config{MaxInFlight: 1}))
 		l.TryAcquire()
 		c := eager
-		c.Inflight = l
+		c.InFlight = l
 		answer, attempts := script()
 		cc := open(t, &service{unary: answer}).dial(mustClient(t, ClientConfig{Egress: c, Classify: idempotent}).DialOptions()...)
 		var finished []error
@@ -358,7 +358,7 @@ func TestBackends(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := len(client.Stats()); n != 2 {
+	if n := len(client.Stats(time.Now())); n != 2 {
 		t.Errorf("%d backends, want 2", n)
 	}
 }

@@ -38,7 +38,7 @@ func TestCloseDeadlineOfAnUntrustedClient(t *testing.T) {
 				}
 				return ctx.Err()
 			}}, s.Options()...)
-			once := must(retry.NewBudgeted(retry.BudgetedConfig{Attempts: 1}))
+			once := must(retry.NewBudgeted(retry.BudgetedConfig{MaxAttempts: 1}))
 			client := mustClient(t, ClientConfig{Egress: egress.Config{Retry: once, ThrottleMode: spillway.ModeObserve}})
 			cc := site.dial(client.DialOptions()...)
 			send := func(timeout time.Duration) error {

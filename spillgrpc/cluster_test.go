@@ -197,7 +197,7 @@ func TestLimitLowered(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		l.SetMaxRequests(4)
+		l.SetMaxInFlight(4)
 		for left := 10; left >= 4; left-- {
 			if err := start(); !errors.Is(err, spillway.ErrRejected) {
 				t.Errorf("with %d in flight of 4: %v", left, err)

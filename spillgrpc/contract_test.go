@@ -64,7 +64,7 @@ func through(client *Client, cc *grpc.ClientConn) spilltest.Do {
 
 func TestClientContract(t *testing.T) {
 	spilltest.TestStack(t, func(t *testing.T, s spilltest.Setup) spilltest.Stack {
-		client := mustClient(t, ClientConfig{Egress: egress.Config{MaxRequests: s.Limit, InflightMode: s.Mode, Observer: s.Observer}})
+		client := mustClient(t, ClientConfig{Egress: egress.Config{MaxInFlight: s.Limit, InFlightMode: s.Mode, Observer: s.Observer}})
 		stack := spilltest.Stack{
 			Do:       through(client, dial(t, "passthrough:///backend")),
 			InFlight: func() int { return inFlight(client) },

@@ -79,9 +79,9 @@
 // How a stream counts, and where to set it by method:
 //
 //	client, in flight         from the first attempt to the end of the stream, also while
-//	                          neither side sends: 1024 for each target ([egress.Config].MaxRequests).
+//	                          neither side sends: 1024 for each target ([egress.Config].MaxInFlight).
 //	                          Give methods with long streams a limit of their own, by full
-//	                          name: [egress.Config].MaxRequestsByKey
+//	                          name: [egress.Config].MaxInFlightByKey
 //	client, [NewBalancer]     the same, once it is on a connection. Methods whose calls go
 //	                          over a channel of their own, with another
 //	                          [BalancerConfig].Cluster, count apart
@@ -112,7 +112,7 @@
 //	cc, err := grpc.NewClient(target, grpc.WithDefaultServiceConfig(text), …)
 //	…
 //	limit, release := limits.Share(inflight.Key{Cluster: "orders"})
-//	limit.SetMaxRequests(800) // at once
+//	limit.SetMaxInFlight(800) // at once
 //
 // The 800 stay in force when the channel wakes from idle and when another channel uses the
 // same service config, until the config has another limit, or release was called and the last

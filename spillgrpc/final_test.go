@@ -34,7 +34,7 @@ func TestFinalAnswers(t *testing.T) {
 			{"no error", 3, func(error) error { return nil }, false},
 			{"its error, without retries", 1, func(err error) error { return err }, false},
 		} {
-			strategy := must(retry.NewBudgeted(retry.BudgetedConfig{Attempts: row.attempts, Budget: retry.Unlimited{}}))
+			strategy := must(retry.NewBudgeted(retry.BudgetedConfig{MaxAttempts: row.attempts, Budget: retry.Unlimited{}}))
 			client := mustClient(t, ClientConfig{Egress: egress.Config{ThrottleMode: spillway.ModeOff, Retry: strategy}, Classify: idempotent})
 			cc := below.dial(client.DialOptions()...)
 			_ = call(t.Context(), cc) // which may be let in

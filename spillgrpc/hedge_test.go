@@ -105,7 +105,7 @@ func TestHedgeElsewhere(t *testing.T) {
 			x.warm(t, 21)
 		}
 		synctest.Wait()
-		s := c.Stats()["trio:///"].Hedge
+		s := c.Stats(time.Now())["trio:///"].Hedge
 		if s.SentTotal != 6 || s.WonTotal != 6 || x.left.Load() != 6 {
 			t.Errorf("%+v, %d calls of the stuck server ended, want 6", s, x.left.Load())
 		}
@@ -196,7 +196,7 @@ func TestHedgeAnswer(t *testing.T) {
 func TestHedgeCrowd(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		config := hedges()
-		config.MaxRequests = -1
+		config.MaxInFlight = -1
 		c := mustClient(t, ClientConfig{Egress: config, Classify: idempotent})
 		s := open(t, &service{unary: func(context.Context) error { <-time.After(time.Second); return nil }})
 		cc := s.dial(c.DialOptions()...)
@@ -205,7 +205,7 @@ func TestHedgeCrowd(t *testing.T) {
 			all.Go(func() { _ = call(t.Context(), cc) })
 		}
 		all.Wait()
-		if n := c.Stats()[cc.Target()].Hedge.SentTotal; n == 0 || n > 10 {
+		if n := c.Stats(time.Now())[cc.Target()].Hedge.SentTotal; n == 0 || n > 10 {
 			t.Errorf("%d hedges", n)
 		}
 		synctest.Wait() // losers give back their slots

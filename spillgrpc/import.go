@@ -176,7 +176,7 @@ func newRetryPolicy(c jsonRetryPolicy, b retry.Budget) (*retryPolicy, error) {
 		p.retryable[code] = true
 	}
 	sc := retry.AWSStandardConfig{
-		Revision: "2.0", Attempts: min(c.MaxAttempts, maxAttempts),
+		Revision: "2.0", MaxAttempts: min(c.MaxAttempts, maxAttempts),
 		Base: time.Duration(c.InitialBackoff), OverloadBase: time.Duration(c.InitialBackoff), MaxBackoff: time.Duration(c.MaxBackoff),
 		Budget: b,
 	}

@@ -45,7 +45,7 @@ func (x *interop) run(cc [2]grpc.ClientConnInterface) {
 		time.Sleep(2500 * time.Millisecond)
 	}
 	start := time.Now()
-	x.limiters[0].SetMaxRequests(x.raised)
+	x.limiters[0].SetMaxInFlight(x.raised)
 	for x.served[0].now.Load() < int64(x.raised)*95/100 && time.Since(start) < 10*time.Second {
 		time.Sleep(5 * time.Millisecond)
 	}

@@ -28,7 +28,7 @@ func TestLiveLimitSurvives(t *testing.T) {
 				wantCall(t, cc)
 				wantLimit(t, l, "as configured", 500)
 			}
-			l.SetMaxRequests(800)
+			l.SetMaxInFlight(800)
 			wantCall(t, cc)
 			wantLimit(t, l, "after a call", 800)
 			time.Sleep(10 * time.Minute) // the channel is idle
@@ -52,7 +52,7 @@ func wantCall(t *testing.T, cc grpc.ClientConnInterface) {
 
 func wantLimit(t *testing.T, l *inflight.Limiter, when string, n int) {
 	t.Helper()
-	if got := l.Stats(time.Now()).MaxRequests; got != n {
+	if got := l.Stats(time.Now()).MaxInFlight; got != n {
 		t.Errorf("%s: the limit is %d, want %d", when, got, n)
 	}
 }
@@ -70,7 +70,7 @@ func TestOneLimitInTwoPlaces(t *testing.T) {
 func testOneLimit(t *testing.T, mode spillway.Mode) {
 	l, config := cluster(t, 4)
 	server := &keepOpen{}
-	client := mustClient(t, ClientConfig{Egress: egress.Config{Inflight: l, InflightMode: mode}})
+	client := mustClient(t, ClientConfig{Egress: egress.Config{InFlight: l, InFlightMode: mode}})
 	cc := open(t, server.service()).dial(append(client.DialOptions(), config)...)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -93,7 +93,7 @@ func testOneLimit(t *testing.T, mode spillway.Mode) {
 	if s := l.Stats(time.Now()); s.InFlight != 0 || s.SurplusTotal != 0 {
 		t.Errorf("%+v is left", s)
 	}
-	l.SetMaxRequests(1)
+	l.SetMaxInFlight(1)
 	for range 3 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		_ = call(ctx, cc)
@@ -131,7 +131,7 @@ func TestUnconfiguredCluster(t *testing.T) {
 					time.Sleep(configuredWithin / 2)
 					if row.set {
 						l, release := shared.Share(inflight.Key{Cluster: row.config.Cluster})
-						l.SetMaxRequests(9)
+						l.SetMaxInFlight(9)
 						release()
 					}
 					time.Sleep(configuredWithin)

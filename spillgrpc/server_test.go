@@ -348,7 +348,7 @@ func TestServerHoldsItsLimit(t *testing.T) {
 				s = mustServer(t, ingress.Config{}, ServerConfig{})
 				opts = s.Options()
 			}
-			client := mustClient(t, ClientConfig{Egress: egress.Config{MaxRequests: 100, ThrottleMode: spillway.ModeOff}})
+			client := mustClient(t, ClientConfig{Egress: egress.Config{MaxInFlight: 100, ThrottleMode: spillway.ModeOff}})
 			cc := open(t, &service{unary: work}, opts...).dial(client.DialOptions()...)
 			most := 0
 			var calls sync.WaitGroup

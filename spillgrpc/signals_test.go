@@ -182,7 +182,7 @@ func TestSignals(t *testing.T) {
 				for range 3 {
 					_ = call(spillway.WithCriticality(t.Context(), spillway.Sheddable), cc) // is rejected
 				}
-				for _, st := range client.Stats() {
+				for _, st := range client.Stats(time.Now()) {
 					if p := st.Throttle[spillway.Sheddable.Index()].Probability; (p > 0) != (row.throttled && !row.external) {
 						t.Errorf("after three rejected calls the probability is %v", p)
 					}

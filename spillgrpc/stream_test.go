@@ -263,7 +263,7 @@ func TestStreamHeaderOfRejection(t *testing.T) {
 // TestStreamInFlight expects a stream to count until it ends, however it ends.
 func TestStreamInFlight(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		client := mustClient(t, ClientConfig{Egress: egress.Config{MaxRequests: 3, ThrottleMode: eager.ThrottleMode}})
+		client := mustClient(t, ClientConfig{Egress: egress.Config{MaxInFlight: 3, ThrottleMode: eager.ThrottleMode}})
 		site := open(t, &service{duplex: func(ss duplexServer) error {
 			for {
 				if _, err := ss.Recv(); err != nil {

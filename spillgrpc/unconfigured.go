@@ -45,7 +45,7 @@ func (u *unconfigured) check(key inflight.Key, l *inflight.Limiter) {
 	}
 	u.log(fmt.Sprintf("spillgrpc: nothing has set a limit for the cluster %q within %v, so the default of %d requests in flight applies: "+
 		"set BalancerConfig.MaxConcurrentRequests, or correct BalancerConfig.Cluster or EDSServiceName if the control plane has another name",
-		key.Cluster, configuredWithin, inflight.DefaultMaxRequests))
+		key.Cluster, configuredWithin, inflight.DefaultMaxInFlight))
 }
 
 // first reports whether a cluster has not been reported yet.

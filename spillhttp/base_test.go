@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
@@ -111,8 +112,8 @@ func readAll(t *testing.T, resp *http.Response) string {
 
 // inFlight returns how many requests a Transport has in flight in all.
 func inFlight(rt *Transport) (n int) {
-	for _, s := range rt.Stats() {
-		n += s.Inflight.InFlight
+	for _, s := range rt.Stats(time.Now()) {
+		n += s.InFlight.InFlight
 	}
 	return n
 }

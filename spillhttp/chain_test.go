@@ -182,7 +182,7 @@ func TestMark(t *testing.T) {
 		return nil, r.Context().Err()
 	})
 	full := undaunted()
-	full.MaxRequests = 1
+	full.MaxInFlight = 1
 	closed := egress.Config{Throttle: throttle.Config{Rand: func() float64 { return 0 }, MinRequests: -1}}
 	call := func(client *Transport, r *http.Request) error {
 		resp, err := client.RoundTrip(r.Clone(r.Context()))
@@ -219,7 +219,7 @@ func TestMark(t *testing.T) {
 			status(w, 503)
 		}, false},
 		"retries switched off": {func(t *testing.T, w http.ResponseWriter, r *http.Request) {
-			once := egress.Config{Retry: must(retry.NewBudgeted(retry.BudgetedConfig{Attempts: 1}))}
+			once := egress.Config{Retry: must(retry.NewBudgeted(retry.BudgetedConfig{MaxAttempts: 1}))}
 			_ = call(mustTransport(t, TransportConfig{Base: down, Egress: once}), r)
 			status(w, 503)
 		}, false},

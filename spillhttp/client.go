@@ -136,7 +136,7 @@ func (t *Transport) CloseIdleConnections() {
 }
 
 // Stats returns the state of the policies, by backend.
-func (t *Transport) Stats() map[string]egress.Stats { return t.pool.Stats(time.Now()) }
+func (t *Transport) Stats(now time.Time) map[string]egress.Stats { return t.pool.Stats(now) }
 
 // kindOf returns the kind of a call, and whether it is idempotent, by its method as defined in RFC
 // 9110, section 9.2. A request with an idempotency key is idempotent, too: kindOf reads the headers

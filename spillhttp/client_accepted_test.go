@@ -94,7 +94,7 @@ func TestPollsOfAHungBackend(t *testing.T) {
 		p := &polled{holds: time.Hour}
 		p.down.Store(true)
 		const patience, places = 5 * time.Second, 50
-		rt := must(NewTransport(TransportConfig{Base: p, Egress: egress.Config{MaxRequests: places}}))
+		rt := must(NewTransport(TransportConfig{Base: p, Egress: egress.Config{MaxInFlight: places}}))
 		defer p.poll(t, rt, patience)()
 		time.Sleep(5 * time.Second)
 		p.down.Store(false)

@@ -89,7 +89,7 @@ func TestAcceptRatioIsHeard(t *testing.T) {
 				t.Errorf("%s: the caller gets %q", row.name, resp.Header)
 			}
 		}
-		for _, s := range rt.Stats() {
+		for _, s := range rt.Stats(time.Now()) {
 			if p := s.Throttle[spillway.Critical.Index()].Probability; (p > 0) != row.want {
 				t.Errorf("%s: probability %v", row.name, p)
 			}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"sync"
 	"testing"
+	"time"
 )
 
 // TestPlaceInFlight follows the place of one request to its end.
@@ -39,7 +40,7 @@ func TestPlaceInFlight(t *testing.T) {
 				t.Fatalf("%v, %d in flight with an open body, want 1", err, inFlight(rt))
 			}
 			end(resp.Body)
-			if s := rt.Stats()["backend.example"].Inflight; s.InFlight != 0 || s.SurplusTotal != 0 {
+			if s := rt.Stats(time.Now())["backend.example"].InFlight; s.InFlight != 0 || s.SurplusTotal != 0 {
 				t.Errorf("%+v, want nothing in flight, released once", s)
 			}
 		})

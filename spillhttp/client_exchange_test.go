@@ -165,7 +165,7 @@ func TestLostAnswer(t *testing.T) {
 	t.Run("rejected here", func(t *testing.T) {
 		inBubble(t, func(t *testing.T) {
 			config := eager
-			config.MaxRequests = 1
+			config.MaxInFlight = 1
 			rt := mustTransport(t, TransportConfig{Base: script(later, status(200)), Egress: config})
 			time.AfterFunc(time.Second, func() { // while the first call waits
 				resp, err := rt.RoundTrip(newRequest(t, t.Context(), "GET", nil))
@@ -189,9 +189,9 @@ func TestLostAnswer(t *testing.T) {
 // the answer that it was to replace.
 func TestKeptAnswer(t *testing.T) {
 	config := eager
-	config.Inflight = must(inflight.New(inflight.Config{}))
+	config.InFlight = must(inflight.New(inflight.Config{}))
 	closing := func(req *http.Request) (*http.Response, error) {
-		config.Inflight.SetMaxRequests(0)
+		config.InFlight.SetMaxInFlight(0)
 		return status(503)(req)
 	}
 	rt := mustTransport(t, TransportConfig{Base: script(closing), Egress: config})
@@ -199,7 +199,7 @@ func TestKeptAnswer(t *testing.T) {
 	if err != nil || resp.StatusCode != 503 || readAll(t, resp) != "Service Unavailable" {
 		t.Errorf("%v, %v; want the 503, whole", resp, err)
 	}
-	if s := config.Inflight.Stats(now); s.InFlight != 0 || s.SurplusTotal != 0 || s.RejectedTotal != 1 {
+	if s := config.InFlight.Stats(now); s.InFlight != 0 || s.SurplusTotal != 0 || s.RejectedTotal != 1 {
 		t.Errorf("%+v, want one drop, and every place given back once", s)
 	}
 }
@@ -207,7 +207,7 @@ func TestKeptAnswer(t *testing.T) {
 // TestMakesRoom: a failed answer does not hold the place that its retry needs.
 func TestMakesRoom(t *testing.T) {
 	config := eager
-	config.MaxRequests = 1
+	config.MaxInFlight = 1
 	rt := mustTransport(t, TransportConfig{Base: script(status(503), status(200)), Egress: config})
 	resp, err := rt.RoundTrip(newRequest(t, t.Context(), "GET", nil))
 	if err != nil || resp.StatusCode != 200 || inFlight(rt) != 1 {

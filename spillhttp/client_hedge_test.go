@@ -66,7 +66,7 @@ func newHedger(t *testing.T, c egress.Config, steps ...func(*http.Request) (*htt
 	return h
 }
 
-func (h *hedger) sent() uint64 { return h.Stats()["backend.example"].Hedge.SentTotal }
+func (h *hedger) sent() uint64 { return h.Stats(time.Now())["backend.example"].Hedge.SentTotal }
 
 func (h *hedger) checkIdle(t *testing.T) {
 	t.Helper()
@@ -195,7 +195,7 @@ func TestHedgeNot(t *testing.T) {
 		"put once":         {hedgesWrites(), http.MethodPut, once, nil, false},
 		"upgrade":          {hedges(), http.MethodGet, nil, []string{"Connection", "Upgrade", "Upgrade", "websocket"}, false},
 		"off":              {undaunted(), http.MethodGet, nil, nil, false},
-		"no place for two": {egress.Config{MaxRequests: 1, Hedge: hedges().Hedge}, http.MethodGet, nil, nil, false},
+		"no place for two": {egress.Config{MaxInFlight: 1, Hedge: hedges().Hedge}, http.MethodGet, nil, nil, false},
 	} {
 		inBubble(t, func(t *testing.T) {
 			var got [2]string
@@ -234,7 +234,7 @@ func TestHedgeNot(t *testing.T) {
 func TestHedgeCrowd(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := hedges()
-		c.MaxRequests = -1
+		c.MaxInFlight = -1
 		h := newHedger(t, c)
 		h.base = baseFunc(status(200))
 		for range 1000 {
@@ -273,7 +273,7 @@ func TestHedgeChain(t *testing.T) {
 		})
 		for range 3 {
 			c := hedges()
-			c.MaxRequests = -1
+			c.MaxInFlight = -1
 			service := ingress.Config{Shed: patient, Trust: ingress.Trust{Boundary: ingress.Internal}}
 			client := mustTransport(t, TransportConfig{Base: inProcess(mustHandler(t, next, service, HandlerConfig{})), Egress: c})
 			next = handsUp["status"](client)
@@ -399,13 +399,13 @@ func TestImmediateRetryOfAHedgedCall(t *testing.T) {
 		for _, hedge := range []retry.HedgeConfig{{}, {Delay: time.Minute}} {
 			rt := mustTransport(t, TransportConfig{
 				Base:   script(status(http.StatusInternalServerError), status(http.StatusOK)),
-				Egress: egress.Config{MaxRequests: 1, Hedge: hedge, Retry: eager.Retry},
+				Egress: egress.Config{MaxInFlight: 1, Hedge: hedge, Retry: eager.Retry},
 			})
 			resp := must(rt.RoundTrip(newRequest(t, t.Context(), http.MethodGet, nil)))
 			if resp.Body.Close(); resp.StatusCode != http.StatusOK {
 				t.Errorf("hedge %+v: %d", hedge, resp.StatusCode)
 			}
-			if n := rt.Stats()["backend.example"].Inflight.InFlight; n != 0 {
+			if n := rt.Stats(time.Now())["backend.example"].InFlight.InFlight; n != 0 {
 				t.Errorf("hedge %+v: %d in flight at the end", hedge, n)
 			}
 		}

@@ -17,7 +17,7 @@ func TestIdleAnswersOfAClient(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const idle = 200
 		rt := mustTransport(t, TransportConfig{
-			Egress: egress.Config{MaxRequests: idle + 1},
+			Egress: egress.Config{MaxInFlight: idle + 1},
 			Base: baseFunc(func(req *http.Request) (*http.Response, error) {
 				resp := answer(req, http.StatusOK, "")
 				if req.URL.Path == "/events" {
@@ -53,7 +53,7 @@ func TestIdleAnswersOfAClient(t *testing.T) {
 			}
 			get(t.Context(), "/other")
 		}
-		for _, st := range rt.Stats() {
+		for _, st := range rt.Stats(time.Now()) {
 			if p := st.Throttle[spillway.Critical.Index()].Probability; p > 0 || st.Inflight.InFlight != 0 {
 				t.Errorf("the throttle rejects with probability %v, %d are in flight", p, st.Inflight.InFlight)
 			}

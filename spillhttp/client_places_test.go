@@ -27,8 +27,8 @@ func transport(t *testing.T, c spillhttp.TransportConfig) *spillhttp.Transport {
 }
 
 func inFlight(x *spillhttp.Transport) (n int) {
-	for _, s := range x.Stats() {
-		n += s.Inflight.InFlight
+	for _, s := range x.Stats(time.Now()) {
+		n += s.InFlight.InFlight
 	}
 	return n
 }
@@ -63,7 +63,7 @@ func TestForgottenAnswers(t *testing.T) {
 			return err
 		},
 	} {
-		x := transport(t, spillhttp.TransportConfig{Base: &http.Transport{}, Egress: egress.Config{MaxRequests: 5, ThrottleMode: spillway.ModeOff}})
+		x := transport(t, spillhttp.TransportConfig{Base: &http.Transport{}, Egress: egress.Config{MaxInFlight: 5, ThrottleMode: spillway.ModeOff}})
 		for i := range 20 {
 			if err := forget(x); err != nil {
 				t.Fatalf("%s: call %d: %v", name, i, err)
@@ -193,7 +193,7 @@ func TestWaitForAConnection(t *testing.T) {
 		})
 	}
 	all.Wait()
-	for host, s := range x.Stats() {
+	for host, s := range x.Stats(time.Now()) {
 		if n := s.Throttle[spillway.Critical.Index()].Requests; n != 0 {
 			t.Errorf("%s: the throttle learnt from %v calls that were not sent", host, n)
 		}

@@ -141,7 +141,7 @@ func TestManyPathsThrottle(t *testing.T) {
 			if rejected := bad + good; rejected < 9000 {
 				t.Errorf("%d paths: %d of 10000 requests were rejected here", n, rejected)
 			}
-			if known := len(client.Stats()); known != 1 {
+			if known := len(client.Stats(time.Now())); known != 1 {
 				t.Errorf("%d backends", known)
 			}
 		})

@@ -47,7 +47,7 @@ func TestAsIs(t *testing.T) {
 }
 
 func TestRejectedHere(t *testing.T) {
-	rt := mustTransport(t, TransportConfig{Base: script(status(200)), Egress: egress.Config{MaxRequests: 1}})
+	rt := mustTransport(t, TransportConfig{Base: script(status(200)), Egress: egress.Config{MaxInFlight: 1}})
 	first, err := rt.RoundTrip(newRequest(t, t.Context(), "GET", nil))
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestCloseDeadlineOfAnUntrustedClient(t *testing.T) {
 		{true, spillway.ReasonMaxWait, 1, true},
 	} {
 		inBubble(t, func(t *testing.T) {
-			once := must(retry.NewBudgeted(retry.BudgetedConfig{Attempts: 1}))
+			once := must(retry.NewBudgeted(retry.BudgetedConfig{MaxAttempts: 1}))
 			rt := mustTransport(t, TransportConfig{
 				Base: script(func(r *http.Request) (*http.Response, error) {
 					w := httptest.NewRecorder()
@@ -128,7 +128,7 @@ func TestCloseDeadlineOfAnUntrustedClient(t *testing.T) {
 				t.Fatal(err)
 			}
 			resp.Body.Close()
-			if got := rt.Stats()["backend.example"].Throttle[spillway.Critical.Index()].Requests; got != row.want {
+			if got := rt.Stats(time.Now())["backend.example"].Throttle[spillway.Critical.Index()].Requests; got != row.want {
 				t.Errorf("untrusted %v, %v, gRPC %v: the throttle knows of %v requests, want %v", row.untrusted, row.reason, row.grpc, got, row.want)
 			}
 		})
@@ -144,13 +144,13 @@ func TestHosts(t *testing.T) {
 		req.URL = must(url.Parse(u))
 		roundTrip(t, rt, req)
 	}
-	if s := rt.Stats(); len(s) != 2 {
+	if s := rt.Stats(time.Now()); len(s) != 2 {
 		t.Errorf("state of %d hosts kept, want 2", len(s))
 	}
 	keyed := mustTransport(t, TransportConfig{Base: base, Backend: func(req *http.Request) string { return req.Method }})
 	roundTrip(t, keyed, newRequest(t, t.Context(), "PUT", nil))
-	if _, ok := keyed.Stats()["PUT"]; !ok {
-		t.Errorf("backends %v, want the one named by Key", keyed.Stats())
+	if _, ok := keyed.Stats(time.Now())["PUT"]; !ok {
+		t.Errorf("backends %v, want the one named by Key", keyed.Stats(time.Now()))
 	}
 }
 
@@ -194,7 +194,7 @@ func TestTransportUpdate(t *testing.T) {
 			return answer(req, 200, "done"), nil
 		}
 		busy = false
-		if err := rt.Update(egress.Config{MaxRequests: 1}); err != nil { // between the first attempt and the second
+		if err := rt.Update(egress.Config{MaxInFlight: 1}); err != nil { // between the first attempt and the second
 			t.Error(err)
 		}
 		return answer(req, 503, "busy", "X-Should-Retry", "true"), nil
@@ -203,7 +203,7 @@ func TestTransportUpdate(t *testing.T) {
 	if resp.StatusCode != 200 {
 		t.Errorf("%d, want the answer to the retry by the strategy that the call began with", resp.StatusCode)
 	}
-	if err := rt.Update(egress.Config{MaxRequests: 9, ThrottleMode: 9}); err == nil || !strings.HasPrefix(err.Error(), "spillhttp: Egress.ThrottleMode is Mode(9)") {
+	if err := rt.Update(egress.Config{MaxInFlight: 9, ThrottleMode: 9}); err == nil || !strings.HasPrefix(err.Error(), "spillhttp: Egress.ThrottleMode is Mode(9)") {
 		t.Errorf("%v, want an error about ThrottleMode", err)
 	}
 	if _, err := rt.RoundTrip(newRequest(t, t.Context(), "GET", nil)); !errors.Is(err, spillway.ErrRejected) {
@@ -211,9 +211,9 @@ func TestTransportUpdate(t *testing.T) {
 	}
 	resp.Body.Close()
 	roundTrip(t, rt, newRequest(t, t.Context(), "GET", nil))
-	for host, s := range rt.Stats() {
-		if s.Inflight.MaxRequests != 1 || s.Inflight.InFlight != 0 {
-			t.Errorf("%s: %+v", host, s.Inflight)
+	for host, s := range rt.Stats(time.Now()) {
+		if s.InFlight.MaxInFlight != 1 || s.InFlight.InFlight != 0 {
+			t.Errorf("%s: %+v", host, s.InFlight)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func (a *answer) Write(p []byte) (int, error) { return len(p), nil }
 func TestTransportContract(t *testing.T) {
 	spilltest.TestStack(t, func(t *testing.T, s spilltest.Setup) spilltest.Stack {
 		config := func(s spilltest.Setup) egress.Config {
-			return egress.Config{MaxRequests: s.Limit, InflightMode: s.Mode, Observer: s.Observer}
+			return egress.Config{MaxInFlight: s.Limit, InFlightMode: s.Mode, Observer: s.Observer}
 		}
 		transport, err := spillhttp.NewTransport(spillhttp.TransportConfig{Base: backend{}, Egress: config(s)})
 		if err != nil {
@@ -96,8 +96,8 @@ func TestTransportContract(t *testing.T) {
 			Do:   send(transport),
 			Bare: send(backend{}),
 			InFlight: func() (n int) {
-				for _, host := range transport.Stats() {
-					n += host.Inflight.InFlight
+				for _, host := range transport.Stats(time.Now()) {
+					n += host.InFlight.InFlight
 				}
 				return n
 			},

@@ -51,7 +51,7 @@ func Example() {
 func ExampleTransport_rejection() {
 	backend := newBackend()
 	defer backend.Close()
-	transport, _ := spillhttp.NewTransport(spillhttp.TransportConfig{Egress: egress.Config{MaxRequests: 1}})
+	transport, _ := spillhttp.NewTransport(spillhttp.TransportConfig{Egress: egress.Config{MaxInFlight: 1}})
 	client := &http.Client{Transport: transport}
 
 	first, err := client.Get(backend.URL)

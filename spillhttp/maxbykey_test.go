@@ -28,7 +28,7 @@ func TestMaxByKey(t *testing.T) {
 	})
 	everyWay(t, func(t *testing.T, protocol string, early bool) {
 		peak.Store(0)
-		h := mustHandler(t, handler, ingress.Config{Concurrency: concurrency.Config{MaxByKey: map[string]int{"/stream": most}}}, HandlerConfig{
+		h := mustHandler(t, handler, ingress.Config{Concurrency: concurrency.Config{MaxInFlightByKey: map[string]int{"/stream": most}}}, HandlerConfig{
 			Classify: func(r *http.Request) spillway.Call { return spillway.Call{Key: r.URL.Path} },
 		})
 		s := open(t, protocol, h, early)

@@ -208,8 +208,8 @@ func TestCallerLeaves(t *testing.T) {
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("%s: %v, want it canceled", method, err)
 			}
-			if s := rt.Stats()["backend.example"]; s.Inflight.InFlight != 0 || s.Inflight.SurplusTotal != 0 {
-				t.Errorf("%s: %+v, want nothing in flight", method, s.Inflight)
+			if s := rt.Stats(time.Now())["backend.example"]; s.InFlight.InFlight != 0 || s.InFlight.SurplusTotal != 0 {
+				t.Errorf("%s: %+v, want nothing in flight", method, s.InFlight)
 			}
 		}
 	})
@@ -441,7 +441,7 @@ func TestManyAtOnce(t *testing.T) {
 	defer server.Close()
 	base := &http.Transport{}
 	defer base.CloseIdleConnections()
-	rt := mustTransport(t, TransportConfig{Base: base, Egress: egress.Config{MaxRequests: 6, Retry: eager.Retry}})
+	rt := mustTransport(t, TransportConfig{Base: base, Egress: egress.Config{MaxInFlight: 6, Retry: eager.Retry}})
 	stop := make(chan struct{})
 	for range 8 {
 		go func() {
@@ -460,9 +460,9 @@ func TestManyAtOnce(t *testing.T) {
 	for range 8 {
 		<-stop
 	}
-	for host, s := range rt.Stats() {
-		if s.Inflight.InFlight != 0 || s.Inflight.SurplusTotal != 0 {
-			t.Errorf("%s: %+v, want nothing in flight", host, s.Inflight)
+	for host, s := range rt.Stats(time.Now()) {
+		if s.InFlight.InFlight != 0 || s.InFlight.SurplusTotal != 0 {
+			t.Errorf("%s: %+v, want nothing in flight", host, s.InFlight)
 		}
 	}
 }

@@ -44,7 +44,7 @@ type HandlerConfig struct {
 	//	Route: func(r *http.Request) string { _, pattern := mux.Handler(r); return pattern }
 	//
 	// Clients must not be able to choose routes freely: do not use a path that contains the name of
-	// an object. Routes beyond [concurrency.Config.Keys] share one limit.
+	// an object. Routes beyond [concurrency.Config.MaxKeys] share one limit.
 	Route func(*http.Request) string
 	// Identity returns the authenticated identity of the caller, or ""; never an unverified claim.
 	// The rules for Classify hold for Identity, too. Nil means the first URI, else the first DNS

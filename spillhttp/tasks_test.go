@@ -79,7 +79,7 @@ func TestTaskOfCalls(t *testing.T) {
 	})
 	rt := mustTransport(t, TransportConfig{
 		Base: base, External: func(r *http.Request) bool { return r.URL.Host != "backend.example" },
-		Egress: egress.Config{Retry: must(retry.NewBudgeted(retry.BudgetedConfig{Budget: retry.Unlimited{}, Attempts: 1})), ThrottleMode: spillway.ModeOff},
+		Egress: egress.Config{Retry: must(retry.NewBudgeted(retry.BudgetedConfig{Budget: retry.Unlimited{}, MaxAttempts: 1})), ThrottleMode: spillway.ModeOff},
 	})
 	var task spillway.Task
 	task.Begin(7, 0)
@@ -120,7 +120,7 @@ func TestProgressCountsCalls(t *testing.T) {
 		"with a retry":   {eager, script(status(503, headerOverloaded, "true"), status(200)), 1},
 		"rejected there": {eager, script(status(503, headerShouldRetry, "false")), 0},
 		"lost":           {eager, script(fails(lost), fails(lost), fails(lost)), 0},
-		"rejected here":  {egress.Config{MaxRequests: 1}, nil, 0},
+		"rejected here":  {egress.Config{MaxInFlight: 1}, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestProgressCountsCalls(t *testing.T) {
 					row.base = baseFunc(func(req *http.Request) (*http.Response, error) { return answer(req, 200, "held"), nil })
 				}
 				rt := mustTransport(t, TransportConfig{Base: row.base, Egress: row.egress})
-				if row.want == 0 && row.egress.MaxRequests == 1 { // another request holds the only slot
+				if row.want == 0 && row.egress.MaxInFlight == 1 { // another request holds the only slot
 					resp, err := rt.RoundTrip(newRequest(t, t.Context(), http.MethodGet, nil))
 					if err != nil {
 						t.Fatal(err)

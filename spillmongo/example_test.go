@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -23,5 +24,5 @@ func Example() { //nolint:testableexamples // it needs a server; package suite o
 		log.Panic(err)
 	}
 	_, err = client.Database("shop").Collection("orders").InsertOne(context.Background(), bson.D{{Key: "_id", Value: 1}})
-	fmt.Println(err, retrier.Stats().RetriesTotal)
+	fmt.Println(err, retrier.Stats(time.Now()).RetriesTotal)
 }

@@ -55,7 +55,7 @@ func (q *queues) add(address string) *place {
 	if p := all[address]; p != nil {
 		return p
 	}
-	p, err := inflight.New(inflight.Config{MaxRequests: 2 * int(q.connections), QueueDepth: math.MaxInt32})
+	p, err := inflight.New(inflight.Config{MaxInFlight: 2 * int(q.connections), QueueDepth: math.MaxInt32})
 	if err != nil { // the limits are valid
 		return nil
 	}

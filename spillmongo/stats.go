@@ -48,7 +48,7 @@ func (c *counters) reject(why error) {
 }
 
 // Stats returns what r has done so far.
-func (r *Retrier) Stats() Stats {
+func (r *Retrier) Stats(now time.Time) Stats {
 	s := Stats{
 		OverloadsTotal: r.count.overloads.Load(), RetriesTotal: r.count.retries.Load(), OverloadRetriesTotal: r.count.overloaded.Load(),
 		RetargetedTotal: r.count.retargeted.Load(), RecoveredTotal: r.count.recovered.Load(),
@@ -58,7 +58,7 @@ func (r *Retrier) Stats() Stats {
 		s.NotRetriedTotal[i] = r.count.rejections[i].Load()
 	}
 	if r.bucket != nil {
-		s.Budget = r.bucket.Stats(time.Now())
+		s.Budget = r.bucket.Stats(now)
 	}
 	return s
 }

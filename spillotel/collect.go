@@ -14,7 +14,7 @@ import (
 func (o *Observer) collect(_ context.Context, to metric.Observer) error {
 	m := sink{o, to}
 	o.recorder.Report(m.count)
-	o.sources.Report(o.config.Backends, m.level, m.count)
+	o.sources.Report(o.config.MaxBackends, m.level, m.count)
 	return nil
 }
 

@@ -25,15 +25,15 @@ const scope = "github.com/seed90641741/spillway/spillotel"
 type Config struct {
 	// Meter makes the instruments. Nil means one of the global MeterProvider.
 	Meter metric.Meter
-	// Routes is how many pairs of a route and a reason have a metric of their own: those with
+	// MaxRoutes is how many pairs of a route and a reason have a metric of their own: those with
 	// most rejections. Zero means 20, negative means none; it must be at most 64.
-	Routes int
-	// Customers is the same for customers. Choose a negative number where their names are
+	MaxRoutes int
+	// MaxCustomers is the same for customers. Choose a negative number where their names are
 	// secrets, such as API keys. Zero means 10, negative means none; it must be at most 64.
-	Customers int
-	// Backends is how many backends of clients have levels of their own: the most throttled
+	MaxCustomers int
+	// MaxBackends is how many backends of clients have levels of their own: the most throttled
 	// ones first, then those with most calls in flight. Zero means 10, negative means none.
-	Backends int
+	MaxBackends int
 	// NoSpans turns off events and attributes on the active span.
 	NoSpans bool
 }
@@ -55,7 +55,7 @@ var _ spillway.Observer = (*Observer)(nil)
 // New returns an Observer, or an error that names the field of c that is wrong, or that of
 // the Meter. Close it when it is not used any more.
 func New(c Config) (*Observer, error) {
-	r, err := telemetry.NewRecorder(c.Routes, c.Customers)
+	r, err := telemetry.NewRecorder(c.MaxRoutes, c.MaxCustomers)
 	if err != nil {
 		return nil, fmt.Errorf("spillotel: %w", err)
 	}
@@ -118,12 +118,12 @@ type Server interface {
 // A Client has the levels of the client side, by backend. The Transport of package
 // spillhttp and the Client of package spillgrpc are Clients.
 type Client interface {
-	Stats() map[string]egress.Stats
+	Stats(now time.Time) map[string]egress.Stats
 }
 
 // A Budget has the level of a retry budget. [budget.Bucket] is one.
 type Budget interface {
-	Stats() budget.Stats
+	Stats(now time.Time) budget.Stats
 }
 
 // A Quota has the state of a quota that many tasks share. [fleet.Fleet] is one.

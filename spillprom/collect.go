@@ -33,7 +33,7 @@ func (x *Collector) Collect(to chan<- prometheus.Metric) {
 	for role := range x.latency {
 		x.collectLatency(m, role)
 	}
-	x.sources.Report(x.config.Backends, m.level, m.count)
+	x.sources.Report(x.config.MaxBackends, m.level, m.count)
 }
 
 func (x *Collector) collectLatency(m sink, role int) {

@@ -107,7 +107,7 @@ var errBackend = errors.New("down")
 
 type client struct{ *egress.Pool }
 
-func (c client) Stats() map[string]egress.Stats { return c.Pool.Stats(time.Now()) }
+func (c client) Stats(now time.Time) map[string]egress.Stats { return c.Pool.Stats(now) }
 
 // TestMemory: keys of a kilobyte, none of them twice, are not kept.
 func TestMemory(t *testing.T) {
@@ -137,7 +137,7 @@ func TestBackends(t *testing.T) {
 	x := collector(t, Config{})
 	l := &levels{client: make(map[string]egress.Stats)}
 	for i := range 5000 {
-		s := egress.Stats{Inflight: inflight.Stats{InFlight: i, MaxRequests: 10}}
+		s := egress.Stats{InFlight: inflight.Stats{InFlight: i, MaxInFlight: 10}}
 		if i == 17 {
 			s.Throttle[0].Probability = 0.1
 		}

@@ -19,7 +19,7 @@ func (named) Stats(time.Time) ingress.Stats {
 
 type full struct{}
 
-func (full) Stats() budget.Stats { return budget.Stats{Capacity: 1} }
+func (full) Stats(now time.Time) budget.Stats { return budget.Stats{Capacity: 1} }
 
 // TestNamesThatAreNotUTF8: a scrape reports them, and does not end the program.
 func TestNamesThatAreNotUTF8(t *testing.T) {

@@ -72,7 +72,7 @@ type levels struct {
 	tokens budget.Stats
 }
 
-func (l *levels) Stats() map[string]egress.Stats { return l.client }
+func (l *levels) Stats(now time.Time) map[string]egress.Stats { return l.client }
 
 type server struct{ *levels }
 
@@ -80,10 +80,10 @@ func (s server) Stats(time.Time) ingress.Stats { return s.server }
 
 type bucket struct{ *levels }
 
-func (b bucket) Stats() budget.Stats { return b.tokens }
+func (b bucket) Stats(now time.Time) budget.Stats { return b.tokens }
 
 func someLevels() *levels {
-	l := &levels{client: map[string]egress.Stats{"db": {Inflight: inflight.Stats{InFlight: 3, MaxRequests: 10}}}, tokens: budget.Stats{Tokens: 25, Capacity: 100}}
+	l := &levels{client: map[string]egress.Stats{"db": {InFlight: inflight.Stats{InFlight: 3, MaxInFlight: 10}}}, tokens: budget.Stats{Tokens: 25, Capacity: 100}}
 	s := l.client["db"]
 	s.Throttle[2].Probability = 0.25
 	l.client["db"] = s
@@ -242,7 +242,7 @@ func TestValues(t *testing.T) {
 
 // TestNoLevel: what is infinite or unknown has no metric.
 func TestNoLevel(t *testing.T) {
-	x := collector(t, Config{Routes: -1, Customers: -1})
+	x := collector(t, Config{MaxRoutes: -1, MaxCustomers: -1})
 	l := &levels{}
 	l.server.Concurrency.Shared.Limit, l.server.Load.Utilization = math.Inf(1), math.NaN()
 	x.AddServer("main", server{l})
@@ -294,8 +294,8 @@ func TestExemplars(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for want, c := range map[string]Config{
-		"spillprom: Routes is 65, must be at most 64, or negative for none":    {Routes: 65},
-		"spillprom: Customers is 65, must be at most 64, or negative for none": {Customers: 65},
+		"spillprom: Routes is 65, must be at most 64, or negative for none":    {MaxRoutes: 65},
+		"spillprom: Customers is 65, must be at most 64, or negative for none": {MaxCustomers: 65},
 	} {
 		if _, err := New(c); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)

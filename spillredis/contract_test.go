@@ -29,7 +29,7 @@ func through(t *testing.T, c egress.Config) (spilltest.Do, *egress.Pool) {
 func TestContract(t *testing.T) {
 	spilltest.TestStack(t, func(t *testing.T, s spilltest.Setup) spilltest.Stack {
 		config := func(s spilltest.Setup) egress.Config {
-			return egress.Config{MaxRequests: s.Limit, InflightMode: s.Mode, Observer: s.Observer}
+			return egress.Config{MaxInFlight: s.Limit, InFlightMode: s.Mode, Observer: s.Observer}
 		}
 		do, pool := through(t, config(s))
 		stack := spilltest.Stack{
@@ -40,7 +40,7 @@ func TestContract(t *testing.T) {
 			},
 			InFlight: func() (n int) {
 				for _, node := range pool.Stats(time.Now()) {
-					n += node.Inflight.InFlight
+					n += node.InFlight.InFlight
 				}
 				return n
 			},

@@ -43,8 +43,8 @@ func TestAnswers(t *testing.T) {
 				if got := seen.first("throttle") == spillway.OutcomeOverloaded; got != c.overload {
 					t.Errorf("overloaded is %v, want %v", got, c.overload)
 				}
-				if stats := pool.Stats(time.Now())["127.0.0.1:6379"]; stats.Inflight.InFlight != 0 || stats.Inflight.SurplusTotal != 0 {
-					t.Errorf("in flight after the call: %+v", stats.Inflight)
+				if stats := pool.Stats(time.Now())["127.0.0.1:6379"]; stats.InFlight.InFlight != 0 || stats.InFlight.SurplusTotal != 0 {
+					t.Errorf("in flight after the call: %+v", stats.InFlight)
 				}
 				_ = client.Close()
 			})

@@ -68,7 +68,7 @@ func TestOverload(t *testing.T) {
 	options := func() *redis.Options {
 		return &redis.Options{Network: "unix", Addr: redistest.Start(t, "--enable-debug-command", "yes").Socket(), PoolSize: 20, MaxRetries: -1, ContextTimeoutEnabled: true}
 	}
-	own, err := NewClient(options(), egress.Config{MaxRequests: 20})
+	own, err := NewClient(options(), egress.Config{MaxInFlight: 20})
 	if err != nil {
 		t.Fatal(err)
 	}

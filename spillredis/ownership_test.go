@@ -60,7 +60,7 @@ func TestArgumentsAreTheCallersAgain(t *testing.T) {
 // Under saturation, with commands that are rejected, repeated and left, as many connections are opened as with go-redis alone.
 func TestConnectionsAreThoseOfGoRedis(t *testing.T) {
 	bare, ours := opened(t, 3, nil), opened(t, -1, func(c *redis.Client) error {
-		_, err := Install(c, egress.Config{MaxRequests: 10})
+		_, err := Install(c, egress.Config{MaxInFlight: 10})
 		return err
 	})
 	if ours > bare || bare < 10 {

@@ -20,7 +20,7 @@ type rig struct {
 
 func (r rig) Held() (n int) {
 	for _, node := range r.pool.Stats(time.Now()) {
-		n += node.Inflight.InFlight
+		n += node.InFlight.InFlight
 	}
 	return n
 }

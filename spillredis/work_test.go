@@ -20,7 +20,7 @@ import (
 func TestBlocking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := make(chan struct{})
-		_, client, pool := start(t, egress.Config{MaxRequests: 1}, func(args []string) string {
+		_, client, pool := start(t, egress.Config{MaxInFlight: 1}, func(args []string) string {
 			if args[0] == "blpop" {
 				<-held
 			}
@@ -31,8 +31,8 @@ func TestBlocking(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- client.BLPop(ctx, 0, "list").Err() }()
 		synctest.Wait()
-		if s := pool.Stats(time.Now())["127.0.0.1:6379"]; s.Inflight.InFlight != 0 {
-			t.Errorf("%d in flight", s.Inflight.InFlight)
+		if s := pool.Stats(time.Now())["127.0.0.1:6379"]; s.InFlight.InFlight != 0 {
+			t.Errorf("%d in flight", s.InFlight.InFlight)
 		}
 		if err := client.Get(t.Context(), "k").Err(); err != nil {
 			t.Error(err)
@@ -64,8 +64,8 @@ func TestBlockingPipeline(t *testing.T) {
 			done := make(chan error)
 			go func() { _, err := pipe.Exec(t.Context()); done <- err }()
 			synctest.Wait()
-			if s := pool.Stats(time.Now())["127.0.0.1:6379"]; (s.Inflight.InFlight != 0) != transaction {
-				t.Errorf("transaction %v: %d in flight", transaction, s.Inflight.InFlight)
+			if s := pool.Stats(time.Now())["127.0.0.1:6379"]; (s.InFlight.InFlight != 0) != transaction {
+				t.Errorf("transaction %v: %d in flight", transaction, s.InFlight.InFlight)
 			}
 			close(held)
 			if err := <-done; err != nil && !transaction {
@@ -80,7 +80,7 @@ func TestBlockingPipeline(t *testing.T) {
 func TestHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen events
-		_, client, pool := start(t, egress.Config{MaxRequests: 1, Observer: &seen}, always("$1\r\nv\r\n"))
+		_, client, pool := start(t, egress.Config{MaxInFlight: 1, Observer: &seen}, always("$1\r\nv\r\n"))
 		if err := client.Get(t.Context(), "k").Err(); err != nil {
 			t.Error(err)
 		}
@@ -90,7 +90,7 @@ func TestHandshake(t *testing.T) {
 				n++
 			}
 		}
-		if s := pool.Stats(time.Now())["127.0.0.1:6379"].Inflight; n != 1 || s.InFlight != 0 || s.RejectedTotal != 0 {
+		if s := pool.Stats(time.Now())["127.0.0.1:6379"].InFlight; n != 1 || s.InFlight != 0 || s.RejectedTotal != 0 {
 			t.Errorf("%d admissions: %+v", n, s)
 		}
 		_ = client.Close()
@@ -216,7 +216,7 @@ func TestInstall(t *testing.T) {
 	if _, err := Install(nil, egress.Config{}); err == nil {
 		t.Error("no client is accepted")
 	}
-	if _, err := NewClient(&redis.Options{Addr: "127.0.0.1:1"}, egress.Config{MaxRequests: 1, ThrottleMode: 9}); err == nil {
+	if _, err := NewClient(&redis.Options{Addr: "127.0.0.1:1"}, egress.Config{MaxInFlight: 1, ThrottleMode: 9}); err == nil {
 		t.Error("a wrong mode is accepted")
 	}
 }

@@ -83,7 +83,7 @@ func TestHoldersOutlastABucketWithoutDemand(t *testing.T) {
 		first := assigned("first")
 		time.Sleep(time.Minute)
 		if second := assigned("second"); first < 1 || first+second > 10*1.02 {
-			t.Errorf("two ids have %v/s and %v/s, want 10/s together; %+v", first, second, s.Stats())
+			t.Errorf("two ids have %v/s and %v/s, want 10/s together; %+v", first, second, s.Stats(time.Now()))
 		}
 	})
 }

@@ -97,7 +97,7 @@ func TestInventedNames(t *testing.T) {
 			if round == 0 && mailRate < 50 {
 				t.Errorf("mail has %v/s", mailRate)
 			}
-			if st := s.Stats(); st.Unlisted != 100 || st.Buckets != 1 {
+			if st := s.Stats(time.Now()); st.Unlisted != 100 || st.Buckets != 1 {
 				t.Errorf("round %d: %+v, want 100 buckets and one of mail", round, st)
 			}
 			time.Sleep(2 * time.Second)
@@ -112,7 +112,7 @@ func TestInventedNames(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Second)
-		if st := s.Stats(); st.Unlisted != 150 {
+		if st := s.Stats(time.Now()); st.Unlisted != 150 {
 			t.Errorf("%d buckets in all, want 150", st.Unlisted)
 		}
 	})
@@ -136,7 +136,7 @@ func TestIdleStreamsCostNothing(t *testing.T) {
 		})
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		if st := s.Stats(); st.Buckets != 0 || st.Unlisted != 0 || st.Streams != 2 || e.abandoned != 2 {
+		if st := s.Stats(time.Now()); st.Buckets != 0 || st.Unlisted != 0 || st.Streams != 2 || e.abandoned != 2 {
 			t.Errorf("%+v, %d abandoned, want no buckets, 2 streams and 2", st, e.abandoned)
 		}
 		board.reset()
@@ -187,12 +187,12 @@ func TestStreamsEnd(t *testing.T) {
 			if _, err := connect(t, ctx, cc).Recv(); status.Code(err) != codes.ResourceExhausted {
 				t.Errorf("a third stream: %v, want RESOURCE_EXHAUSTED", err)
 			}
-			if st := s.Stats(); st.Streams != 2 || st.Buckets != 2 || st.Unlisted != 2 {
+			if st := s.Stats(time.Now()); st.Streams != 2 || st.Buckets != 2 || st.Unlisted != 2 {
 				t.Errorf("%+v, want 2 of each", st)
 			}
 			cancel()
 			time.Sleep(time.Second)
-			if st := s.Stats(); st.Streams != 0 || st.Buckets != 0 || st.Unlisted != 0 {
+			if st := s.Stats(time.Now()); st.Streams != 0 || st.Buckets != 0 || st.Unlisted != 0 {
 				t.Errorf("%+v after the end, want none", st)
 			}
 		}
@@ -335,7 +335,7 @@ func FuzzReports(f *testing.F) {
 			}
 		}
 		st.close()
-		if now := s.Stats(); now.Streams != 0 || now.Buckets != 0 || now.Unlisted != 0 {
+		if now := s.Stats(time.Now()); now.Streams != 0 || now.Buckets != 0 || now.Unlisted != 0 {
 			t.Fatalf("%+v", now)
 		}
 	})

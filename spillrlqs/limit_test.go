@@ -112,7 +112,7 @@ func TestARejectedRequestCostsNothing(t *testing.T) {
 		if admitted != 75 {
 			t.Errorf("%d are admitted, want the 75 of mail", admitted)
 		}
-		if st := s.Stats(); st.OKTotal != 75 || st.OverLimitTotal != 925 {
+		if st := s.Stats(time.Now()); st.OKTotal != 75 || st.OverLimitTotal != 925 {
 			t.Errorf("%+v, want 75 OK and 925 OVER_LIMIT", st)
 		}
 	})
@@ -146,7 +146,7 @@ func TestBadRequests(t *testing.T) {
 			t.Errorf("%s: %v, want INVALID_ARGUMENT", name, err)
 		}
 	}
-	if st := s.Stats(); st.RejectedTotal != 7 {
+	if st := s.Stats(time.Now()); st.RejectedTotal != 7 {
 		t.Errorf("%d rejected, want 7", st.RejectedTotal)
 	}
 }

@@ -131,11 +131,10 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 func (s *Server) Run(ctx context.Context) { fleet.Run(ctx, s.fleet, s.board) }
 
 // Stats returns how the Server stands.
-func (s *Server) Stats() Stats {
+func (s *Server) Stats(now time.Time) Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := s.stats
-	now := time.Now()
 	all.Fleet = s.fleet.Stats(now)
 	for t := range s.streams {
 		all.Fleet.Leader = all.Fleet.Leader || t.fleet.Stats(now).Leader

@@ -242,7 +242,7 @@ func TestOverASocket(t *testing.T) {
 	if *measure {
 		y := three(t, 25*time.Second, false, cc)
 		y.check(t, 10, 25, 1.35)
-		t.Logf("%+v", s.Stats())
+		t.Logf("%+v", s.Stats(time.Now()))
 		return
 	}
 	conn := connect(t, t.Context(), cc)

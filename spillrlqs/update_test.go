@@ -68,7 +68,7 @@ func TestUpdate(t *testing.T) {
 func check(t *testing.T, s *Server, y *tally) {
 	t.Helper()
 	all, denied := y.sum(0, 60, "SHEDDABLE")
-	got := s.Stats().Calls[spillway.Sheddable.Index()]
+	got := s.Stats(time.Now()).Calls[spillway.Sheddable.Index()]
 	if a, d := float64(got.AdmittedTotal), float64(got.RejectedTotal); a < 0.95*60*all || a > 1.001*60*all || d < 0.95*60*denied || d > 1.001*60*denied {
 		t.Errorf("counted %+v, but the Envoy admitted %v and rejected %v", got, 60*all, 60*denied)
 	}

@@ -74,7 +74,7 @@ func TestCallersLeave(t *testing.T) {
 		if n := failed.Load(); n > 0 {
 			t.Errorf("%d of 10 patient callers failed", n)
 		}
-		if s := client.Stats()[address].Throttle[spillway.Critical.Index()]; s.Requests != s.Accepts {
+		if s := client.Stats(time.Now())[address].Throttle[spillway.Critical.Index()]; s.Requests != s.Accepts {
 			t.Errorf("the throttle has %v requests and %v accepts", s.Requests, s.Accepts)
 		}
 		client.idle(t)
@@ -143,7 +143,7 @@ func TestOpeningTimesOut(t *testing.T) {
 			if n, took := dials()-before, time.Since(begun); n > 3 || took > 20*time.Second {
 				t.Errorf("%s: %d connections for one command, which took %v", name, n, took)
 			}
-			if s := client.Stats()[address].Throttle[spillway.Critical.Index()]; s.Requests == s.Accepts {
+			if s := client.Stats(time.Now())[address].Throttle[spillway.Critical.Index()]; s.Requests == s.Accepts {
 				t.Errorf("%s: the throttle has %v requests and %v accepts", name, s.Requests, s.Accepts)
 			}
 			client.idle(t)

@@ -43,7 +43,7 @@ func TestConnectionsAreThoseOfRueidis(t *testing.T) {
 	open := func(s *server, ours bool) (rueidis.Client, error) {
 		opt := rueidis.ClientOption{InitAddress: []string{address}, ForceSingleClient: true, DialCtxFn: s.dial, RingScaleEachConn: 8}
 		if ours {
-			return NewClient(opt, egress.Config{MaxRequests: 10})
+			return NewClient(opt, egress.Config{MaxInFlight: 10})
 		}
 		return rueidis.NewClient(opt)
 	}

@@ -28,7 +28,7 @@ var _ rueidis.Client = (*Client)(nil)
 
 // Stats returns the levels of the policies by backend: the address of a server, or of the master
 // of a shard, or the name of a master that is found by Sentinel.
-func (c *Client) Stats() map[string]egress.Stats { return c.pool.Stats(time.Now()) }
+func (c *Client) Stats(now time.Time) map[string]egress.Stats { return c.pool.Stats(now) }
 
 // Update changes the configuration, or returns an error that names the field that is wrong and
 // changes nothing, as [egress.Client.Update] does.

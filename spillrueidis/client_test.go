@@ -63,9 +63,9 @@ func TestAnswers(t *testing.T) {
 // idle checks that no place in flight is taken.
 func (c *Client) idle(t *testing.T) {
 	t.Helper()
-	for backend, s := range c.Stats() {
-		if s.Inflight.InFlight != 0 || s.Inflight.SurplusTotal != 0 {
-			t.Errorf("%s: in flight after the call: %+v", backend, s.Inflight)
+	for backend, s := range c.Stats(time.Now()) {
+		if s.InFlight.InFlight != 0 || s.InFlight.SurplusTotal != 0 {
+			t.Errorf("%s: in flight after the call: %+v", backend, s.InFlight)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func TestBlocking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := make(chan struct{})
 		var seen events
-		_, client := start(t, egress.Config{MaxRequests: 1, Observer: &seen}, func(args []string) string {
+		_, client := start(t, egress.Config{MaxInFlight: 1, Observer: &seen}, func(args []string) string {
 			switch args[0] {
 			case "BLPOP":
 				<-held
@@ -142,7 +142,7 @@ func TestBlocking(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if s := client.Stats()[address].Throttle[spillway.Critical.Index()]; s.Requests != s.Accepts {
+		if s := client.Stats(time.Now())[address].Throttle[spillway.Critical.Index()]; s.Requests != s.Accepts {
 			t.Errorf("the throttle counts callers that stop waiting: %+v", s)
 		}
 		close(held)
@@ -173,7 +173,7 @@ func TestMulti(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var seen events
 				last := 0
-				_, client := start(t, egress.Config{Observer: &seen, MaxRequests: 1}, func(args []string) string {
+				_, client := start(t, egress.Config{Observer: &seen, MaxInFlight: 1}, func(args []string) string {
 					i := slices.Index([]string{"a", "b", "c"}, args[1])
 					if i == 2 || c.answers[i] == "" {
 						last++
@@ -234,7 +234,7 @@ func TestDedicated(t *testing.T) {
 // The place of a stream is given back when it is sent.
 func TestStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, client := start(t, egress.Config{MaxRequests: 1}, always("$1\r\nv\r\n"))
+		_, client := start(t, egress.Config{MaxInFlight: 1}, always("$1\r\nv\r\n"))
 		s := client.DoStream(t.Context(), client.B().Get().Key("k").Build())
 		client.idle(t)
 		var text strings.Builder
@@ -250,7 +250,7 @@ func TestStream(t *testing.T) {
 }
 
 func TestNewClient(t *testing.T) {
-	if _, err := NewClient(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1"}}, egress.Config{MaxRequests: 1, ThrottleMode: 9}); err == nil {
+	if _, err := NewClient(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1"}}, egress.Config{MaxInFlight: 1, ThrottleMode: 9}); err == nil {
 		t.Error("a wrong mode is accepted")
 	}
 	if _, err := NewClient(rueidis.ClientOption{}, egress.Config{}); err == nil {
@@ -264,10 +264,10 @@ func TestNewClient(t *testing.T) {
 	if err := c.set(t.Context(), "k"); err == nil {
 		t.Error("no error")
 	}
-	if s := c.Stats()["127.0.0.1:1"].Throttle[spillway.Critical.Index()]; s.Requests != s.Accepts {
+	if s := c.Stats(time.Now())["127.0.0.1:1"].Throttle[spillway.Critical.Index()]; s.Requests != s.Accepts {
 		t.Errorf("the throttle counts a server that is not there: %+v", s)
 	}
-	if err := c.Update(egress.Config{MaxRequests: 7}); err != nil || c.Stats()["127.0.0.1:1"].Inflight.MaxRequests != 7 {
+	if err := c.Update(egress.Config{MaxInFlight: 7}); err != nil || c.Stats(time.Now())["127.0.0.1:1"].InFlight.MaxInFlight != 7 {
 		t.Error(err)
 	}
 	c.Close()

@@ -43,7 +43,7 @@ func cluster(t *testing.T, c egress.Config, answer func(node string, args []stri
 func TestShards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := make(chan struct{})
-		_, client := cluster(t, egress.Config{MaxRequests: 10}, func(node string, args []string) string {
+		_, client := cluster(t, egress.Config{MaxInFlight: 10}, func(node string, args []string) string {
 			switch {
 			case node == first:
 				<-held
@@ -72,8 +72,8 @@ func TestShards(t *testing.T) {
 		if !errors.Is(mixed[0].Error(), spillway.ErrRejected) || mixed[1].Error() != nil || mixed[2].Error() != nil {
 			t.Error(mixed)
 		}
-		stats := client.Stats()
-		if stats[first].Inflight.InFlight != 10 || stats[second].Inflight.InFlight != 0 {
+		stats := client.Stats(time.Now())
+		if stats[first].InFlight.InFlight != 10 || stats[second].InFlight.InFlight != 0 {
 			t.Errorf("%+v", stats)
 		}
 		all.Wait()
@@ -101,7 +101,7 @@ func TestNodes(t *testing.T) {
 		if all := client.DoMulti(t.Context(), client.B().Multi().Build(), client.B().Get().Key(ofSecond).Build(), client.B().Exec().Build()); len(all) != 3 || all[1].Error() != nil {
 			t.Error(all)
 		}
-		if s := client.Stats(); s[second].Throttle[spillway.Critical.Index()].Requests != 2 {
+		if s := client.Stats(time.Now()); s[second].Throttle[spillway.Critical.Index()].Requests != 2 {
 			t.Errorf("%+v", s)
 		}
 		end(client)
@@ -137,7 +137,7 @@ func TestRedirections(t *testing.T) {
 			if n := s.count("SET"); n < row.least || n > row.most {
 				t.Errorf("%q: sent %d times, want %d to %d", answer, n, row.least, row.most)
 			}
-			for name, s := range client.Stats() {
+			for name, s := range client.Stats(time.Now()) {
 				if p := s.Throttle[spillway.Critical.Index()].Probability; p > 0 {
 					t.Errorf("%q: %s is throttled: %v", answer, name, p)
 				}
@@ -179,7 +179,7 @@ func TestParse(t *testing.T) {
 			if _, err := client.get(t.Context(), ofFirst); err != nil {
 				t.Error(err)
 			}
-			if s := client.Stats(); len(s) != 1 || s[row.want].Throttle[spillway.Critical.Index()].Requests != 1 {
+			if s := client.Stats(time.Now()); len(s) != 1 || s[row.want].Throttle[spillway.Critical.Index()].Requests != 1 {
 				t.Errorf("%q: %+v, want %q", row.answer, s, row.want)
 			}
 			end(client)

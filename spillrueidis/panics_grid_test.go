@@ -16,8 +16,8 @@ import (
 type rig struct{ *Client }
 
 func (r rig) Held() (n int) {
-	for _, s := range r.Stats() {
-		n += s.Inflight.InFlight
+	for _, s := range r.Stats(time.Now()) {
+		n += s.InFlight.InFlight
 	}
 	return n
 }

@@ -41,12 +41,12 @@ func newClient(t *testing.T, p *redistest.Process, c egress.Config) *Client {
 // A cached value is returned also while commands are rejected, and informs no policy.
 func TestCache(t *testing.T) {
 	p := redistest.Start(t)
-	client := newClient(t, p, egress.Config{MaxRequests: 1})
+	client := newClient(t, p, egress.Config{MaxInFlight: 1})
 	if err := errors.Join(client.set(t.Context(), "a"), client.set(t.Context(), "b")); err != nil {
 		t.Fatal(err)
 	}
 	backend := p.Socket()
-	requests := func() float64 { return client.Stats()[backend].Throttle[spillway.Critical.Index()].Requests }
+	requests := func() float64 { return client.Stats(time.Now())[backend].Throttle[spillway.Critical.Index()].Requests }
 	fetch := func(key string) rueidis.RedisResult {
 		return client.DoCache(t.Context(), client.B().Get().Key(key).Cache(), time.Minute)
 	}
@@ -201,7 +201,7 @@ func TestOverload(t *testing.T) {
 	if !*measure {
 		t.Skip("compares what is served, which needs an idle machine: run with -measure")
 	}
-	own := newClient(t, redistest.Start(t, "--enable-debug-command", "yes"), egress.Config{MaxRequests: 20})
+	own := newClient(t, redistest.Start(t, "--enable-debug-command", "yes"), egress.Config{MaxInFlight: 20})
 	plain, err := rueidis.NewClient(options(redistest.Start(t, "--enable-debug-command", "yes")))
 	if err != nil {
 		t.Fatal(err)

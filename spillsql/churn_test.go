@@ -75,11 +75,11 @@ func TestIdleTimeAfterAQueue(t *testing.T) {
 		db, c := open(t, w, Config{MaxConns: 8})
 		db.SetConnMaxIdleTime(time.Second)
 		bursts(t, db, 12, 20, 50)
-		if s := c.Stats(); s.Open != 8 || w.opened != 8 {
+		if s := c.Stats(time.Now()); s.Open != 8 || w.opened != 8 {
 			t.Errorf("%d connections are open, %d were opened", s.Open, w.opened)
 		}
 		time.Sleep(5 * time.Second)
-		if s := c.Stats(); s.Open != 0 {
+		if s := c.Stats(time.Now()); s.Open != 0 {
 			t.Errorf("%d connections are open after 5 s without a caller", s.Open)
 		}
 	})

@@ -40,9 +40,9 @@ type Config struct {
 	ThrottleMode spillway.Mode
 	// Inflight, if not nil, is an in-flight limit for statements, shared with other
 	// Connectors. MaxConns is the limit of this one.
-	Inflight *inflight.Limiter
-	// InflightMode says whether Inflight enforces, observes or is off.
-	InflightMode spillway.Mode
+	InFlight *inflight.Limiter
+	// InFlightMode says whether Inflight enforces, observes or is off.
+	InFlightMode spillway.Mode
 
 	// Retry decides on retries, and holds the budget. Nil means [retry.Budgeted] with a
 	// backoff of 50 ms to 1 s: three attempts, retries at most 10 % of the calls.
@@ -69,7 +69,7 @@ func (c *Config) build() (*gate, error) {
 	for _, m := range []struct {
 		field string
 		mode  spillway.Mode
-	}{{"ThrottleMode", c.ThrottleMode}, {"InflightMode", c.InflightMode}} {
+	}{{"ThrottleMode", c.ThrottleMode}, {"InFlightMode", c.InFlightMode}} {
 		if m.mode > spillway.ModeOff {
 			return nil, fmt.Errorf("spillsql: %w", &spillway.FieldError{Path: m.field, Value: uint8(m.mode), Allowed: "Enforce, Observe or Off"})
 		}
@@ -86,11 +86,11 @@ func (c *Config) build() (*gate, error) {
 	}
 	g := &gate{classify: c.Classify, conflicts: c.RetryConflicts, routes: routes}
 	g.policies = calls.Policies{
-		Throttle: routes, ThrottleMode: c.ThrottleMode, InflightMode: spillway.ModeOff,
+		Throttle: routes, ThrottleMode: c.ThrottleMode, InFlightMode: spillway.ModeOff,
 		Retry: strategy, Observer: c.Observer, Usual: new(calls.Usual), Shares: new(calls.Shares),
 	}
-	if c.Inflight != nil {
-		g.policies.Inflight, g.policies.InflightMode = c.Inflight, c.InflightMode
+	if c.InFlight != nil {
+		g.policies.InFlight, g.policies.InFlightMode = c.InFlight, c.InFlightMode
 	}
 	return g, nil
 }

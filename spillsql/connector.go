@@ -249,7 +249,7 @@ type Stats struct {
 	// Throttle is the state of adaptive throttling.
 	Throttle throttle.Stats
 	// Inflight is the state of [Config.Inflight], if there is one.
-	Inflight inflight.Stats
+	InFlight inflight.Stats
 	// Open is how many connections are open or being opened, and MaxOpen the limit.
 	Open, MaxOpen int
 	// Waiting is how many callers wait for a connection now, and Rejected how many were
@@ -259,11 +259,10 @@ type Stats struct {
 }
 
 // Stats returns the levels of the policies.
-func (c *Connector) Stats() Stats {
-	now := time.Now()
+func (c *Connector) Stats(now time.Time) Stats {
 	s := Stats{Throttle: c.gate.routes.Stats(now), MaxOpen: c.pool.limit}
-	if l, ok := c.gate.policies.Inflight.(*inflight.Limiter); ok {
-		s.Inflight = l.Stats(now)
+	if l, ok := c.gate.policies.InFlight.(*inflight.Limiter); ok {
+		s.InFlight = l.Stats(now)
 	}
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()

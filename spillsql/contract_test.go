@@ -72,7 +72,7 @@ func callsOn(t *testing.T, connector driver.Connector) spilltest.Do {
 
 func TestContract(t *testing.T) {
 	spilltest.TestStack(t, func(t *testing.T, s spilltest.Setup) spilltest.Stack {
-		limiter, err := inflight.New(inflight.Config{MaxRequests: s.Limit})
+		limiter, err := inflight.New(inflight.Config{MaxInFlight: s.Limit})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,12 +81,12 @@ func TestContract(t *testing.T) {
 				s.Observer.Observe(e)
 			}
 		})
-		do := through(t, Config{Inflight: limiter, InflightMode: s.Mode, Observer: own})
+		do := through(t, Config{InFlight: limiter, InFlightMode: s.Mode, Observer: own})
 		stack := spilltest.Stack{
 			Do:       do,
 			Bare:     callsOn(t, new(contracted)),
 			InFlight: func() int { return limiter.Stats(time.Now()).InFlight },
-			Update:   func(s spilltest.Setup) error { return limiter.Update(inflight.Config{MaxRequests: s.Limit}) },
+			Update:   func(s spilltest.Setup) error { return limiter.Update(inflight.Config{MaxInFlight: s.Limit}) },
 		}
 		stack.Allocations.Served, stack.Allocations.Rejected = 3, 2
 		return stack

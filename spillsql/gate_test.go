@@ -185,7 +185,7 @@ func TestPlaceInFlight(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		db, connector := open(t, new(worker), Config{Inflight: limiter})
+		db, connector := open(t, new(worker), Config{InFlight: limiter})
 		want := func(when string, n int) {
 			t.Helper()
 			if s := limiter.Stats(time.Now()); s.InFlight != n || s.SurplusTotal != 0 {
@@ -256,7 +256,7 @@ func TestContext(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	for _, c := range []Config{{ThrottleMode: 9}, {InflightMode: 9}} {
+	for _, c := range []Config{{ThrottleMode: 9}, {InFlightMode: 9}} {
 		if _, err := NewConnector(new(worker), c); err == nil {
 			t.Errorf("%+v is accepted", c)
 		}

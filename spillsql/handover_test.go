@@ -95,8 +95,8 @@ func TestStatementOfAnIdleConnection(t *testing.T) {
 		if took := time.Since(begun); took < time.Second || Unwrap(second) != of {
 			t.Errorf("after %v the caller got another connection or one that is in use", took)
 		}
-		if err := errors.Join(first.Close(), second.Close()); err != nil || c.Stats().Open != 0 {
-			t.Errorf("error %v; %+v", err, c.Stats())
+		if err := errors.Join(first.Close(), second.Close()); err != nil || c.Stats(time.Now()).Open != 0 {
+			t.Errorf("error %v; %+v", err, c.Stats(time.Now()))
 		}
 	})
 }

@@ -292,7 +292,7 @@ func TestOpenedForNone(t *testing.T) {
 		if err := errors.Join(conn.Close(), c.Close()); err != nil {
 			t.Error(err)
 		}
-		if s := c.Stats(); s.Open != 0 || s.Waiting != 0 || d.closed != 5 {
+		if s := c.Stats(time.Now()); s.Open != 0 || s.Waiting != 0 || d.closed != 5 {
 			t.Errorf("%d of 5 closed: %+v", d.closed, s)
 		}
 	})
@@ -314,7 +314,7 @@ func TestOpenedForNoneByAServerThatHangs(t *testing.T) {
 		}
 		time.Sleep(openFor)
 		synctest.Wait()
-		if s := c.Stats(); s.Open != 0 {
+		if s := c.Stats(time.Now()); s.Open != 0 {
 			t.Errorf("after %v of a server that hangs: %+v", openFor, s)
 		}
 	})
@@ -342,7 +342,7 @@ func TestOpenedForOneThatLeaves(t *testing.T) {
 				}
 				time.Sleep(max(0, openFor-leaves))
 				synctest.Wait()
-				if s := c.Stats(); s.Open != 0 {
+				if s := c.Stats(time.Now()); s.Open != 0 {
 					t.Errorf("a caller with %v left after %v: %+v", deadline, leaves, s)
 				}
 			}

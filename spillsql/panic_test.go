@@ -77,7 +77,7 @@ func TestPanicsOfTheUser(t *testing.T) {
 					t.Fatal(err)
 				}
 				p := &panicker{at: at}
-				config := Config{MaxConns: 1, Inflight: limiter}
+				config := Config{MaxConns: 1, InFlight: limiter}
 				if which == "Observer" {
 					config.Observer = p
 				} else {
@@ -107,7 +107,7 @@ func TestPanicsOfTheUser(t *testing.T) {
 				if err == nil {
 					err = errors.Join(conn.Close(), c.Close())
 				}
-				if s := c.Stats(); err != nil || s.Open != 0 || w.opened != w.closed {
+				if s := c.Stats(time.Now()); err != nil || s.Open != 0 || w.opened != w.closed {
 					t.Errorf("%s panics at call %d: %v; %d open, %d of %d closed", which, at, err, s.Open, w.closed, w.opened)
 				}
 			})
@@ -133,8 +133,8 @@ func TestPanicOfReset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(first.Close(), again.Close()); err != nil || c.Stats().Open != 0 {
-		t.Errorf("%d open: %v", c.Stats().Open, err)
+	if err := errors.Join(first.Close(), again.Close()); err != nil || c.Stats(time.Now()).Open != 0 {
+		t.Errorf("%d open: %v", c.Stats(time.Now()).Open, err)
 	}
 }
 

@@ -25,7 +25,7 @@ type rig struct {
 
 // Held counts what waits for a connection as well.
 func (r rig) Held() int {
-	return r.limiter.Stats(time.Now()).InFlight + r.Stats().Waiting
+	return r.limiter.Stats(time.Now()).InFlight + r.Stats(time.Now()).Waiting
 }
 
 func (r rig) Close() error {
@@ -141,13 +141,13 @@ func testPanics(t *testing.T) {
 	points.Hedge.Do, points.Hedge.Not = nil, "statements are not hedged"
 	points.Stream.Do = read
 	spilltest.TestPanics(t, func(t *testing.T, f *spilltest.Fuse) rig {
-		limiter, err := inflight.New(inflight.Config{MaxRequests: 1})
+		limiter, err := inflight.New(inflight.Config{MaxInFlight: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		of := f.Egress(egress.Config{})
 		c := Config{
-			MaxConns: 1, QueueInterval: -1, Inflight: limiter, Retry: of.Retry, Observer: of.Observer, ThrottleMode: of.ThrottleMode,
+			MaxConns: 1, QueueInterval: -1, InFlight: limiter, Retry: of.Retry, Observer: of.Observer, ThrottleMode: of.ThrottleMode,
 			Classify: func(error) (fault.Failure, bool) { f.Burn("Classify"); return fault.Failure{}, false },
 		}
 		if f.Point == "Rejected" {

@@ -41,7 +41,7 @@ func TestBurst(t *testing.T) {
 		db, connector := open(t, w, Config{MaxConns: 10})
 		errs := each(900, func(int) error { _, err := db.ExecContext(t.Context(), "burst"); return err })
 		if failures(errs) > 0 || w.most != 10 || w.opened != 10 {
-			t.Errorf("%d failed, %d at once, %d connections opened; %v", failures(errs), w.most, w.opened, connector.Stats())
+			t.Errorf("%d failed, %d at once, %d connections opened; %v", failures(errs), w.most, w.opened, connector.Stats(time.Now()))
 		}
 	})
 }
@@ -78,7 +78,7 @@ func TestStandingQueue(t *testing.T) {
 		if served < 1000 || slowest > 50*time.Millisecond {
 			t.Errorf("%d served, the slowest took %v", served, slowest)
 		}
-		if s := connector.Stats(); s.RejectedTotal != uint64(10_000-served) {
+		if s := connector.Stats(time.Now()); s.RejectedTotal != uint64(10_000-served) {
 			t.Errorf("%d served, %d rejected", served, s.RejectedTotal)
 		}
 		if w.opened != 10 {
@@ -185,7 +185,7 @@ func TestPoolModel(t *testing.T) {
 			}
 			w.answer = nil
 			if n := failures(each(3, func(int) error { return db.PingContext(t.Context()) })); n > 0 {
-				t.Errorf("seed %d: %d of 3 pings failed: %+v", seed, n, connector.Stats())
+				t.Errorf("seed %d: %d of 3 pings failed: %+v", seed, n, connector.Stats(time.Now()))
 			}
 		})
 	}

@@ -57,7 +57,7 @@ func same(t *testing.T, f fake, fail map[string]error) {
 	plain, behind := f, f
 	plain.fail, behind.fail = copied(fail), copied(fail)
 	want := script(sql.OpenDB(&plain))
-	once, err := retry.NewBudgeted(retry.BudgetedConfig{Attempts: 1})
+	once, err := retry.NewBudgeted(retry.BudgetedConfig{MaxAttempts: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

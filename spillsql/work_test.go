@@ -130,7 +130,7 @@ func open(t *testing.T, w *worker, c Config) (*sql.DB, *Connector) {
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
-		s := connector.Stats()
+		s := connector.Stats(time.Now())
 		if s.Open != 0 || s.Waiting != 0 || w.opened != w.closed {
 			t.Errorf("after the end: %d open, %d waiting; the driver opened %d and closed %d", s.Open, s.Waiting, w.opened, w.closed)
 		}

@@ -248,7 +248,7 @@ func TestBrokenGate(t *testing.T) {
 	for clause, admit := range brokenGates {
 		t.Run(clause, func(t *testing.T) {
 			spilltest.TestGate(t, func(*testing.T) spillway.Gate {
-				return &wrapped{must(inflight.New(inflight.Config{MaxRequests: 5})), admit}
+				return &wrapped{must(inflight.New(inflight.Config{MaxInFlight: 5})), admit}
 			})
 		})
 	}
@@ -317,14 +317,14 @@ func TestFaultsAreFound(t *testing.T) {
 
 func clientStack(_ *testing.T, s spilltest.Setup) spilltest.Stack {
 	config := func(s spilltest.Setup) egress.Config {
-		return egress.Config{MaxRequests: s.Limit, InflightMode: s.Mode, Observer: s.Observer}
+		return egress.Config{MaxInFlight: s.Limit, InFlightMode: s.Mode, Observer: s.Observer}
 	}
 	c := must(egress.New(config(s)))
 	return spilltest.Stack{
 		Do: func(ctx context.Context, work func(context.Context) error) error {
 			return c.Do(ctx, spillway.Call{}, func(ctx context.Context, _ *egress.Attempt) error { return work(ctx) })
 		},
-		InFlight: func() int { return c.Stats(time.Now()).Inflight.InFlight },
+		InFlight: func() int { return c.Stats(time.Now()).InFlight.InFlight },
 		Update:   func(s spilltest.Setup) error { return c.Update(config(s)) },
 	}
 }

@@ -96,7 +96,7 @@ func (f *Fuse) Caught(recovered any) bool {
 func (f *Fuse) Egress(c egress.Config) egress.Config {
 	c.Observer, c.ThrottleMode = f, spillway.ModeObserve
 	if f.Point == "Rejected" {
-		c.MaxRequests = 1
+		c.MaxInFlight = 1
 	}
 	c.Retry, _ = retry.NewBudgeted(retry.BudgetedConfig{Budget: burningBudget{f}})
 	if c.Hedge == (retry.HedgeConfig{}) {

@@ -40,10 +40,10 @@ func overloaded() *throttle.Throttle {
 
 func TestGates(t *testing.T) {
 	for name, open := range map[string]func() spillway.Gate{
-		"inflight":    func() spillway.Gate { return must(inflight.New(inflight.Config{MaxRequests: 5})) },
+		"inflight":    func() spillway.Gate { return must(inflight.New(inflight.Config{MaxInFlight: 5})) },
 		"ratelimit":   func() spillway.Gate { return must(ratelimit.New(ratelimit.Config{Rate: 5})) },
 		"throttle":    func() spillway.Gate { return overloaded() },
-		"concurrency": func() spillway.Gate { return must(concurrency.New(concurrency.Config{Max: 5, Fixed: true})) },
+		"concurrency": func() spillway.Gate { return must(concurrency.New(concurrency.Config{MaxInFlight: 5, Fixed: true})) },
 		"quota": func() spillway.Gate {
 			local := must(quota.NewLocal(quota.LocalConfig{DefaultLimit: quota.Limit{Rate: 50}}))
 			return must(quota.New(quota.Config{Allocator: local}))

@@ -13,7 +13,7 @@ import (
 
 // A Setup is the configuration of a tested stack. All else has its default.
 type Setup struct {
-	// Limit is how many calls may be in flight: MaxInFlight of package ingress, MaxRequests
+	// Limit is how many calls may be in flight: MaxInFlight of package ingress, MaxInFlight
 	// of package egress.
 	Limit int
 	// Mode is that of this limit.

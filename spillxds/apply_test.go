@@ -40,7 +40,7 @@ func offline(t testing.TB, config Config, names ...string) (*Client, map[string]
 // TestBootstrapSaysThatDeletionsAreIgnored has what an operator says of the control
 // plane (gRFC A53) win over what the program would do.
 func TestBootstrapSaysThatDeletionsAreIgnored(t *testing.T) {
-	for features, want := range map[string]int{`["xds_v3", "ignore_resource_deletion"]`: 7, `["xds_v3"]`: inflight.DefaultMaxRequests} {
+	for features, want := range map[string]int{`["xds_v3", "ignore_resource_deletion"]`: 7, `["xds_v3"]`: inflight.DefaultMaxInFlight} {
 		b, err := ParseBootstrap([]byte(`{"xds_servers": [{"server_uri": "x", "channel_creds": [{"type": "insecure"}], "server_features": ` + features + `}]}`))
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +48,7 @@ func TestBootstrapSaysThatDeletionsAreIgnored(t *testing.T) {
 		c, all := offline(t, Config{Bootstrap: b, Deleted: DefaultLimit}, "users")
 		c.table.apply(&answer{complete: true, resources: []named{{body: resourceOf(t, "users", 7)}}})
 		c.table.apply(&answer{complete: true})
-		if got := all["users"].limiter.Stats(time.Now()).MaxRequests; got != want {
+		if got := all["users"].limiter.Stats(time.Now()).MaxInFlight; got != want {
 			t.Errorf("%s: a limit of %d after deletion, want %d", features, got, want)
 		}
 	}
@@ -96,7 +96,7 @@ func (m *model) apply(items []item, removed []string, complete bool) {
 	}
 	for _, name := range removed {
 		if m.exists[name] && m.deleted == DefaultLimit {
-			m.limits[name] = inflight.DefaultMaxRequests
+			m.limits[name] = inflight.DefaultMaxInFlight
 		}
 		if _, ours := m.limits[name]; ours {
 			m.exists[name] = false
@@ -131,7 +131,7 @@ func TestModelOfTheTable(t *testing.T) {
 			_, errs := c.table.apply(a)
 			m.apply(items, a.removed, a.complete)
 			for name, want := range m.limits {
-				if got := all[name].limiter.Stats(time.Now()).MaxRequests; got != want {
+				if got := all[name].limiter.Stats(time.Now()).MaxInFlight; got != want {
 					t.Fatalf("seed %d, step %d: %s has %d, want %d after %v, removed %v", seed, step, name, got, want, items, a.removed)
 				}
 			}
@@ -157,7 +157,7 @@ func TestWildcardIsBounded(t *testing.T) {
 			t.Errorf("%d clusters known, want 10", n)
 		}
 		s, err := c.table.hold(inflight.Key{Cluster: "7"}) // it is known, so its limit is
-		if err != nil || s.limiter.Stats(time.Now()).MaxRequests != 7 {
+		if err != nil || s.limiter.Stats(time.Now()).MaxInFlight != 7 {
 			t.Errorf("%v: %+v", err, s)
 		}
 		c.table.apply(&answer{complete: complete, removed: []string{"0", "1", "2"}})
@@ -195,7 +195,7 @@ func TestWildcardForgetsWhatDoesNotExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.limiter.Stats(time.Now()).MaxRequests; got != 7 {
+	if got := s.limiter.Stats(time.Now()).MaxInFlight; got != 7 {
 		t.Errorf("a cluster that exists has the limit %d, want 7", got)
 	}
 	c.table.drop(s)
@@ -255,7 +255,7 @@ func FuzzResponse(f *testing.F) {
 		}
 		_, errs := c.table.apply(a)
 		_ = rejection(errs)
-		got := all["users"].limiter.Stats(time.Now()).MaxRequests
+		got := all["users"].limiter.Stats(time.Now()).MaxInFlight
 		if got == 7 {
 			return
 		}

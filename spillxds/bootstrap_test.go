@@ -159,7 +159,7 @@ func TestMutualTLS(t *testing.T) {
 	distrustful := connect(own)
 	<-time.After(200 * time.Millisecond)
 	for who, c := range map[string]*spillxds.Cluster{"without a certificate": anonymous, "that does not know the CA": distrustful} {
-		if got := c.Limiter().Stats(time.Now()).MaxRequests; got != 1024 {
+		if got := c.Limiter().Stats(time.Now()).MaxInFlight; got != 1024 {
 			t.Errorf("a client %s got the limit %d", who, got)
 		}
 	}

@@ -117,7 +117,7 @@ func (c *Client) close() error {
 	close(c.closing)
 	timer := time.AfterFunc(c.config.FlushTimeout, c.cancel)
 	defer timer.Stop()
-	if c.Stats().Interval == 0 && c.table.unreported() == 0 {
+	if c.Stats(time.Now()).Interval == 0 && c.table.unreported() == 0 {
 		c.cancel() // nobody waits for a report, and there is none
 	}
 	c.reported.Wait()

@@ -62,7 +62,7 @@ func (s *shared) set(r *resource) {
 	}
 	s.service, s.wanted = r.service, r.report
 	s.retries.limits.Store(&r.limits)
-	s.limiter.SetMaxRequests(r.limits.MaxRequests)
+	s.limiter.SetMaxInFlight(r.limits.MaxRequests)
 	s.client.wanted(s)
 }
 
@@ -76,16 +76,16 @@ func (c *Cluster) Limiter() *inflight.Limiter { return c.limiter }
 // All clients made of it, and of other calls of Egress,
 // share the limits.
 //
-// If config.InflightMode is Observe, calls that would be rejected are admitted and are not
+// If config.InFlightMode is Observe, calls that would be rejected are admitted and are not
 // reported as dropped.
 func (c *Cluster) Egress(config egress.Config) egress.Config {
-	config.Inflight = c.limiter
+	config.InFlight = c.limiter
 	inner := config.Retry
 	if inner == nil {
 		inner = c.fallback
 	}
 	config.Retry = &strategy{inner, &c.retries}
-	if config.InflightMode == spillway.ModeObserve {
+	if config.InFlightMode == spillway.ModeObserve {
 		config.Observer = c.passing(config.Observer)
 	}
 	return config

@@ -84,7 +84,7 @@ func TestDroppedExactly(t *testing.T) {
 	config := spillxds.Config{Reports: spillxds.Always}
 	played(t, config, func(t *testing.T, s *script, c *spillxds.Client) {
 		users := must(c.Cluster(key("users")))
-		users.Limiter().SetMaxRequests(4)
+		users.Limiter().SetMaxInFlight(4)
 		var rejected, served, reported atomic.Uint64
 		streams, stop := 0, make(chan struct{})
 		serve := func(st *reports) {
@@ -149,10 +149,10 @@ func TestDroppedExactly(t *testing.T) {
 func TestObservedRejectionsAreNoDrops(t *testing.T) {
 	played(t, spillxds.Config{Reports: spillxds.Always}, func(t *testing.T, s *script, c *spillxds.Client) {
 		users := must(c.Cluster(key("users")))
-		users.Limiter().SetMaxRequests(0)
+		users.Limiter().SetMaxInFlight(0)
 		var seen int
 		observing := must(egress.New(users.Egress(egress.Config{
-			InflightMode: spillway.ModeObserve, Observer: spillway.ObserverFunc(func(spillway.Event) { seen++ }),
+			InFlightMode: spillway.ModeObserve, Observer: spillway.ObserverFunc(func(spillway.Event) { seen++ }),
 		})))
 		enforcing := must(egress.New(users.Egress(egress.Config{})))
 		works := func(context.Context, *egress.Attempt) error { return nil }

@@ -87,7 +87,7 @@ type ClusterStats struct {
 	// Limits are the limits in force.
 	Limits Limits
 	// Inflight is the state of the limiter.
-	Inflight inflight.Stats
+	InFlight inflight.Stats
 	// Retries is the number of retries in flight, and RetriesRejectedTotal the total number
 	// rejected by the retry limit of the cluster.
 	Retries              int
@@ -95,7 +95,7 @@ type ClusterStats struct {
 }
 
 // Stats returns the state of c.
-func (c *Client) Stats() Stats {
+func (c *Client) Stats(now time.Time) Stats {
 	c.mu.Lock()
 	all := c.stats
 	c.mu.Unlock()
@@ -122,7 +122,7 @@ func (t *table) stats() func(func(inflight.Key, ClusterStats) bool) {
 
 func (s *shared) stats(isKnown bool) ClusterStats {
 	return ClusterStats{
-		Known: isKnown, Limits: *s.retries.limits.Load(), Inflight: s.limiter.Stats(time.Now()),
+		Known: isKnown, Limits: *s.retries.limits.Load(), InFlight: s.limiter.Stats(time.Now()),
 		Retries: int(s.retries.active.Load()), RetriesRejectedTotal: s.retries.rejected.Load(),
 	}
 }

@@ -67,7 +67,7 @@ func ExampleCluster_Ready() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
 	err = users.Ready(ctx)
-	fmt.Println(errors.Is(err, context.DeadlineExceeded), users.Limiter().Stats(time.Now()).MaxRequests)
+	fmt.Println(errors.Is(err, context.DeadlineExceeded), users.Limiter().Stats(time.Now()).MaxInFlight)
 	// Output: true 1024
 }
 

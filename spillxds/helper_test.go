@@ -205,7 +205,7 @@ func key(name string) inflight.Key { return inflight.Key{Cluster: name} }
 // limitOf waits until the limit of a cluster is the expected one.
 func limitOf(t testing.TB, c *spillxds.Cluster, want int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("max_requests is %d", want), func() bool { return c.Limiter().Stats(time.Now()).MaxRequests == want })
+	eventually(t, fmt.Sprintf("max_requests is %d", want), func() bool { return c.Limiter().Stats(time.Now()).MaxInFlight == want })
 }
 
 // total is what a cluster has reported.

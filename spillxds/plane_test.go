@@ -30,7 +30,7 @@ func TestLimitsFollowThePlane(t *testing.T) {
 		client := p.client(c)
 		start := time.Now()
 		users, cart := must(client.Cluster(key("users"))), must(client.Cluster(key("cart")))
-		if got := users.Limiter().Stats(time.Now()).MaxRequests; got != inflight.DefaultMaxRequests && got != 12 {
+		if got := users.Limiter().Stats(time.Now()).MaxInFlight; got != inflight.DefaultMaxInFlight && got != 12 {
 			t.Errorf("limit %d before anything was said", got)
 		}
 		limitOf(t, users, 12)
@@ -43,7 +43,7 @@ func TestLimitsFollowThePlane(t *testing.T) {
 			t.Logf("pushed %d: in force after %v", limit, time.Since(start))
 		}
 		limitOf(t, cart, 34)
-		if s := client.Stats(); s.RejectedTotal != 0 || s.StreamsTotal != 1 || !s.Connected {
+		if s := client.Stats(time.Now()); s.RejectedTotal != 0 || s.StreamsTotal != 1 || !s.Connected {
 			t.Errorf("stats: %+v", s)
 		}
 	})
@@ -77,7 +77,7 @@ func TestBadValueKeepsTheLastOneAndDoesNotStorm(t *testing.T) {
 		if first > 5 {
 			t.Errorf("%d repeats of a NACK in a second", first)
 		}
-		if got := users.Limiter().Stats(time.Now()).MaxRequests; got != 12 {
+		if got := users.Limiter().Stats(time.Now()).MaxInFlight; got != 12 {
 			t.Errorf("limit %d after a bad value, want 12", got)
 		}
 		p.mu.Lock()
@@ -114,9 +114,9 @@ func TestOutageKeepsLimitsAndReportsItsDrops(t *testing.T) {
 		reject(100)
 		eventually(t, "the first drops are reported", func() bool { return p.loads.users().dropped == before })
 		p.kill()
-		eventually(t, "the outage is noticed", func() bool { s := client.Stats(); return !s.Connected && s.Interval == 0 })
+		eventually(t, "the outage is noticed", func() bool { s := client.Stats(time.Now()); return !s.Connected && s.Interval == 0 })
 		reject(1234)
-		if got := l.Stats(time.Now()).MaxRequests; got != 2 {
+		if got := l.Stats(time.Now()).MaxInFlight; got != 2 {
 			t.Errorf("limit %d during the outage", got)
 		}
 		p.push(cluster("users", 3))
@@ -140,9 +140,9 @@ func TestRestartWithNothingIsNoDeletion(t *testing.T) {
 		p.kill()
 		p.cache.ClearSnapshot(nodeID)
 		p.start(p.addr)
-		eventually(t, "the second stream", func() bool { s := client.Stats(); return s.Connected && s.StreamsTotal > 1 })
+		eventually(t, "the second stream", func() bool { s := client.Stats(time.Now()); return s.Connected && s.StreamsTotal > 1 })
 		<-time.After(100 * time.Millisecond)
-		if got := users.Limiter().Stats(time.Now()).MaxRequests; got != 2 {
+		if got := users.Limiter().Stats(time.Now()).MaxInFlight; got != 2 {
 			t.Errorf("limit %d after a restart of a control plane that knows nothing yet", got)
 		}
 		p.push(cluster("users", 9))
@@ -152,7 +152,7 @@ func TestRestartWithNothingIsNoDeletion(t *testing.T) {
 
 func TestDeletion(t *testing.T) {
 	forms(t, func(t *testing.T, c spillxds.Config) {
-		for policy, want := range map[spillxds.Deleted]int{spillxds.KeepLimit: 2, spillxds.DefaultLimit: inflight.DefaultMaxRequests} {
+		for policy, want := range map[spillxds.Deleted]int{spillxds.KeepLimit: 2, spillxds.DefaultLimit: inflight.DefaultMaxInFlight} {
 			p := newPlane(t)
 			p.push(cluster("users", 2), cluster("cart", 3))
 			removed := make(chan spillxds.Event, 10)
@@ -168,7 +168,7 @@ func TestDeletion(t *testing.T) {
 			limitOf(t, cart, 3)
 			p.push(cluster("cart", 3))
 			e := <-removed
-			if got := users.Limiter().Stats(time.Now()).MaxRequests; got != want || e.Cluster != "users" || int(e.Limits.MaxRequests) != want {
+			if got := users.Limiter().Stats(time.Now()).MaxInFlight; got != want || e.Cluster != "users" || int(e.Limits.MaxRequests) != want {
 				t.Errorf("policy %d: limit %d after %+v, want %d", policy, got, e, want)
 			}
 			if err := users.Ready(t.Context()); !errors.Is(err, spillxds.ErrNotFound) {
@@ -219,7 +219,7 @@ func TestClustersComeAndGo(t *testing.T) {
 		limitOf(t, again, 22)
 		a.Close()
 		again.Close()
-		if n := len(client.Stats().Clusters); n != 0 {
+		if n := len(client.Stats(time.Now()).Clusters); n != 0 {
 			t.Errorf("%d clusters held by nobody", n)
 		}
 		limitOf(t, must(client.Cluster(key("c"))), 3)
@@ -271,7 +271,7 @@ func TestKeyWithService(t *testing.T) {
 	green := must(client.Cluster(inflight.Key{Cluster: "users", Service: "users-green"}))
 	limitOf(t, anywhere, 5)
 	limitOf(t, blue, 5)
-	if got := green.Limiter().Stats(time.Now()).MaxRequests; got != inflight.DefaultMaxRequests {
+	if got := green.Limiter().Stats(time.Now()).MaxInFlight; got != inflight.DefaultMaxInFlight {
 		t.Errorf("another service has the limit %d", got)
 	}
 	c = cluster("users", 6)
@@ -279,7 +279,7 @@ func TestKeyWithService(t *testing.T) {
 	p.push(c)
 	limitOf(t, green, 6)
 	limitOf(t, anywhere, 6)
-	if got := blue.Limiter().Stats(time.Now()).MaxRequests; got != 5 {
+	if got := blue.Limiter().Stats(time.Now()).MaxInFlight; got != 5 {
 		t.Errorf("the service that was left has the limit %d", got)
 	}
 }
@@ -335,7 +335,7 @@ func TestRetriesAreInForceToo(t *testing.T) {
 	client := p.client(spillxds.Config{})
 	users := must(client.Cluster(key("users")))
 	limitOf(t, users, 5)
-	if got := client.Stats().Clusters[key("users")]; got.Limits.Retries != 2 || !got.Known {
+	if got := client.Stats(time.Now()).Clusters[key("users")]; got.Limits.Retries != 2 || !got.Known {
 		t.Errorf("%+v", got)
 	}
 }

@@ -102,7 +102,7 @@ func TestStateOfTheWorld(t *testing.T) {
 func limit(t *testing.T, c *spillxds.Cluster, want int) {
 	t.Helper()
 	synctest.Wait()
-	if got := c.Limiter().Stats(time.Now()).MaxRequests; got != want {
+	if got := c.Limiter().Stats(time.Now()).MaxInFlight; got != want {
 		t.Errorf("max_requests is %d, want %d", got, want)
 	}
 }

@@ -123,7 +123,7 @@ func TestIntervals(t *testing.T) {
 					t.Errorf("%s: a report after %v, want %v", name, got, row.want)
 				}
 			}
-			if got := c.Stats().Interval; got != row.want {
+			if got := c.Stats(time.Now()).Interval; got != row.want {
 				t.Errorf("%s: Stats say %v", name, got)
 			}
 		}
@@ -146,7 +146,7 @@ func TestPutBack(t *testing.T) {
 	config := spillxds.Config{Reports: spillxds.Always}
 	played(t, config, func(t *testing.T, s *script, c *spillxds.Client) {
 		users := must(c.Cluster(key("users")))
-		users.Limiter().SetMaxRequests(0)
+		users.Limiter().SetMaxInFlight(0)
 		load := users.Load(spillxds.Locality{Zone: "z"})
 		var dropped, issued uint64
 		var spans time.Duration
@@ -290,7 +290,7 @@ func TestDropsAloneMakeAValidReport(t *testing.T) {
 		}
 		users.Limiter().Reject()
 		users.Close() // what it counted is still reported
-		if n := len(c.Stats().Clusters); n != 0 {
+		if n := len(c.Stats(time.Now()).Clusters); n != 0 {
 			t.Errorf("%d clusters", n)
 		}
 		if got := said(<-st.requests, "users").GetTotalDroppedRequests(); got != 1 {
@@ -353,7 +353,7 @@ func TestCloseDoesNotWaitForWishes(t *testing.T) {
 	p.loads.interval = durationpb.New(time.Hour)
 	client := p.client(spillxds.Config{Reports: spillxds.Always, FlushTimeout: patience})
 	must(client.Cluster(key("users"))).Limiter().Reject()
-	eventually(t, "the server has asked", func() bool { return client.Stats().Interval > 0 })
+	eventually(t, "the server has asked", func() bool { return client.Stats(time.Now()).Interval > 0 })
 	p.loads.change <- &lrsv3.LoadStatsResponse{SendAllClusters: true}
 	start := time.Now()
 	if err := client.Close(); err != nil {

@@ -39,7 +39,7 @@ type Limits struct {
 }
 
 // defaultLimits are in force until the control plane has answered.
-var defaultLimits = Limits{MaxRequests: inflight.DefaultMaxRequests, Retries: unlimited}
+var defaultLimits = Limits{MaxRequests: inflight.DefaultMaxInFlight, Retries: unlimited}
 
 // A resource is the part of a Cluster resource that is used here.
 type resource struct {

@@ -137,7 +137,7 @@ func TestOddResponses(t *testing.T) {
 		if n := len(r.GetErrorDetail().GetMessage()); n > 2100 {
 			t.Errorf("an error detail of %d bytes", n)
 		}
-		if got := c.Stats(); got.IgnoredTotal != 1 || got.AcceptedTotal != 2 || got.RejectedTotal != 2 || got.NACKsTotal != 2 {
+		if got := c.Stats(time.Now()); got.IgnoredTotal != 1 || got.AcceptedTotal != 2 || got.RejectedTotal != 2 || got.NACKsTotal != 2 {
 			t.Errorf("stats: %+v", got)
 		}
 	})

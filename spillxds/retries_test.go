@@ -23,7 +23,7 @@ func newStrategy(t testing.TB, l Limits) *strategy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inner, err := retry.NewBudgeted(retry.BudgetedConfig{Attempts: 4, Budget: retry.Unlimited{}})
+	inner, err := retry.NewBudgeted(retry.BudgetedConfig{MaxAttempts: 4, Budget: retry.Unlimited{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func (g inflightGate) admit(now time.Time) (spillway.Ticket, bool) {
 	return ticket, err == nil
 }
 
-func (g inflightGate) set(limit float64) { g.l.SetMaxRequests(uint32(limit)) }
+func (g inflightGate) set(limit float64) { g.l.SetMaxInFlight(uint32(limit)) }
 
 // A kind is a sort of backend: what a request occupies, and for how long.
 type kind struct {

@@ -104,8 +104,8 @@ func (s *processorScenario) config(seed uint64) sim.Config {
 	const useful = 100 * time.Millisecond
 	c := s.capacity()
 	call := sim.Edge{
-		To: "server", Egress: egress.Config{ThrottleMode: spillway.ModeOff, InflightMode: spillway.ModeOff},
-		Retry: sim.Retry{Budgeted: retry.BudgetedConfig{Attempts: 1}},
+		To: "server", Egress: egress.Config{ThrottleMode: spillway.ModeOff, InFlightMode: spillway.ModeOff},
+		Retry: sim.Retry{Budgeted: retry.BudgetedConfig{MaxAttempts: 1}},
 	}
 	group := sim.Clients{Name: "callers", Count: 20, Rate: s.load * c, Useful: useful, Classes: s.classes, Call: call}
 	if s.deadline {

@@ -188,6 +188,6 @@ func (s *quotaSupervisor) Reload() error {
 }
 
 func (s *quotaSupervisor) logEnd(logger *slog.Logger) {
-	st := s.server.Stats()
+	st := s.server.Stats(time.Now())
 	logger.Info("ended", "reports", st.ReportsTotal, "assignments", st.AssignmentsTotal, "ok", st.OKTotal, "over_limit", st.OverLimitTotal)
 }

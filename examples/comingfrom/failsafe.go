@@ -20,7 +20,7 @@ func beforeFailsafe() *http.Client {
 }
 
 func afterFailsafe() (*http.Client, error) {
-	transport, err := spillhttp.NewTransport(spillhttp.TransportConfig{Egress: egress.Config{MaxRequests: 64}})
+	transport, err := spillhttp.NewTransport(spillhttp.TransportConfig{Egress: egress.Config{MaxInFlight: 64}})
 	if err != nil {
 		return nil, err
 	}

@@ -27,11 +27,11 @@ func afterConcurrencyLimits(next http.Handler) (*spillhttp.Handler, error) {
 }
 
 func afterResilience4j() (*http.Client, error) {
-	budgeted, err := retry.NewBudgeted(retry.BudgetedConfig{Attempts: 3})
+	budgeted, err := retry.NewBudgeted(retry.BudgetedConfig{MaxAttempts: 3})
 	if err != nil {
 		return nil, err
 	}
-	transport, err := spillhttp.NewTransport(spillhttp.TransportConfig{Egress: egress.Config{Retry: budgeted, MaxRequests: 25}})
+	transport, err := spillhttp.NewTransport(spillhttp.TransportConfig{Egress: egress.Config{Retry: budgeted, MaxInFlight: 25}})
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ func beforeSemaphore() func(ctx context.Context, job func()) error {
 }
 
 func afterSemaphore() (func(ctx context.Context, job func()) error, error) {
-	places, err := inflight.New(inflight.Config{MaxRequests: 2, QueueDepth: 100})
+	places, err := inflight.New(inflight.Config{MaxInFlight: 2, QueueDepth: 100})
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func database(ctx context.Context, dsn, customer string, read func(*sql.Rows)) e
 }
 
 func cache(ctx context.Context, read func(string)) error {
-	client, err := spillredis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"}, egress.Config{MaxRequests: 100})
+	client, err := spillredis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"}, egress.Config{MaxInFlight: 100})
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func cache(ctx context.Context, read func(string)) error {
 }
 
 func rueidisCache(ctx context.Context, read func(string)) error {
-	client, err := spillrueidis.NewClient(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:6379"}}, egress.Config{MaxRequests: 100})
+	client, err := spillrueidis.NewClient(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:6379"}}, egress.Config{MaxInFlight: 100})
 	if err != nil {
 		return err
 	}

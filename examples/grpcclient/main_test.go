@@ -44,7 +44,7 @@ func TestCall(t *testing.T) {
 	}
 	limit, release := limits.Share(inflight.Key{Cluster: "example"})
 	defer release()
-	limit.SetMaxRequests(0)
+	limit.SetMaxInFlight(0)
 	if got := call(t.Context(), cc); !strings.HasPrefix(got, "rejected here, never sent: cluster example: ") {
 		t.Error(got)
 	}

@@ -36,7 +36,7 @@ func main() {
 // requests, has at most 64 requests in flight to each host, and retries within a budget.
 func newClient() (*http.Client, error) {
 	transport, err := spillhttp.NewTransport(spillhttp.TransportConfig{
-		Egress: egress.Config{MaxRequests: 64},
+		Egress: egress.Config{MaxInFlight: 64},
 	})
 	if err != nil {
 		return nil, err

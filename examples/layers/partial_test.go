@@ -106,15 +106,15 @@ type system func(t *testing.T, n *network, all []*task, known *stories, attempts
 // A caller makes calls, and says how its policies stand.
 type caller struct {
 	call  func(context.Context) error
-	stats func() map[string]egress.Stats
+	stats func(time.Time) map[string]egress.Stats
 }
 
 // standing is how the policies of a caller stand, for a test that has failed.
 func (c *caller) standing() string {
 	text := ""
-	for backend, s := range c.stats() {
+	for backend, s := range c.stats(time.Now()) {
 		throttled := s.Throttle[spillway.Critical.Index()]
-		text += fmt.Sprintf("\n%s: throttle %+v, in flight %+v", backend, throttled, s.Inflight)
+		text += fmt.Sprintf("\n%s: throttle %+v, in flight %+v", backend, throttled, s.InFlight)
 	}
 	return text
 }

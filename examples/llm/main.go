@@ -77,7 +77,7 @@ func protected(m *model) (*spillhttp.Handler, *ingress.Server, error) {
 		Quota: quota.Config{Allocator: tokens, Cost: estimate, BurstSeconds: 60},
 		// How many answers the model generates at once is known. So nothing has to be learned, also not by a process
 		// that starts into an overload. The others wait here, the most critical first, and not in the model.
-		Concurrency: concurrency.Config{Fixed: true, Max: cap(m.slots)},
+		Concurrency: concurrency.Config{Fixed: true, MaxInFlight: cap(m.slots)},
 		Shed:        shed.Config{MaxWait: 5 * time.Second},
 		ProxyOnly:   true, // the work is done by the model, and not by the processors of this process
 	})

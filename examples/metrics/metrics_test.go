@@ -65,9 +65,9 @@ type (
 	bucket budget.Stats
 )
 
-func (s server) Stats(time.Time) ingress.Stats  { return s.stats }
-func (c client) Stats() map[string]egress.Stats { return c }
-func (b bucket) Stats() budget.Stats            { return budget.Stats(b) }
+func (s server) Stats(time.Time) ingress.Stats               { return s.stats }
+func (c client) Stats(now time.Time) map[string]egress.Stats { return c }
+func (b bucket) Stats(now time.Time) budget.Stats            { return budget.Stats(b) }
 
 // report sends decisions of a server and a client to an observer.
 func report(o spillway.Observer) {
@@ -91,7 +91,7 @@ func (s shared) Stats(time.Time) fleet.Stats { return fleet.Stats(s) }
 
 // sources returns a server, a client and a budget, with a level for each metric.
 func sources() (server, client, bucket, shared) {
-	s := egress.Stats{Inflight: inflight.Stats{InFlight: 3, MaxRequests: 10}}
+	s := egress.Stats{InFlight: inflight.Stats{InFlight: 3, MaxInFlight: 10}}
 	s.Throttle[2].Probability = 0.25
 	var of server
 	of.stats.Shed.InFlight, of.stats.Shed.Waiting, of.stats.RateLimit.Waiting = 7, 4, 1

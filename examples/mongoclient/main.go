@@ -33,7 +33,7 @@ func main() {
 	for range 5 {
 		fmt.Println(write(ctx, client))
 	}
-	s := retrier.Stats()
+	s := retrier.Stats(time.Now())
 	fmt.Printf("%d overloads, %d retries, %v of backoff, %.1f tokens left\n", s.OverloadsTotal, s.RetriesTotal, s.Backoff, s.Budget.Tokens)
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -34,7 +35,7 @@ func TestWrite(t *testing.T) {
 			t.Errorf("%s: %s", mode, got)
 		}
 	}
-	if s := retrier.Stats(); s.RetriesTotal != 6 || s.Budget.Capacity != 1000 {
+	if s := retrier.Stats(time.Now()); s.RetriesTotal != 6 || s.Budget.Capacity != 1000 {
 		t.Errorf("%+v", s)
 	}
 }

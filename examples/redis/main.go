@@ -31,7 +31,7 @@ func main() {
 
 // newClient returns a client with at most 100 commands in flight.
 func newClient(addr string) (*redis.Client, error) {
-	return spillredis.NewClient(&redis.Options{Addr: addr}, egress.Config{MaxRequests: 100})
+	return spillredis.NewClient(&redis.Options{Addr: addr}, egress.Config{MaxInFlight: 100})
 }
 
 func call(ctx context.Context, client *redis.Client) string {

@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
@@ -32,7 +33,7 @@ func afterBreaker(changed func(throttle.StateChange)) (*http.Client, func() map[
 	}
 	states := func() map[string]throttle.State {
 		all := map[string]throttle.State{}
-		for host, stats := range transport.Stats() {
+		for host, stats := range transport.Stats(time.Now()) {
 			all[host] = stats.Throttle[spillway.Critical.Index()].State
 		}
 		return all

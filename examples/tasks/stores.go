@@ -28,7 +28,7 @@ func beforeRedis(addr string) *redis.Client {
 
 // A cache: a limit on commands in flight, throttling and retries.
 func afterRedis(addr string) (*redis.Client, error) {
-	return spillredis.NewClient(&redis.Options{Addr: addr}, egress.Config{MaxRequests: 100})
+	return spillredis.NewClient(&redis.Options{Addr: addr}, egress.Config{MaxInFlight: 100})
 }
 
 func beforeRueidis(addr string) (rueidis.Client, error) {
@@ -37,5 +37,5 @@ func beforeRueidis(addr string) (rueidis.Client, error) {
 
 // The same with the client rueidis.
 func afterRueidis(addr string) (rueidis.Client, error) {
-	return spillrueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true}, egress.Config{MaxRequests: 100})
+	return spillrueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true}, egress.Config{MaxInFlight: 100})
 }

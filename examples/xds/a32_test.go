@@ -83,7 +83,7 @@ func TestA32(t *testing.T) {
 		if err := p.set("users", uint32(limit)); err != nil {
 			t.Fatal(err)
 		}
-		for client.Registry().Stats(time.Now())[users].MaxRequests != limit {
+		for client.Registry().Stats(time.Now())[users].MaxInFlight != limit {
 			select {
 			case <-time.After(time.Millisecond):
 			case <-ctx.Done():

@@ -194,10 +194,10 @@ func testDrops(t *testing.T, config spillgrpc.ClientConfig, bootstrap []byte, fi
 	if got := client.Drops(); got != want {
 		t.Errorf("%+v are counted, want %+v", got, want)
 	}
-	if s := client.Stats()[conn.CanonicalTarget()].Throttle[spillway.Critical.Index()]; s.Requests > 0 {
+	if s := client.Stats(time.Now())[conn.CanonicalTarget()].Throttle[spillway.Critical.Index()]; s.Requests > 0 {
 		t.Errorf("the throttle counts drops: %+v", s)
 	}
-	if _, ok := client.Stats()["xds:///svc"]; !ok {
-		t.Errorf("no statistics of the target: %v", client.Stats())
+	if _, ok := client.Stats(time.Now())["xds:///svc"]; !ok {
+		t.Errorf("no statistics of the target: %v", client.Stats(time.Now()))
 	}
 }

@@ -105,7 +105,7 @@ func TestLibraryVerdicts(t *testing.T) {
 			for i := range l.Gates {
 				l.Gates[i].Unknown = true
 			}
-		}, headline: "No request to shop or search-for-returning-customers is answered, and the limit is unknown.", do: "concurrency.Config.Max"},
+		}, headline: "No request to shop or search-for-returning-customers is answered, and the limit is unknown.", do: "concurrency.Config.MaxInFlight"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProgram(row.mode)

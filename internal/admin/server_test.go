@@ -233,7 +233,7 @@ func TestDebug(t *testing.T) {
 	s := newScene(spillway.ModeEnforce)
 	s.proxy.levels.Clusters[0].Queue = &Queue{Busy: 15, Places: 16, Waiting: 3, Waits: Waits{4, 8e9}}
 	s.proxy.levels.Clusters[0].Endpoints[1].Down = "unhealthy: connection refused"
-	s.proxy.levels.Tuned = []Tuned{{Name: "web.max_requests", Value: 64, Moves: []Move{{Time: noon, Why: "it is slow"}}}}
+	s.proxy.levels.Tuned = []Tuned{{Name: "web.max_in_flight", Value: 64, Moves: []Move{{Time: noon, Why: "it is slow"}}}}
 	s.proxy.levels.Gates[0].Keys = []limits.Key{
 		{Name: "/report", InFlight: 5, Limit: 18.25, Shared: true, Bound: true},
 		{Name: "/down", InFlight: 1, Limit: 4.0 / 3, Bound: true, Unknown: true},
@@ -243,7 +243,7 @@ func TestDebug(t *testing.T) {
 	call := spillway.Call{Key: "web", Customer: "a\nb\x1b[31m" + strings.Repeat("c", 300), Criticality: spillway.Sheddable}
 	s.sampler.with.Decisions.Observe(spillway.Event{Time: noon.Add(time.Hour), Policy: "shed", Rejected: true, Err: errQueueFull, Call: call})
 	for path, says := range map[string][]string{
-		"/debug/limits":        {"LISTENER", "main      web", "24", "18.25 shared", "1.333 unknown ", "down: unhealthy: connection refused", "web.max_requests", "it is slow"},
+		"/debug/limits":        {"LISTENER", "main      web", "24", "18.25 shared", "1.333 unknown ", "down: unhealthy: connection refused", "web.max_in_flight", "it is slow"},
 		"/debug/queues":        {"turn, 15 of 16 in flight", "2s"},
 		"/debug/decisions?n=1": {"13:00:00.000", "SHEDDABLE", "the waiting queue is full", "a�b�[31mcccc"},
 	} {

@@ -66,7 +66,7 @@ func TestFlowEndsAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := calls.Policies{Throttle: routes, InflightMode: spillway.ModeOff, Retry: strategy}
+	p := calls.Policies{Throttle: routes, InFlightMode: spillway.ModeOff, Retry: strategy}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, row := range []struct {
 		failure fault.Failure

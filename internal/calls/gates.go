@@ -17,7 +17,7 @@ func (f *Flow) admit() error {
 			return err
 		}
 	}
-	if p.InflightMode == spillway.ModeOff {
+	if p.InFlightMode == spillway.ModeOff {
 		return nil
 	}
 	t, err := p.Gate(f.Call.Key).Admit(f.Start, f.Call)
@@ -26,7 +26,7 @@ func (f *Flow) admit() error {
 		return nil
 	}
 	p.Throttle.Limited(f.Start)
-	if f.rejected("inflight", p.InflightMode, err) {
+	if f.rejected("inflight", p.InFlightMode, err) {
 		return err
 	}
 	return nil
@@ -81,7 +81,7 @@ func (f *Flow) settle(now time.Time, o spillway.Outcome, err error) {
 			p.Observer.Observe(e)
 		}
 		if admitted[inflightGate] {
-			e.Policy, e.Mode = "inflight", p.InflightMode
+			e.Policy, e.Mode = "inflight", p.InFlightMode
 			p.Observer.Observe(e)
 		}
 	}

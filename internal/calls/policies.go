@@ -13,9 +13,9 @@ import (
 type Policies struct {
 	Throttle      Throttle
 	ThrottleMode  spillway.Mode
-	Inflight      spillway.Gate
-	InflightByKey map[string]*inflight.Limiter // in place of Inflight, for calls with these keys
-	InflightMode  spillway.Mode
+	InFlight      spillway.Gate
+	InFlightByKey map[string]*inflight.Limiter // in place of Inflight, for calls with these keys
+	InFlightMode  spillway.Mode
 	Retry         retry.Strategy
 	Observer      spillway.Observer // or nil
 	Usual         *Usual            // or nil: the wait of a call that timed out explains nothing
@@ -34,8 +34,8 @@ type Throttle interface {
 
 // Gate returns the in-flight limit of calls with a key.
 func (p *Policies) Gate(key string) spillway.Gate {
-	if l := p.InflightByKey[key]; l != nil {
+	if l := p.InFlightByKey[key]; l != nil {
 		return l
 	}
-	return p.Inflight
+	return p.InFlight
 }

@@ -37,7 +37,7 @@ func (a *account) Deposit(_ string, tokens float64) {
 func policiesWith(t *testing.T, b retry.Budget) *calls.Policies {
 	t.Helper()
 	return &calls.Policies{
-		Throttle: must(throttle.NewRoutes(throttle.Config{})), ThrottleMode: spillway.ModeOff, InflightMode: spillway.ModeOff,
+		Throttle: must(throttle.NewRoutes(throttle.Config{})), ThrottleMode: spillway.ModeOff, InFlightMode: spillway.ModeOff,
 		Retry: must(retry.NewBudgeted(retry.BudgetedConfig{
 			Budget: b, Backoff: retry.Backoff{Base: time.Second}, Rand: func() float64 { return 1 },
 		})),

@@ -20,9 +20,11 @@ import (
 type (
 	server interface{ Stats(time.Time) ingress.Stats }
 	client interface {
-		Stats() map[string]egress.Stats
+		Stats(now time.Time) map[string]egress.Stats
 	}
-	retryBudget  interface{ Stats() budget.Stats }
+	retryBudget interface {
+		Stats(now time.Time) budget.Stats
+	}
 	sharedQuota  interface{ Stats(time.Time) fleet.Stats }
 	levelHandler = func(x *Metric, value float64, labels ...string)
 	countHandler = func(x *Metric, n uint64, labels ...string)
@@ -102,7 +104,7 @@ func (s *Sources) Report(backends int, report levelHandler, count countHandler) 
 		level(&Throttle, b.Throttle, b.Key)
 	}
 	for cluster, x := range budgets {
-		if b := x.Stats(); b.Capacity > 0 {
+		if b := x.Stats(now); b.Capacity > 0 {
 			level(&Budget, b.Tokens/b.Capacity, cluster)
 		}
 	}
@@ -182,8 +184,8 @@ func serverLevels(s ingress.Stats, name string, level levelHandler) {
 func top(clients []client, n int) []Backend {
 	var all Backends
 	for _, c := range clients {
-		for key, s := range c.Stats() {
-			b := Backend{Key: key, InFlight: float64(s.Inflight.InFlight), Limit: float64(s.Inflight.MaxRequests)}
+		for key, s := range c.Stats(time.Now()) {
+			b := Backend{Key: key, InFlight: float64(s.InFlight.InFlight), Limit: float64(s.InFlight.MaxInFlight)}
 			for class := range s.Throttle {
 				b.Throttle = max(b.Throttle, s.Throttle[class].Probability)
 			}

@@ -90,7 +90,7 @@ func TestEveryTokenIsAccountedFor(t *testing.T) {
 			const begin = 500_000
 			tokens := bucket(2*begin, begin)
 			strategy := must(retry.NewAWSStandard(retry.AWSStandardConfig{
-				Attempts: 4, OverloadBase: 50 * time.Millisecond, Budget: tokens,
+				MaxAttempts: 4, OverloadBase: 50 * time.Millisecond, Budget: tokens,
 				Rand: func() float64 { return float64(rand.IntN(6)) / 5 },
 			}))
 			service := new(ledger)

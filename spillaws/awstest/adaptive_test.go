@@ -116,7 +116,7 @@ func checkRate(t *testing.T, events []event, retried bool) {
 		defer cancel()
 		s := &tide{events: events, begun: time.Now(), attempts: make([]atomic.Int32, len(events))}
 		r := must(spillaws.New(spillaws.Config{Mode: aws.RetryModeAdaptive, MaxAttempts: attempts, Strategy: must(retry.NewAWSStandard(retry.AWSStandardConfig{
-			Attempts: attempts, Rand: func() float64 { return 0 },
+			MaxAttempts: attempts, Rand: func() float64 { return 0 },
 		}))}))
 		p := &prober{client: database(r, serve(t, s.ServeHTTP)), let: &s.let}
 		for i := 0; i < len(events); i++ {

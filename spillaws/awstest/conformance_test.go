@@ -68,7 +68,7 @@ func (v *vector) retryer(revision string, u float64) (*spillaws.Retryer, *budget
 	}
 	attempts, b := cmp.Or(v.Given.Attempts, 3), bucket(capacity, tokens)
 	strategy := must(retry.NewAWSStandard(retry.AWSStandardConfig{
-		Revision: revision, Attempts: attempts, Budget: b, Rand: func() float64 { return u },
+		Revision: revision, MaxAttempts: attempts, Budget: b, Rand: func() float64 { return u },
 		Base:       time.Duration(v.Given.Base) * time.Millisecond,
 		MaxBackoff: time.Duration(v.Given.MaxBackoff) * time.Millisecond,
 	}))

@@ -69,7 +69,7 @@ func Example_new() {
 		return
 	}
 	strategy, err := retry.NewAWSStandard(retry.AWSStandardConfig{
-		Attempts: 4, Base: 25 * time.Millisecond, OverloadBase: time.Millisecond, Budget: shared,
+		MaxAttempts: 4, Base: 25 * time.Millisecond, OverloadBase: time.Millisecond, Budget: shared,
 	})
 	if err != nil {
 		fmt.Println(err)

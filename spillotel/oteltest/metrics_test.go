@@ -111,7 +111,7 @@ type levels struct {
 	tokens budget.Stats
 }
 
-func (l *levels) Stats() map[string]egress.Stats { return l.client }
+func (l *levels) Stats(now time.Time) map[string]egress.Stats { return l.client }
 
 type server struct{ *levels }
 
@@ -119,10 +119,10 @@ func (s server) Stats(time.Time) ingress.Stats { return s.server }
 
 type bucket struct{ *levels }
 
-func (b bucket) Stats() budget.Stats { return b.tokens }
+func (b bucket) Stats(now time.Time) budget.Stats { return b.tokens }
 
 func someLevels() *levels {
-	s := egress.Stats{Inflight: inflight.Stats{InFlight: 3, MaxRequests: 10}}
+	s := egress.Stats{InFlight: inflight.Stats{InFlight: 3, MaxInFlight: 10}}
 	s.Throttle[2].Probability = 0.25
 	l := &levels{client: map[string]egress.Stats{"db": s}, tokens: budget.Stats{Tokens: 25, Capacity: 100}}
 	l.server.Shed.InFlight, l.server.Shed.Waiting, l.server.RateLimit.Waiting = 7, 4, 1
@@ -266,7 +266,7 @@ func TestSeries(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	if _, err := spillotel.New(spillotel.Config{Customers: 65}); err == nil || err.Error() != "spillotel: Customers is 65, must be at most 64, or negative for none" {
+	if _, err := spillotel.New(spillotel.Config{MaxCustomers: 65}); err == nil || err.Error() != "spillotel: Customers is 65, must be at most 64, or negative for none" {
 		t.Error(err)
 	}
 	o, err := spillotel.New(spillotel.Config{}) // with the global MeterProvider

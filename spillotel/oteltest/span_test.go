@@ -94,11 +94,11 @@ func TestRetriesOnSpan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	full, err := inflight.New(inflight.Config{MaxRequests: 1})
+	full, err := inflight.New(inflight.Config{MaxInFlight: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := egress.New(egress.Config{Observer: o, Retry: strategy, Inflight: full})
+	client, err := egress.New(egress.Config{Observer: o, Retry: strategy, InFlight: full})
 	if err != nil {
 		t.Fatal(err)
 	}

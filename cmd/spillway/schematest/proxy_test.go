@@ -47,7 +47,7 @@ func TestGoodAndBadFiles(t *testing.T) {
 		from, to string // in the file that is good
 	}{
 		{proxy, full, "mode: observe\n"},
-		{proxy, "max_requests:", "max_request:"},
+		{proxy, "max_in_flight:", "max_in_flights:"},
 		{proxy, "rate: 500", "rate: many"},
 		{proxy, "drain_timeout: 10s", "drain_timeout: soon"},
 		{proxy, "mode: enforce", "mode: on"},

@@ -58,7 +58,7 @@ var libraryEntries = map[string]Entry{
 	},
 	"max_in_flight": {
 		"Find out why the backend is slow; raise the limit only if the backend can do more at once.",
-		[]string{"egress.Config.MaxRequests"}, "max_in_flight",
+		[]string{"egress.Config.MaxInFlight"}, "max_in_flight",
 	},
 	"budget":      {"Find out why the backend fails. More retries would make it worse.", []string{"egress.Config.Retry"}, "budget"},
 	"attempts":    {"All attempts failed: find out why the backend fails.", []string{"egress.Config.Retry"}, "attempts"},
@@ -96,7 +96,7 @@ var libraryConditions = map[string]Entry{
 	UpstreamQuota:   {Do: "Send less for that customer, or ask the backend for more.", Section: "over_quota"},
 	LimitRejects:    {Do: "Find out in /debug/top who sends more than usual; raise the limit only if the server can do more.", Section: "requests-are-rejected"},
 	LimitUnknown: {
-		Do:      "Find out why no handler answers in time; set a timeout, or a bound in concurrency.Config.Max.",
+		Do:      "Find out why no handler answers in time; set a timeout, or a bound in concurrency.Config.MaxInFlight.",
 		Section: "no-request-is-answered",
 	},
 }

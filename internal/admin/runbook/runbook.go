@@ -111,7 +111,7 @@ var entries = map[string]Entry{
 	},
 	"max_in_flight": {
 		"Find out why the cluster is slow; raise the limit only if the cluster can do more at once.",
-		[]string{"clusters[].inflight.max_requests"}, "max_in_flight",
+		[]string{"clusters[].inflight.max_in_flight"}, "max_in_flight",
 	},
 	"max_requests": {
 		"Clients hold more requests open than the listener allows: find the top callers, or raise the limit and the limit on open files.",
@@ -135,7 +135,7 @@ var entries = map[string]Entry{
 	},
 	"attempts": {
 		"All attempts failed: find out why the cluster fails.",
-		[]string{"clusters[].retry.attempts", "mongo[].retry.max_retries"}, "attempts",
+		[]string{"clusters[].retry.max_attempts", "mongo[].retry.max_retries"}, "attempts",
 	},
 	"retry_after": {
 		"The cluster asks for a longer pause than is waited for: send less, or wait.",

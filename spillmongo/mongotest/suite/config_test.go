@@ -67,7 +67,7 @@ func TestURI(t *testing.T) {
 			continue
 		}
 		r := must(spillmongo.New(o, spillmongo.Config{}))
-		if got := r.Stats().Budget.Capacity; got != want.capacity || len(r.Warnings()) != want.warnings {
+		if got := r.Stats(time.Now()).Budget.Capacity; got != want.capacity || len(r.Warnings()) != want.warnings {
 			t.Errorf("%s: %v tokens, warnings %q; want %v", query, got, r.Warnings(), want)
 		}
 	}
@@ -224,7 +224,7 @@ func TestObserver(t *testing.T) {
 				t.Errorf("%s: %q, want %q", row.steps, got, row.want)
 			}
 		}
-		s := r.retrier.Stats()
+		s := r.retrier.Stats(time.Now())
 		if s.OverloadsTotal != 9 || s.RetriesTotal != 8 || s.OverloadRetriesTotal != 8 || s.RecoveredTotal != 1 || s.Backoff != 3500*time.Millisecond ||
 			s.NotRetriedTotal[retry.ReasonAttempts] != 1 || s.NotRetriedTotal[retry.ReasonNotRetryable] != 2 {
 			t.Errorf("%+v", s)

@@ -149,7 +149,7 @@ func TestConnectionRefusedWithin(t *testing.T) {
 		if n := len(r.events.take(t, "find")); n != 2 || g.dialed == 0 {
 			t.Errorf("%d attempts, %d connections refused", n, g.dialed)
 		}
-		if s := r.retrier.Stats(); s.OverloadsTotal < 2 {
+		if s := r.retrier.Stats(time.Now()); s.OverloadsTotal < 2 {
 			t.Errorf("%+v", s)
 		}
 	})

@@ -217,7 +217,7 @@ func TestCompression(t *testing.T) {
 				t.Errorf("%s: an event shows %v", name, a.command)
 			}
 		}
-		if s := r.retrier.Stats(); s.OverloadsTotal != 3 || s.OverloadRetriesTotal != 3 || s.RetriesTotal != 4 || s.RecoveredTotal != 2 {
+		if s := r.retrier.Stats(time.Now()); s.OverloadsTotal != 3 || s.OverloadRetriesTotal != 3 || s.RetriesTotal != 4 || s.RecoveredTotal != 2 {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}

@@ -174,7 +174,7 @@ func TestRetriesCountWhatWasSent(t *testing.T) {
 		if err := r.coll.FindOne(ctx, bson.D{}).Err(); err == nil {
 			t.Fatal("success")
 		}
-		if s, n := r.retrier.Stats(), len(r.script.nodes())-1; s.RetriesTotal != uint64(n) || s.OverloadRetriesTotal != uint64(n) || n != 3 {
+		if s, n := r.retrier.Stats(time.Now()), len(r.script.nodes())-1; s.RetriesTotal != uint64(n) || s.OverloadRetriesTotal != uint64(n) || n != 3 {
 			t.Errorf("%d retries at the server: %+v", n, s)
 		}
 	})
@@ -189,7 +189,7 @@ func TestRetriesCountWhatWasSent(t *testing.T) {
 		if err := r.coll.FindOne(t.Context(), bson.D{}).Err(); err == nil {
 			t.Fatal("success")
 		}
-		if s := r.retrier.Stats(); s.OverloadsTotal != 1 || s.RetriesTotal != 0 {
+		if s := r.retrier.Stats(time.Now()); s.OverloadsTotal != 1 || s.RetriesTotal != 0 {
 			t.Errorf("%+v", s)
 		}
 	})

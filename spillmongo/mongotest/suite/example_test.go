@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -35,7 +36,7 @@ func Example() {
 	})
 	check(err)
 	_, err = client.Database("shop").Collection("orders").InsertOne(context.Background(), bson.D{{Key: "_id", Value: 1}})
-	stats := retrier.Stats()
+	stats := retrier.Stats(time.Now())
 	fmt.Println(err, stats.OverloadsTotal, stats.RetriesTotal, stats.RecoveredTotal, stats.Budget.Tokens)
 	// Output: <nil> 2 2 1 999.1
 }

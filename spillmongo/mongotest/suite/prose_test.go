@@ -48,7 +48,7 @@ func TestProseBackoff(t *testing.T) {
 func TestProseCapacity(t *testing.T) {
 	r := setUp(t, mongotest.Config{}, spillmongo.Config{AdaptiveRetries: true})
 	for range 2 {
-		if b := r.retrier.Stats().Budget; b.Tokens != 1000 || b.Capacity != 1000 {
+		if b := r.retrier.Stats(time.Now()).Budget; b.Tokens != 1000 || b.Capacity != 1000 {
 			t.Fatalf("%v of %v tokens", b.Tokens, b.Capacity)
 		}
 		if err := r.client.Ping(t.Context(), nil); err != nil {

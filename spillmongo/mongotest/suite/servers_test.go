@@ -70,7 +70,7 @@ func TestRetargeting(t *testing.T) {
 						t.Errorf("attempts at %v, change of server wanted: %v", nodes, row.change)
 					}
 				}
-				if s := r.retrier.Stats(); row.steps[0] == 'O' && row.config.Revision == "" && (s.RetargetedTotal >= 5) != row.change {
+				if s := r.retrier.Stats(time.Now()); row.steps[0] == 'O' && row.config.Revision == "" && (s.RetargetedTotal >= 5) != row.change {
 					t.Errorf("%d retargeted", s.RetargetedTotal)
 				}
 			})

@@ -77,7 +77,7 @@ func mongo(l *admin.Levels, p *Proxy, c *config.Config, all []mongoproxy.Stats) 
 
 func tunedName(x *config.Cluster) string {
 	if x.Tune != nil && x.Tune.Limit == config.TuneInFlight {
-		return x.Name + " inflight.max_requests"
+		return x.Name + " inflight.max_in_flight"
 	}
 	return x.Name + " rate_limit.rate"
 }
@@ -133,15 +133,15 @@ func gateLevel(g *httpproxy.GateStats, c ingress.Config) admin.Gate {
 	l := admin.GateOf(g.Listener, g.Cluster, &g.Stats)
 	l.Admitted, l.Unlabelled, l.InFlight, l.Peak = g.Admitted, g.Unlabelled, max(0, g.InFlight-l.Waiting), g.Peak
 	if l.Adaptive {
-		l.Least, l.Most = max(1, float64(c.Concurrency.Min)), max(0, float64(c.Concurrency.Max))
+		l.Least, l.Most = max(1, float64(c.Concurrency.MinInFlight)), max(0, float64(c.Concurrency.MaxInFlight))
 	}
 	return l
 }
 
 func clusterLevel(x *config.Cluster, s *upstream.Stats) admin.Cluster {
-	l := admin.Cluster{Name: x.Name, InFlight: s.Egress.Inflight.InFlight, Retries: s.Retry.RetriesTotal - s.Retry.UnsentTotal}
-	if x.Inflight.MaxRequests >= 0 {
-		l.MaxInFlight = s.Egress.Inflight.MaxRequests
+	l := admin.Cluster{Name: x.Name, InFlight: s.Egress.InFlight.InFlight, Retries: s.Retry.RetriesTotal - s.Retry.UnsentTotal}
+	if x.Inflight.MaxInFlight >= 0 {
+		l.MaxInFlight = s.Egress.InFlight.MaxInFlight
 	}
 	for class := range l.Throttle {
 		l.Throttle[class] = s.Egress.Throttle[class].Probability

@@ -23,7 +23,7 @@ type Throttle struct {
 // Inflight has the settings of package inflight.
 type Inflight struct {
 	Mode        Mode `yaml:"mode" jsonschema_description:"off, observe or enforce."`
-	MaxRequests int  `yaml:"max_requests" sets:"inflight.Config.MaxRequests" jsonschema_description:"Most requests in flight. While calls offer four fifths of it or more, a class leaves free what higher classes had in flight, or were rejected, in the last 1 to 2 s; and a sixteenth in the minute after a call of a higher class."`
+	MaxInFlight int  `yaml:"max_in_flight" sets:"inflight.Config.MaxInFlight" jsonschema_description:"Most requests in flight. While calls offer four fifths of it or more, a class leaves free what higher classes had in flight, or were rejected, in the last 1 to 2 s; and a sixteenth in the minute after a call of a higher class."`
 }
 
 // Budget has the settings of package budget.
@@ -39,7 +39,7 @@ type Budget struct {
 type Retry struct {
 	Strategy      sim.Strategy  `yaml:"strategy" jsonschema:"enum=budgeted,enum=aws_standard,enum=mongodb" jsonschema_description:"The default is budgeted."`
 	Revision      string        `yaml:"revision" sets:"retry.AWSStandardConfig.Revision retry.MongoDBConfig.Revision" jsonschema_description:"Revision of the specification of an aws_standard or mongodb strategy."`
-	Attempts      int           `yaml:"attempts" sets:"retry.BudgetedConfig.Attempts retry.AWSStandardConfig.Attempts" jsonschema_description:"Attempts of a request, including the first, of a budgeted or aws_standard strategy."`
+	MaxAttempts   int           `yaml:"max_attempts" sets:"retry.BudgetedConfig.MaxAttempts retry.AWSStandardConfig.MaxAttempts" jsonschema_description:"Attempts of a request, including the first, of a budgeted or aws_standard strategy."`
 	Ratio         float64       `yaml:"ratio" sets:"retry.BudgetedConfig.Ratio" jsonschema_description:"Retries for each request at most, of a budgeted strategy."`
 	MaxRetries    int           `yaml:"max_retries" sets:"retry.MongoDBConfig.MaxRetries" jsonschema_description:"Retries of a request of a mongodb strategy after an overload."`
 	OtherRetries  int           `yaml:"other_retries" sets:"retry.MongoDBConfig.OtherRetries" jsonschema_description:"Retries of a request of a mongodb strategy before any overload."`

@@ -150,7 +150,7 @@ func settings(at string, v reflect.Value, visit func(Setting)) {
 }
 
 // Path returns the name in a file, below the section, of the field of the library's Config T
-// that an error names: MaxByKey["watch"] of a concurrency.Config is max_by_key.watch.
+// that an error names: MaxInFlightByKey["watch"] of a concurrency.Config is max_in_flight_by_key.watch.
 func Path[T any](section any, field string) string {
 	name := strict.Path(field)
 	Settings(reflect.ValueOf(section), func(s Setting) {

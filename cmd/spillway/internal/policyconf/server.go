@@ -43,15 +43,15 @@ type Attempts struct {
 
 // Shed has the settings of packages shed and concurrency, and the load that they use.
 type Shed struct {
-	Mode        Mode           `yaml:"mode" jsonschema_description:"off, observe or enforce."`
-	MaxWait     time.Duration  `yaml:"max_wait" sets:"shed.Config.MaxWait" jsonschema_description:"Longest wait in the queue of a request without a deadline. With a deadline it is at most three quarters of the time until then."`
-	MinInFlight int            `yaml:"min_in_flight" sets:"concurrency.Config.Min" jsonschema_description:"Least value of the adaptive limits on requests in flight."`
-	MaxInFlight int            `yaml:"max_in_flight" sets:"concurrency.Config.Max" jsonschema_description:"Most requests in flight, of all keys together."`
-	MaxByKey    map[string]int `yaml:"max_by_key" sets:"concurrency.Config.MaxByKey" jsonschema_description:"Most requests in flight of single keys, to limit streams apart from quick calls. For streams take the most that may be open at once; for calls the most per second, times their usual time in seconds, times two. The key of a route with routes[].key is its cluster, a colon, a space and that key (web: streams), of other routes the cluster (web), in a scenario the name of the service."`
-	MaxKeys     int            `yaml:"max_keys" sets:"concurrency.Config.Keys" jsonschema_description:"How many keys have an adaptive limit of their own; the others share one."`
-	Fixed       bool           `yaml:"fixed" sets:"concurrency.Config.Fixed" jsonschema_description:"max_in_flight is the limit, and nothing is learned." default:"The default is false."`
-	Thresholds  Classes        `yaml:"thresholds" sets:"shed.Config.Thresholds" jsonschema_description:"Utilization from which each class begins to be rejected. At 0.05 above it all requests of the class are."`
-	Load        Load           `yaml:"load" jsonschema_description:"How the utilization of a process is measured."`
+	Mode             Mode           `yaml:"mode" jsonschema_description:"off, observe or enforce."`
+	MaxWait          time.Duration  `yaml:"max_wait" sets:"shed.Config.MaxWait" jsonschema_description:"Longest wait in the queue of a request without a deadline. With a deadline it is at most three quarters of the time until then."`
+	MinInFlight      int            `yaml:"min_in_flight" sets:"concurrency.Config.MinInFlight" jsonschema_description:"Least value of the adaptive limits on requests in flight."`
+	MaxInFlight      int            `yaml:"max_in_flight" sets:"concurrency.Config.MaxInFlight" jsonschema_description:"Most requests in flight, of all keys together."`
+	MaxInFlightByKey map[string]int `yaml:"max_in_flight_by_key" sets:"concurrency.Config.MaxInFlightByKey" jsonschema_description:"Most requests in flight of single keys, to limit streams apart from quick calls. For streams take the most that may be open at once; for calls the most per second, times their usual time in seconds, times two. The key of a route with routes[].key is its cluster, a colon, a space and that key (web: streams), of other routes the cluster (web), in a scenario the name of the service."`
+	MaxKeys          int            `yaml:"max_keys" sets:"concurrency.Config.MaxKeys" jsonschema_description:"How many keys have an adaptive limit of their own; the others share one."`
+	Fixed            bool           `yaml:"fixed" sets:"concurrency.Config.Fixed" jsonschema_description:"max_in_flight is the limit, and nothing is learned." default:"The default is false."`
+	Thresholds       Classes        `yaml:"thresholds" sets:"shed.Config.Thresholds" jsonschema_description:"Utilization from which each class begins to be rejected. At 0.05 above it all requests of the class are."`
+	Load             Load           `yaml:"load" jsonschema_description:"How the utilization of a process is measured."`
 }
 
 // Formula combines the shares of measures to one utilization.

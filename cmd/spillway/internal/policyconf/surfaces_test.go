@@ -76,7 +76,7 @@ var proxy = surface{
 	without: map[string]string{
 		"retry.AWSStandardConfig.":            "it is what SDKs of AWS do, and not what a proxy does",
 		"retry.MongoDBConfig.Retarget":        "the servers of a MongoDB listener are chosen by the driver",
-		"budget.EndpointsConfig.Max":          "a listener for MongoDB has fewer servers than the default",
+		"budget.EndpointsConfig.MaxEndpoints": "a listener for MongoDB has fewer servers than the default",
 		"budget.EndpointsConfig.Bucket.Empty": "the document has a bucket that starts full", "budget.EndpointsConfig.Bucket.Credit": "likewise",
 		"budget.EndpointsConfig.Bucket.MinPerSecond": "the document has none",
 		"tune.Config.Limit":                          "the limit that is tuned has its own setting",

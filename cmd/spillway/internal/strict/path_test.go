@@ -17,7 +17,7 @@ func TestPath(t *testing.T) {
 		"Customers[\"Big Co\"].Shares[3]":   "customers.Big Co.shares.critical_plus",
 		"Load.Thresholds[\"cpu\"]":          "load.thresholds.cpu",
 		`Customers["a.b\"[0].C"].Rate`:      `customers.a.b\"[0].C.rate`,
-		"MaxRequestsByKey[\"Watch\"]":       "max_requests_by_key.Watch",
+		"MaxInFlightByKey[\"Watch\"]":       "max_in_flight_by_key.Watch",
 		"Services[0].Calls[1].Consecutive5": "services[0].calls[1].consecutive5",
 	} {
 		if got := strict.Path(of); got != want {

@@ -16,7 +16,7 @@ func (k *checker) cluster(at string, x *Cluster) {
 	k.balance(at, x)
 	k.shared(at+".quota", x.Name, x.Quota)
 	k.learnCosts(at+".learn_costs", x)
-	k.maxByKey(at+".shed.max_by_key", x.Name, &x.Shed, k.limitKeys(x.Name)...)
+	k.maxByKey(at+".shed.max_in_flight_by_key", x.Name, &x.Shed, k.limitKeys(x.Name)...)
 	k.batch(at+".batch", x)
 	k.retry(at, x)
 	k.tune(at+".tune", x)

@@ -175,7 +175,7 @@ type Batch struct {
 // shorter than in the library, because clients of the proxy wait for it.
 type Retry struct {
 	Mode          Mode               `yaml:"mode" jsonschema_description:"Only enforce sends requests again."`
-	Attempts      int                `yaml:"attempts" sets:"retry.BudgetedConfig.Attempts" jsonschema_description:"Attempts of a request, including the first."`
+	MaxAttempts   int                `yaml:"max_attempts" sets:"retry.BudgetedConfig.MaxAttempts" jsonschema_description:"Attempts of a request, including the first."`
 	Ratio         float64            `yaml:"ratio" sets:"retry.BudgetedConfig.Ratio" jsonschema_description:"Retries for each request at most."`
 	Base          time.Duration      `yaml:"base" zero:"25ms" sets:"retry.BudgetedConfig.Backoff.Base" jsonschema_description:"Longest wait before the first retry, doubled before each further one." default:"Zero means 25 ms, negative means none."`
 	Max           time.Duration      `yaml:"max" zero:"1s" sets:"retry.BudgetedConfig.Backoff.Max" jsonschema_description:"Longest wait." default:"Zero means 1 s; it must not be negative."`

@@ -50,7 +50,7 @@ func TestGoodFiles(t *testing.T) {
 		t.Errorf("a batch cluster sheds: %v", in.ShedMode)
 	}
 	out, err := c.Egress(&c.Clusters[0])
-	if err != nil || out.MaxRequests != 200 || out.ThrottleMode != spillway.ModeEnforce {
+	if err != nil || out.MaxInFlight != 200 || out.ThrottleMode != spillway.ModeEnforce {
 		t.Errorf("egress: %+v, %v", out, err)
 	}
 	d := parse(t, small).Defaulted()
@@ -64,10 +64,10 @@ func TestGoodFiles(t *testing.T) {
 
 // TestCapsOfRoutes: the limit key of a route is its cluster, or its cluster and its key.
 func TestCapsOfRoutes(t *testing.T) {
-	caps := `max_by_key: {"web: streams": 5, web: 100}`
+	caps := `max_in_flight_by_key: {"web: streams": 5, web: 100}`
 	d := parse(t, strings.NewReplacer("max_wait: 20ms", caps, "    cluster: web\n    timeout", "    cluster: web\n    key: streams\n    timeout").Replace(full))
 	want := map[string]int{"web: streams": 5, "web": 100}
-	if got := d.Ingress(&d.Listeners[0], &d.Clusters[0]).Concurrency.MaxByKey; !maps.Equal(got, want) {
+	if got := d.Ingress(&d.Listeners[0], &d.Clusters[0]).Concurrency.MaxInFlightByKey; !maps.Equal(got, want) {
 		t.Errorf("caps %v, want %v", got, want)
 	}
 }
@@ -78,8 +78,8 @@ func TestWrongFiles(t *testing.T) {
 		"unknown field":       {"throttle: {k: 1.5}", "throtle: {k: 1.5}", `proxy.yaml:25: clusters[0].throtle is no field here; did you mean throttle?`},
 		"wrong type":          {"rate: 1000", "rate: many", "proxy.yaml:19: clusters[0].rate_limit.rate"},
 		"wrong duration":      {"max_wait: 20ms", "max_wait: soon", `proxy.yaml:24: clusters[0].shed.max_wait is "soon": must be a length of time`},
-		"wrong cap":           {"max_wait: 20ms", "max_by_key: {web: 0}", `proxy.yaml:24: clusters[0].shed.max_by_key.web is 0, must be 1 to 2147483647`},
-		"cap of no route":     {"max_wait: 20ms", "max_by_key: {jobs: 5}", `clusters[0].shed.max_by_key["jobs"] is not a key of the routes to web, must be one of ["web"]: give a route its own key to cap it apart`},
+		"wrong cap":           {"max_wait: 20ms", "max_in_flight_by_key: {web: 0}", `proxy.yaml:24: clusters[0].shed.max_in_flight_by_key.web is 0, must be 1 to 2147483647`},
+		"cap of no route":     {"max_wait: 20ms", "max_in_flight_by_key: {jobs: 5}", `clusters[0].shed.max_in_flight_by_key["jobs"] is not a key of the routes to web, must be one of ["web"]: give a route its own key to cap it apart`},
 		"wrong mode":          {"mode: observe", "mode: on", `proxy.yaml:19: clusters[0].rate_limit.mode is "on", must be off, observe or enforce`},
 		"wrong value":         {"k: 1.5", "k: 0.5", "proxy.yaml:25: clusters[0].throttle.k is 0.5, must be above 1"},
 		"wrong endpoint":      {`"127.0.0.1:8081"`, `"127.0.0.1"`, `proxy.yaml:17: clusters[0].endpoints[1] is "127.0.0.1", must be a host and a port`},

@@ -85,7 +85,7 @@ func (k *checker) warnUnbounded() {
 		endless := slices.IndexFunc(k.to[x.Name], func(i int) bool { return k.routes[i].Timeout == 0 && !k.routes[i].Exempt })
 		if endless >= 0 && k.config.isUnlimited(x) {
 			k.failf(fmt.Sprintf("clusters[%d]", i), "has no limit, and routes[%d] no timeout: if %s gets slow, requests pile up; "+
-				"set timeout, inflight.max_requests or rate_limit, or leave shed on", k.to[x.Name][endless], x.Name)
+				"set timeout, inflight.max_in_flight or rate_limit, or leave shed on", k.to[x.Name][endless], x.Name)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func (k *checker) warnUnbounded() {
 func (c *Config) isUnlimited(x *Cluster) bool {
 	off := func(m Mode) bool { return c.modeOf(m) == spillway.ModeOff }
 	return x.Batch == nil && x.XDS == nil && x.ResponseTimeout == 0 && off(x.Shed.Mode) &&
-		(x.Inflight.MaxRequests < 0 || off(x.Inflight.Mode)) && (x.RateLimit.Rate <= 0 || off(x.RateLimit.Mode)) && (x.Quota == nil || off(x.Quota.Mode))
+		(x.Inflight.MaxInFlight < 0 || off(x.Inflight.Mode)) && (x.RateLimit.Rate <= 0 || off(x.RateLimit.Mode)) && (x.Quota == nil || off(x.Quota.Mode))
 }
 
 // toItself calls found with each endpoint of a cluster that is a listener of this proxy.

@@ -61,7 +61,7 @@ func (k *checker) limitKeys(cluster string) (keys []string) {
 
 // maxByKey checks the caps of a shedder by the limit keys that requests to a cluster have.
 func (k *checker) maxByKey(at, cluster string, x *Shed, known ...string) {
-	for _, name := range slices.Sorted(maps.Keys(x.MaxByKey)) {
+	for _, name := range slices.Sorted(maps.Keys(x.MaxInFlightByKey)) {
 		if !slices.Contains(known, name) {
 			k.failf(fmt.Sprintf("%s[%q]", at, name), "is not a key of the routes to %s, must be one of %q: give a route its own key to cap it apart", cluster, known)
 		}

@@ -188,7 +188,7 @@ func (k *checker) mongo(at string, m *Mongo) {
 	}
 	k.mongoParameters(at+".parameters", m)
 	k.shared(at+".quota", m.Defaulted().Name, m.Quota)
-	k.maxByKey(at+".shed.max_by_key", m.Defaulted().Name, &m.Shed, m.Defaulted().Name)
+	k.maxByKey(at+".shed.max_in_flight_by_key", m.Defaulted().Name, &m.Shed, m.Defaulted().Name)
 	k.mongoRetry(at+".retry", m)
 	k.mongoTune(at+".tune", m)
 }

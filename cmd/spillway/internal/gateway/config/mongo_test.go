@@ -92,7 +92,7 @@ func TestMongoErrors(t *testing.T) {
 func TestMongoLimitKey(t *testing.T) {
 	for key, good := range map[string]bool{"db": true, "web": false} {
 		c := ForUpstream("127.0.0.1:0", "127.0.0.1:1")
-		c.Mongo = []Mongo{{Name: "db", Address: "127.0.0.1:0", Endpoints: []string{"127.0.0.1:27017"}, Shed: Shed{MaxByKey: map[string]int{key: 5}}}}
+		c.Mongo = []Mongo{{Name: "db", Address: "127.0.0.1:0", Endpoints: []string{"127.0.0.1:27017"}, Shed: Shed{MaxInFlightByKey: map[string]int{key: 5}}}}
 		if err := c.Check(); (err == nil) != good {
 			t.Errorf("%s: %v", key, err)
 		}

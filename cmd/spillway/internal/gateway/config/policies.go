@@ -115,8 +115,8 @@ func (c *Config) Egress(x *Cluster) (egress.Config, error) {
 	return egress.Config{
 		Throttle:     policyconf.Fill[throttle.Config](x.Throttle),
 		ThrottleMode: c.modeOf(x.Throttle.Mode),
-		MaxRequests:  x.Inflight.MaxRequests,
-		InflightMode: c.modeOf(x.Inflight.Mode),
+		MaxInFlight:  x.Inflight.MaxInFlight,
+		InFlightMode: c.modeOf(x.Inflight.Mode),
 		Retry:        retries,
 	}, nil
 }
@@ -132,11 +132,11 @@ func (c *Config) retries(x *Cluster) (*Retries, error) {
 	b, r := policyconf.Fill[retry.BudgetedConfig](x.Retry), new(Retries)
 	b.Backoff.Base = max(0, b.Backoff.Base)
 	if !c.Retries(x) {
-		b.Attempts = 1
+		b.MaxAttempts = 1
 	}
 	b.Ratio = cmp.Or(b.Ratio, tokens.DefaultRatio)
 	var err error
-	if r.Budgeted, err = retry.NewBudgeted(b); err != nil || b.Attempts == 1 || b.Ratio < 0 && x.Retry.Budget == nil {
+	if r.Budgeted, err = retry.NewBudgeted(b); err != nil || b.MaxAttempts == 1 || b.Ratio < 0 && x.Retry.Budget == nil {
 		return r, err
 	}
 	if r.Budget, err = budget.New(x.Retry.bucket(b.Ratio)); err != nil { // of a ratio, as Check has found a budget good

@@ -15,7 +15,7 @@ import (
 // Tune is how one limit of a cluster follows what the cluster can do.
 type Tune struct {
 	Mode       Mode          `yaml:"mode" jsonschema_description:"The default is observe, whatever the mode of the proxy is: moves are reported and not made."`
-	Limit      string        `yaml:"limit" jsonschema:"enum=rate,enum=in_flight" jsonschema_description:"rate, the default: rate_limit.rate. in_flight: inflight.max_requests. It begins at what is configured there, and goes back to it when nothing is known."`
+	Limit      string        `yaml:"limit" jsonschema:"enum=rate,enum=in_flight" jsonschema_description:"rate, the default: rate_limit.rate. in_flight: inflight.max_in_flight. It begins at what is configured there, and goes back to it when nothing is known."`
 	Min        float64       `yaml:"min" sets:"tune.Config.Min" jsonschema_description:"The limit never goes below." default:"Zero means a tenth of the limit."`
 	Max        float64       `yaml:"max" sets:"tune.Config.Max" jsonschema_description:"The limit never goes above." default:"Zero means ten times the limit."`
 	Latency    time.Duration `yaml:"latency" jsonschema_description:"Mean time until an answer begins at which the limit is right, well above that of an idle cluster; 0 ignores latency."`
@@ -50,7 +50,7 @@ func (x *Cluster) Tuning() (c tune.Config, ok bool) {
 	if x.Tune == nil || x.Tune.Limit != TuneInFlight {
 		return x.Tune.config(x.RateLimit.Rate)
 	}
-	c, ok = x.Tune.config(float64(cmp.Or(x.Inflight.MaxRequests, inflight.DefaultMaxRequests)))
+	c, ok = x.Tune.config(float64(cmp.Or(x.Inflight.MaxInFlight, inflight.DefaultMaxInFlight)))
 	c.Whole = true
 	return c, ok
 }
@@ -89,8 +89,8 @@ func (k *checker) tune(at string, x *Cluster) {
 	switch {
 	case t.Limit != TuneInFlight && x.RateLimit.Rate <= 0:
 		k.failf(at+".limit", "is rate, but rate_limit.rate is not given")
-	case t.Limit == TuneInFlight && x.Inflight.MaxRequests < 0:
-		k.failf(at+".limit", "is in_flight, but inflight.max_requests is no limit")
+	case t.Limit == TuneInFlight && x.Inflight.MaxInFlight < 0:
+		k.failf(at+".limit", "is in_flight, but inflight.max_in_flight is no limit")
 	default:
 		k.tuning(at, t, x.Tuning, policyconf.Fill[ratelimit.Config](x.RateLimit))
 	}

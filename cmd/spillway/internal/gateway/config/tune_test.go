@@ -23,7 +23,7 @@ func TestTuning(t *testing.T) {
 		c.Signals[0].Target != 50 || c.Signals[1].Target != 5 {
 		t.Errorf("tuning: %+v, %v", c, ok)
 	}
-	inFlight := strings.NewReplacer("rate_limit: {rate: 1000, burst_seconds: 1}", "inflight: {max_requests: 20}", "mode: enforce, latency", "limit: in_flight, latency", "min: 50", "min: 5").Replace(tuned)
+	inFlight := strings.NewReplacer("rate_limit: {rate: 1000, burst_seconds: 1}", "inflight: {max_in_flight: 20}", "mode: enforce, latency", "limit: in_flight, latency", "min: 50", "min: 5").Replace(tuned)
 	if c, ok = parse(t, inFlight).Clusters[0].Tuning(); !ok || c.Limit != 20 || !c.Whole || c.Enforce {
 		t.Errorf("in flight: %+v, %v", c, ok)
 	}

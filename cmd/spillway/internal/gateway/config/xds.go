@@ -32,8 +32,8 @@ func (k *checker) controlled(at string, x *Cluster) {
 	case x.XDS == nil:
 	case k.config.XDS == nil:
 		k.failf(at+".xds", "is given, but no control plane is: xds is missing")
-	case x.Inflight.MaxRequests != 0:
-		k.failf(at+".inflight.max_requests", "is %d, must be left out where the control plane sets it", x.Inflight.MaxRequests)
+	case x.Inflight.MaxInFlight != 0:
+		k.failf(at+".inflight.max_in_flight", "is %d, must be left out where the control plane sets it", x.Inflight.MaxInFlight)
 	case x.Tune != nil && x.Tune.Limit == TuneInFlight:
 		k.failf(at+".tune.limit", "is %s, must be %s where the control plane sets max_requests", TuneInFlight, TuneRate)
 	}

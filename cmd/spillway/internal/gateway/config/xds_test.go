@@ -24,7 +24,7 @@ func TestControlPlaneInFiles(t *testing.T) {
 		"no port":      {"xds.example.com:18000", "xds.example.com", "proxy.yaml:4: xds.address"},
 		"no id":        {"id: proxy-1, ", "", "xds.node.id is missing"},
 		"half a pair":  {"ca: ca.pem", "key: key.pem", "xds.tls.certificate is missing"},
-		"two limits":   {"xds: {}", "xds: {}\n    inflight: {max_requests: 7}", "proxy.yaml:11: clusters[0].inflight.max_requests is 7, must be left out"},
+		"two limits":   {"xds: {}", "xds: {}\n    inflight: {max_in_flight: 7}", "proxy.yaml:11: clusters[0].inflight.max_in_flight is 7, must be left out"},
 		"two who move": {"xds: {}", "xds: {}\n    tune: {limit: in_flight, latency: 1s}", "clusters[0].tune.limit is in_flight, must be rate"},
 	} {
 		_, err := Parse("proxy.yaml", []byte(strings.Replace(controlled, row.from, row.to, 1)))

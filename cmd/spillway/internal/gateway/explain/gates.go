@@ -63,7 +63,7 @@ func (e *explaining) gates(exempt bool) []GateFacts {
 	return append(all,
 		e.gate("throttle", false, out.ThrottleMode, true, given(&x.Throttle),
 			"while the cluster rejects most calls of this class, the excess: "+says503),
-		e.gate("inflight", false, out.InflightMode, true, given(&x.Inflight)+tuned(x, config.TuneInFlight)+controlled(x),
+		e.gate("inflight", false, out.InFlightMode, true, given(&x.Inflight)+tuned(x, config.TuneInFlight)+controlled(x),
 			"while max_requests attempts are in flight: "+says503))
 }
 

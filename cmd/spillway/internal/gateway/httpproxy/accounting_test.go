@@ -184,7 +184,7 @@ func TestAccountsAddUp(t *testing.T) {
 		},
 		"rate": func(c *config.Config) {
 			c.Clusters[0].RateLimit = config.RateLimit{Rate: 300, QueueDepth: 8}
-			c.Clusters[0].Inflight.MaxRequests = 4
+			c.Clusters[0].Inflight.MaxInFlight = 4
 		},
 		"caps": func(c *config.Config) {
 			c.Listeners[0].MaxRequests = 4

@@ -26,7 +26,7 @@ func TestRetriesGoElsewhere(t *testing.T) {
 			x := &c.Clusters[0]
 			x.Endpoints = []string{bad, good}
 			x.Throttle.Mode = "off"
-			x.Retry = config.Retry{Mode: mode, Attempts: 2, Ratio: 1, Base: -1}
+			x.Retry = config.Retry{Mode: mode, MaxAttempts: 2, Ratio: 1, Base: -1}
 		})
 		served := 0
 		for i := range 60 {

@@ -93,7 +93,7 @@ func TestRejectionsOfGRPC(t *testing.T) {
 				x := &c.Clusters[0]
 				x.Endpoints = []string{bad, good}
 				x.Throttle.Mode = "off"
-				x.Retry = config.Retry{Mode: row.mode, Attempts: 2, Ratio: 1, Base: -1, MaxBodyBytes: 1000}
+				x.Retry = config.Retry{Mode: row.mode, MaxAttempts: 2, Ratio: 1, Base: -1, MaxBodyBytes: 1000}
 			})
 			c := client(t, true)
 			passed := 0

@@ -42,7 +42,7 @@ func (p *plane) Limits(x config.ClusterXDS) (upstream.Limits, error) {
 	if x.Cluster == "bad" {
 		return nil, errors.New("a bad name")
 	}
-	l, err := inflight.New(inflight.Config{MaxRequests: len(x.Cluster)})
+	l, err := inflight.New(inflight.Config{MaxInFlight: len(x.Cluster)})
 	p.open++
 	return &limits{plane: p, limiter: l}, err
 }
@@ -57,7 +57,7 @@ func (p *plane) Close() error {
 
 func (l *limits) RoundTripper(base http.RoundTripper) http.RoundTripper { return base }
 func (l *limits) Egress(c egress.Config) egress.Config {
-	c.Inflight = l.limiter
+	c.InFlight = l.limiter
 	return c
 }
 
@@ -80,7 +80,7 @@ func TestControlPlaneComesAndGoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limit := func() int { return p.Stats(time.Now()).Clusters["upstream"].Egress.Inflight.MaxRequests }
+	limit := func() int { return p.Stats(time.Now()).Clusters["upstream"].Egress.InFlight.MaxInFlight }
 	update := func(address, name string, mode config.Mode) error {
 		d := *c
 		d.Mode, d.Clusters = mode, slices.Clone(c.Clusters)
@@ -96,7 +96,7 @@ func TestControlPlaneComesAndGoes(t *testing.T) {
 		err           string
 		planes, limit int
 	}{
-		{"127.0.0.1:1", "bad", "", "cluster upstream: a bad name", 1, inflight.DefaultMaxRequests},
+		{"127.0.0.1:1", "bad", "", "cluster upstream: a bad name", 1, inflight.DefaultMaxInFlight},
 		{"127.0.0.1:1", "four", "", "", 2, 4},
 		{"127.0.0.1:1", "", "enforce", "", 2, len("upstream")},
 		{"127.0.0.1:1", "bad", "", "a bad name", 2, len("upstream")},

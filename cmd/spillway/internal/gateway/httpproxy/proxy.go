@@ -209,7 +209,7 @@ func (p *Proxy) Stats(now time.Time) Stats {
 		s.Clusters[name] = x.Stats(now)
 	}
 	for name, t := range p.tunings {
-		s.Tuners[name] = t.tuner.Stats()
+		s.Tuners[name] = t.tuner.Stats(now)
 	}
 	return s
 }

@@ -260,7 +260,7 @@ func TestRejectedClientsComeBackLater(t *testing.T) {
 		<-end
 	}), func(c *config.Config) {
 		c.Mode, c.Clusters[0].RetryAfter = "enforce", 30*time.Second
-		c.Clusters[0].Inflight.MaxRequests = 1
+		c.Clusters[0].Inflight.MaxInFlight = 1
 	})
 	var first sync.WaitGroup
 	first.Go(func() { do(t, client(t, false), http.MethodGet, url, "") })

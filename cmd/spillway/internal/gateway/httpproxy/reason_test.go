@@ -94,7 +94,7 @@ func TestOneWordForOneThing(t *testing.T) {
 		scope, retry string
 	}{
 		"rate limit":      {func(c *config.Config) { c.Clusters[0].RateLimit = config.RateLimit{Rate: 0.001} }, "rate_limit", "task", ""},
-		"in flight":       {func(c *config.Config) { c.Clusters[0].Inflight.MaxRequests = 1 }, "max_in_flight", "service", "false"},
+		"in flight":       {func(c *config.Config) { c.Clusters[0].Inflight.MaxInFlight = 1 }, "max_in_flight", "service", "false"},
 		"of the listener": {func(c *config.Config) { c.Listeners[0].MaxRequests = 1 }, "max_requests", "task", ""},
 	} {
 		for _, full := range []bool{false, true} {

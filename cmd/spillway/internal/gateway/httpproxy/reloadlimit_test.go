@@ -22,7 +22,7 @@ func TestReloadKeepsTheCountOfRequestsInFlight(t *testing.T) {
 	}))
 	of := func(change func(*config.Cluster)) *config.Config {
 		c := config.ForUpstream("127.0.0.1:0", address)
-		c.Mode, c.Clusters[0].Inflight.MaxRequests = "enforce", 2
+		c.Mode, c.Clusters[0].Inflight.MaxInFlight = "enforce", 2
 		change(&c.Clusters[0])
 		return c
 	}
@@ -49,13 +49,13 @@ func TestReloadKeepsTheCountOfRequestsInFlight(t *testing.T) {
 	update(func(c *config.Cluster) { c.ConnectTimeout = time.Minute })
 	send()
 	rejected("after another change")
-	update(func(c *config.Cluster) { c.Inflight.MaxRequests = 3 })
+	update(func(c *config.Cluster) { c.Inflight.MaxInFlight = 3 })
 	send()
 	rejected("for a higher limit")
-	update(func(c *config.Cluster) { c.Inflight.MaxRequests = 1 })
+	update(func(c *config.Cluster) { c.Inflight.MaxInFlight = 1 })
 	rejected("for a lower limit")
-	if s := p.Stats(time.Now()).Clusters["upstream"].Egress.Inflight; s.InFlight != 3 || s.MaxRequests != 1 {
-		t.Errorf("%d of %d are in flight, want 3 of 1", s.InFlight, s.MaxRequests)
+	if s := p.Stats(time.Now()).Clusters["upstream"].Egress.InFlight; s.InFlight != 3 || s.MaxInFlight != 1 {
+		t.Errorf("%d of %d are in flight, want 3 of 1", s.InFlight, s.MaxInFlight)
 	}
 	for range 3 {
 		end <- true

@@ -87,7 +87,7 @@ func (s *soak) config(n int) *config.Config {
 	l.Name, l.HeaderTimeout, l.BodyTimeout, l.WriteTimeout = "main", time.Second, time.Second, 2*time.Second
 	x.Endpoints = []string{s.ups[0].address, s.ups[1].address}
 	x.Health = &config.Health{Interval: 200 * time.Millisecond, Timeout: 5 * time.Second, HealthyThreshold: 1}
-	x.Retry.Attempts = 2 + n%2
+	x.Retry.MaxAttempts = 2 + n%2
 	if n/2%2 == 1 {
 		x.MaxConnections = 500
 	}

@@ -124,7 +124,7 @@ func TestTopOfTheLimitInFlight(t *testing.T) {
 				<-held
 			}
 		}), func(c *config.Config) {
-			c.Mode, c.Clusters[0].Inflight.MaxRequests = config.Mode(mode), 1
+			c.Mode, c.Clusters[0].Inflight.MaxInFlight = config.Mode(mode), 1
 			c.Clusters[0].Throttle.Mode, c.Clusters[0].Shed.Mode = "off", "off"
 		})
 		var first sync.WaitGroup

@@ -99,7 +99,7 @@ func TestWhatFailed(t *testing.T) {
 			w.Header().Set("Grpc-Status", "14")
 			w.WriteHeader(http.StatusOK)
 		}, nil, "Content-Type:application/grpc", logs.Record{Account: "rejected_upstream", Status: 200, AnsweredBy: "upstream", Attempts: 1}, "grpc-status 14"},
-		"retried": {nil, func(c *config.Config) { c.Clusters[0].Retry = config.Retry{Attempts: 3, Ratio: 1} }, "", logs.Record{
+		"retried": {nil, func(c *config.Config) { c.Clusters[0].Retry = config.Retry{MaxAttempts: 3, Ratio: 1} }, "", logs.Record{
 			Account: "failed", Status: 502, AnsweredBy: "proxy", Attempts: 3, Retried: true,
 		}, "connection refused; not retried: no more attempts are allowed"},
 		"by a limit": {status(200), func(c *config.Config) {

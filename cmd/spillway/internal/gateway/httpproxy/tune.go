@@ -57,7 +57,7 @@ func (p *Proxy) newTuning(name string, c tune.Config, limit string) *tuning {
 func (t *tuning) Set(limit float64) error {
 	p := t.proxy
 	if t.limit == config.TuneInFlight {
-		p.clusters[t.name].Current().Limiter.SetMaxRequests(uint32(limit))
+		p.clusters[t.name].Current().Limiter.SetMaxInFlight(uint32(limit))
 		return nil
 	}
 	for key, c := range p.policies {

@@ -308,14 +308,14 @@ func TestConnectionRateIsAheadOfTLS(t *testing.T) {
 // TestLimitBeforeTheFirstRequest: the limit on requests in flight is known from the start, and is the
 // same after a request.
 func TestLimitBeforeTheFirstRequest(t *testing.T) {
-	for configured, want := range map[int]int{0: inflight.DefaultMaxRequests, 2: 2} {
-		url, p := front(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), func(c *config.Config) { c.Clusters[0].Inflight.MaxRequests = configured })
+	for configured, want := range map[int]int{0: inflight.DefaultMaxInFlight, 2: 2} {
+		url, p := front(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), func(c *config.Config) { c.Clusters[0].Inflight.MaxInFlight = configured })
 		for _, requests := range []int{0, 1} {
 			for range requests {
 				do(t, client(t, false), http.MethodGet, url, "")
 			}
 			for name, x := range p.Stats(time.Now()).Clusters {
-				if got := x.Egress.Inflight.MaxRequests; got != want {
+				if got := x.Egress.InFlight.MaxInFlight; got != want {
 					t.Errorf("max_requests %d: the limit of %s is %d after %d requests", configured, name, got, requests)
 				}
 			}

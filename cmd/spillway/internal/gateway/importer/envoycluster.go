@@ -27,7 +27,7 @@ func (e *envoyImport) newCluster(c document.Part) {
 		e.limit(x, t.Get("max_connections"), "max_connections", "")
 	}
 	e.outliers(x, c.Get("outlier_detection"))
-	c.At("http2_protocol_options", "max_concurrent_streams").Leave("an endpoint says itself how many streams it takes on a connection", "inflight.max_requests")
+	c.At("http2_protocol_options", "max_concurrent_streams").Leave("an endpoint says itself how many streams it takes on a connection", "inflight.max_in_flight")
 	for i, h := range c.Get("health_checks").List() {
 		if i > 0 {
 			h.Leave("a cluster has one kind of health check", "")
@@ -110,10 +110,10 @@ func (e *envoyImport) thresholds(x *config.Cluster, c document.Part) {
 	}
 	priority.Carry("the default")
 	e.limit(x, c.Get("max_connections"), "max_connections", "it is for each endpoint and protocol, not for all together; requests wait for a connection")
-	if e.limit(x, c.Get("max_requests"), "inflight.max_requests", "") {
+	if e.limit(x, c.Get("max_requests"), "inflight.max_in_flight", "") {
 		x.Inflight.Mode = "enforce"
 	}
-	c.Get("max_pending_requests").Leave("requests that wait for a connection count as in flight", "inflight.max_requests; batch.queue bounds a queue")
+	c.Get("max_pending_requests").Leave("requests that wait for a connection count as in flight", "inflight.max_in_flight; batch.queue bounds a queue")
 	c.Get("max_retries").Leave("retries are bound to a share of the requests, not to so many at once", "retry.ratio")
 	budget := c.At("retry_budget", "budget_percent")
 	percent := budget.Get("value").Or(budget)

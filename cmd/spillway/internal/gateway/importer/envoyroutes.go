@@ -281,11 +281,11 @@ func (e *envoyImport) retries(x *config.Cluster, c document.Part) {
 		return
 	}
 	x.Retry.Mode = "enforce"
-	x.Retry.Attempts = 2 // one retry, where none is said
+	x.Retry.MaxAttempts = 2 // one retry, where none is said
 	retries := c.Get("num_retries")
 	switch n, ok := retries.Count(); {
 	case ok:
-		assign(e.builder, x, retries, "retry.attempts", "with the first attempt", n+1)
+		assign(e.builder, x, retries, "retry.max_attempts", "with the first attempt", n+1)
 	case retries.There():
 		retries.Leave("it is no number from 0 to 2147483647", "")
 	}

@@ -158,9 +158,9 @@ func (g *grpcImport) retry(x *config.Cluster, c document.Part) {
 	attempts := c.Get("max_attempts")
 	if n, ok := attempts.Count(); ok && n > maxAttemptsOfGRPC {
 		reason := fmt.Sprintf("it counts as %d, as it does for grpc", maxAttemptsOfGRPC)
-		assign(g.builder, x, attempts, "retry.attempts", reason, maxAttemptsOfGRPC)
+		assign(g.builder, x, attempts, "retry.max_attempts", reason, maxAttemptsOfGRPC)
 	} else {
-		put(g.builder, x, attempts, "retry.attempts", "")
+		put(g.builder, x, attempts, "retry.max_attempts", "")
 	}
 	const wait = "the wait before a retry is drawn between nothing and it, where grpc stays within 20 % of it"
 	put(g.builder, x, c.Get("initial_backoff"), "retry.base", wait)

@@ -264,10 +264,10 @@ func TestMeaning(t *testing.T) {
 		names[r.Config.Clusters[i].Name] = &r.Config.Clusters[i]
 	}
 	web, retried := names["web"], names["web~2"]
-	if web == nil || retried == nil || web.Retry.Attempts != 3 || retried.Retry.Attempts != 2 || web.Inflight.MaxRequests != 200 {
+	if web == nil || retried == nil || web.Retry.MaxAttempts != 3 || retried.Retry.MaxAttempts != 2 || web.Inflight.MaxInFlight != 200 {
 		t.Errorf("%+v, %+v", web, retried)
 	}
-	if jobs := names["jobs"]; jobs.Retry.Mode != "off" || jobs.Inflight.MaxRequests != -1 || jobs.Protocol != "http2" || jobs.TLS.CA != "/etc/tls/ca.pem" {
+	if jobs := names["jobs"]; jobs.Retry.Mode != "off" || jobs.Inflight.MaxInFlight != -1 || jobs.Protocol != "http2" || jobs.TLS.CA != "/etc/tls/ca.pem" {
 		t.Errorf("%+v", jobs)
 	}
 	for _, x := range r.Config.Routes {
@@ -292,10 +292,10 @@ func TestDumps(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, b, routes := r.Config.Clusters[1], r.Config.Clusters[0], r.Config.Routes
-	if a.Name != "a" || a.Endpoints[0] != "10.0.0.1:80" || a.Inflight.MaxRequests != 9 || a.Retry.Ratio != 0.3 || a.ConnectTimeout != 500e6 {
+	if a.Name != "a" || a.Endpoints[0] != "10.0.0.1:80" || a.Inflight.MaxInFlight != 9 || a.Retry.Ratio != 0.3 || a.ConnectTimeout != 500e6 {
 		t.Errorf("%+v", a)
 	}
-	if b.Name != "b" || b.Retry.Attempts != 3 || b.Endpoints[0] != DefaultUpstream {
+	if b.Name != "b" || b.Retry.MaxAttempts != 3 || b.Endpoints[0] != DefaultUpstream {
 		t.Errorf("%+v", b)
 	}
 	if len(routes) != 1 || routes[0].Path != "/q" || routes[0].Cluster != "b" { // the case of the other one cannot be ignored

@@ -116,7 +116,7 @@ func TestCaseOfGRPC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x := r.Config.Clusters[0].Retry; x.Attempts != 3 || x.Base != 1e9 || x.Mode != "enforce" || r.Err() != nil {
+	if x := r.Config.Clusters[0].Retry; x.MaxAttempts != 3 || x.Base != 1e9 || x.Mode != "enforce" || r.Err() != nil {
 		t.Errorf("%+v, %v", x, r.Err())
 	}
 	for _, text := range []string{`{"methodConfig": [], "MethodConfig": []}`, `{"a": [{"maxAttempts": 1, "MaxAttempts": 2}]}`} {

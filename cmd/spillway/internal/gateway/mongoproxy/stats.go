@@ -77,7 +77,7 @@ func (l *listener) stats(now time.Time) Stats {
 		}
 	}
 	if t := l.tuning.Load(); t != nil {
-		s.Tuner = new(t.tuner.Stats())
+		s.Tuner = new(t.tuner.Stats(now))
 	}
 	for r := range s.Closed {
 		s.Closed[r] = c.closed[r].Load()

@@ -162,7 +162,7 @@ func (s *Server) Ready() error {
 
 // Levels returns the levels at the time now, for the page of operators.
 func (s *Server) Levels(now time.Time) admin.Levels {
-	c, st := s.config.Load(), s.rlqs.Stats()
+	c, st := s.config.Load(), s.rlqs.Stats(now)
 	f := c.Fleet()
 	return admin.Levels{
 		Service: &quotastats.Service{
@@ -175,7 +175,7 @@ func (s *Server) Levels(now time.Time) admin.Levels {
 }
 
 // Stats returns the counts since the start.
-func (s *Server) Stats() spillrlqs.Stats { return s.rlqs.Stats() }
+func (s *Server) Stats(now time.Time) spillrlqs.Stats { return s.rlqs.Stats(now) }
 
 // Close ends all streams and leaves the quota to the other servers. Streams never end by themselves, and
 // their Envoys connect to another server. It returns within about a second.

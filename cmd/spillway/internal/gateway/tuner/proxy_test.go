@@ -57,7 +57,7 @@ clusters:
     rate_limit: {rate: 200, burst_seconds: 0.1}
     shed: {mode: off}
     throttle: {mode: off}
-    retry: {attempts: 1}
+    retry: {max_attempts: 1}
     tune: {mode: enforce, limit: %s, latency: 150ms, reaction: 200ms}
 `
 
@@ -191,7 +191,7 @@ func TestProxyFollowsInFlight(t *testing.T) {
 	}
 	t.Parallel() // a small load for seconds
 	p := &pool{size: 2}
-	text := strings.NewReplacer("rate_limit: {rate: 200, burst_seconds: 0.1}", "inflight: {max_requests: 100}", "limit: %s", "limit: in_flight").Replace(tunedProxy)
+	text := strings.NewReplacer("rate_limit: {rate: 200, burst_seconds: 0.1}", "inflight: {max_in_flight: 100}", "limit: %s", "limit: in_flight").Replace(tunedProxy)
 	_, stats := start(t, p, text)
 	until(t, stats, "at most 12", func(l float64) bool { return l <= 12 })
 	p.resize(8)

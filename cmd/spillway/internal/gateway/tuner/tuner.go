@@ -130,4 +130,4 @@ func (t *Tuner) tell(m tune.Move) {
 func (t *Tuner) Limit() float64 { return t.tuner.Limit() }
 
 // Stats returns the limit, its reason and the last moves, as of the last step.
-func (t *Tuner) Stats() tune.Stats { return t.tuner.Stats(time.Now()) }
+func (t *Tuner) Stats(now time.Time) tune.Stats { return t.tuner.Stats(now) }

@@ -96,12 +96,12 @@ func TestMovesAreSetAndTold(t *testing.T) {
 		}
 		f.is(math.NaN(), nil)
 		pass(6 * time.Second)
-		if f.limit != 100 || !x.Stats().Fallback || !strings.Contains(log.String(), `level=WARN msg="a limit goes back to what is configured"`) {
+		if f.limit != 100 || !x.Stats(time.Now()).Fallback || !strings.Contains(log.String(), `level=WARN msg="a limit goes back to what is configured"`) {
 			t.Errorf("without a signal: limit %v, log:\n%s", f.limit, log)
 		}
 		f.is(50, nil)
 		pass(time.Second)
-		if x.Stats().Fallback || !strings.Contains(log.String(), `msg="a limit follows its signals again"`) {
+		if x.Stats(time.Now()).Fallback || !strings.Contains(log.String(), `msg="a limit follows its signals again"`) {
 			t.Errorf("with it again: log:\n%s", log)
 		}
 	})

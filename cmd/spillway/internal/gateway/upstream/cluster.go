@@ -47,7 +47,7 @@ func (x *Cluster) RoundTrip(r *http.Request) (*http.Response, error) {
 // use.
 func (x *Cluster) Replace(ctx context.Context, logger *slog.Logger, u *Version) {
 	u.endpoints.work = &x.work
-	_ = x.limiter.Update(inflight.Config{MaxRequests: u.Config.Inflight.MaxRequests}) // it was checked
+	_ = x.limiter.Update(inflight.Config{MaxInFlight: u.Config.Inflight.MaxInFlight}) // it was checked
 	old := x.current.Load()
 	if old != nil {
 		if old.Queue != nil && u.Queue != nil {
@@ -81,11 +81,11 @@ type Stats struct {
 // Stats returns the levels at the time now.
 func (x *Cluster) Stats(now time.Time) Stats {
 	u := x.current.Load()
-	policies := u.policies.Stats()[x.name]
+	policies := u.policies.Stats(now)[x.name]
 	s := Stats{Egress: policies, Endpoints: u.endpoints.stats(now), Panics: u.endpoints.set.Panics(now)}
 	s.Egress.Throttle = u.throttles.throttle.Stats(now)
-	if u.limits != nil || u.Config.Inflight.MaxRequests >= 0 { // the limit exists before the first request, too
-		s.Egress.Inflight = u.Limiter.Stats(now)
+	if u.limits != nil || u.Config.Inflight.MaxInFlight >= 0 { // the limit exists before the first request, too
+		s.Egress.InFlight = u.Limiter.Stats(now)
 	}
 	s.Retry = u.retries.Stats(now)
 	if b := u.retries.Budget; b != nil {
@@ -95,7 +95,7 @@ func (x *Cluster) Stats(now time.Time) Stats {
 		s.Queue = u.Queue.Stats()
 	}
 	if u.costs != nil {
-		s.Costs = u.costs.Stats()
+		s.Costs = u.costs.Stats(now)
 	}
 	return s
 }

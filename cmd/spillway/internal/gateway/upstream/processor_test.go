@@ -63,7 +63,7 @@ func costsOf(t *testing.T, payers []payer, minutes int, others float64, change f
 		}
 	}
 	keys := make(map[string]cost.KeyStats)
-	for _, k := range x.Stats().Keys {
+	for _, k := range x.Stats(now).Keys {
 		keys[k.Key] = k
 	}
 	return keys

@@ -49,7 +49,7 @@ func TestKeptOpenRequests(t *testing.T) {
 					t.Fatal(err)
 				}
 				x.next, err = spillhttp.NewTransport(spillhttp.TransportConfig{
-					Base: upstream, MaxBackends: 1, Egress: egress.Config{ThrottleMode: spillway.ModeOff, MaxRequests: row.limit},
+					Base: upstream, MaxBackends: 1, Egress: egress.Config{ThrottleMode: spillway.ModeOff, MaxInFlight: row.limit},
 				})
 				if err != nil {
 					t.Fatal(err)

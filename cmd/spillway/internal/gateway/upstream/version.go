@@ -154,14 +154,14 @@ func (u *Version) apply(policies egress.Config, limiter *inflight.Limiter) (*spi
 		u.limits = limits
 		policies, base = limits.Egress(policies), limits.RoundTripper(base)
 	}
-	if policies.Inflight == nil {
-		policies.Inflight, policies.MaxRequests = limiter, 0
+	if policies.InFlight == nil {
+		policies.InFlight, policies.MaxInFlight = limiter, 0
 	}
 	if _, tuned := u.Config.Tuning(); tuned {
 		u.Meter = &Meter{next: base}
 		base = u.Meter
 	}
-	u.Limiter = policies.Inflight
+	u.Limiter = policies.InFlight
 	return spillhttp.NewTransport(spillhttp.TransportConfig{
 		Base: base, Egress: policies, MaxBackends: 1, Backend: func(*http.Request) string { return u.Config.Name },
 	})
@@ -186,7 +186,7 @@ func (u *Version) Wait(now time.Time, c spillway.Criticality) time.Duration {
 // Places returns the maximum numbers of requests and of gRPC calls in flight. Many calls share
 // a connection.
 func (u *Version) Places() (requests, calls int) {
-	calls = cmp.Or(u.Config.Inflight.MaxRequests, inflight.DefaultMaxRequests)
+	calls = cmp.Or(u.Config.Inflight.MaxInFlight, inflight.DefaultMaxInFlight)
 	if calls < 0 {
 		calls = math.MaxInt
 	}

@@ -78,7 +78,7 @@ type plane struct {
 
 // Limits implements [upstream.ControlPlane].
 func (p *plane) Limits(x config.ClusterXDS) (upstream.Limits, error) {
-	p.health.hold(x.Cluster, p.client.Stats().Connected, time.Now())
+	p.health.hold(x.Cluster, p.client.Stats(time.Now()).Connected, time.Now())
 	left := sync.OnceFunc(func() { p.health.leave(x.Cluster) })
 	c, err := p.client.Cluster(inflight.Key{Cluster: x.Cluster, Service: x.Service})
 	if err != nil {
@@ -112,7 +112,7 @@ func (l *limits) Close() {
 func (p *plane) log(e spillxds.Event) {
 	var accepted uint64
 	if e.Kind == spillxds.Rejected {
-		accepted = p.client.Stats().AcceptedTotal
+		accepted = p.client.Stats(time.Now()).AcceptedTotal
 	}
 	p.health.see(&e, accepted, time.Now())
 	switch e.Kind {

@@ -100,7 +100,7 @@ func frontOf(t *testing.T, x *config.XDS, h http.HandlerFunc) *front {
 
 // limit returns the in-flight limit.
 func (f *front) limit() int {
-	return f.Stats(time.Now()).Clusters["upstream"].Egress.Inflight.MaxRequests
+	return f.Stats(time.Now()).Clusters["upstream"].Egress.InFlight.MaxInFlight
 }
 
 func (f *front) limited(t *testing.T, want int) {

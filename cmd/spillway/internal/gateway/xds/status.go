@@ -50,7 +50,7 @@ func (c *Connector) Status(now time.Time) (worst Status) {
 	planes := slices.Clone(c.planes)
 	c.mu.Unlock()
 	for _, p := range planes {
-		if s := p.health.read(p.client.Stats().AcceptedTotal, now); s.Away > worst.Away || worst.Away == 0 && (s.Rejected != nil || len(s.Missing) > 0) {
+		if s := p.health.read(p.client.Stats(now).AcceptedTotal, now); s.Away > worst.Away || worst.Away == 0 && (s.Rejected != nil || len(s.Missing) > 0) {
 			worst = s
 		}
 	}

@@ -29,7 +29,7 @@ func protect(next http.RoundTripper, limit int, throttle spillway.Mode) (http.Ro
 	}
 	transport, err := spillhttp.NewTransport(spillhttp.TransportConfig{
 		Base:   next,
-		Egress: egress.Config{MaxRequests: limit, Retry: strategy, ThrottleMode: throttle},
+		Egress: egress.Config{MaxInFlight: limit, Retry: strategy, ThrottleMode: throttle},
 	})
 	if err != nil {
 		return nil, nil, err

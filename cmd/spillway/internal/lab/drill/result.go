@@ -185,7 +185,7 @@ type Counts struct {
 	Unfinished        int `json:"unfinished"`          // cut short by the end of the run or an interrupt
 	// RejectedLocal by the policy that rejected.
 	RejectedThrottle int `json:"rejected_throttle"`
-	RejectedInflight int `json:"rejected_inflight"`
+	RejectedInFlight int `json:"rejected_inflight"`
 	// Attempts were handed to the connection pool; Retries are the attempts after the
 	// first of their call. Both count by the phase, or the slot of the series, of the
 	// call's intended send.
@@ -205,7 +205,7 @@ type Series struct {
 	Late              []int `json:"late"`
 	RejectedLocal     []int `json:"rejected_local"`
 	RejectedThrottle  []int `json:"rejected_throttle"`
-	RejectedInflight  []int `json:"rejected_inflight"`
+	RejectedInFlight  []int `json:"rejected_inflight"`
 	RejectedByBackend []int `json:"rejected_by_backend"`
 	TimedOut          []int `json:"timed_out"`
 	Failed            []int `json:"failed"`

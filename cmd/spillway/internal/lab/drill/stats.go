@@ -48,7 +48,7 @@ func (c *Counts) of(o outcome) *int {
 		good:              &c.Goodput,
 		late:              &c.Late,
 		rejectedThrottle:  &c.RejectedThrottle,
-		rejectedInflight:  &c.RejectedInflight,
+		rejectedInflight:  &c.RejectedInFlight,
 		rejectedByBackend: &c.RejectedByBackend,
 		timedOut:          &c.TimedOut,
 		failed:            &c.Failed,
@@ -177,7 +177,7 @@ func (s *Series) add(records []record, seen *slot) {
 	s.Late = append(s.Late, c.Late)
 	s.RejectedLocal = append(s.RejectedLocal, c.RejectedLocal)
 	s.RejectedThrottle = append(s.RejectedThrottle, c.RejectedThrottle)
-	s.RejectedInflight = append(s.RejectedInflight, c.RejectedInflight)
+	s.RejectedInFlight = append(s.RejectedInFlight, c.RejectedInFlight)
 	s.RejectedByBackend = append(s.RejectedByBackend, c.RejectedByBackend)
 	s.TimedOut = append(s.TimedOut, c.TimedOut)
 	s.Failed = append(s.Failed, c.Failed)

@@ -88,7 +88,7 @@ func TestSummary(t *testing.T) {
 	run := summary(records, newProbe(nil, 3*time.Second), &Settings{Phases: phases}, 500, 3*time.Second)
 
 	for _, p := range run.Phases {
-		want := Counts{Offered: 9, Goodput: 1, Late: 1, RejectedLocal: 2, RejectedThrottle: 1, RejectedInflight: 1,
+		want := Counts{Offered: 9, Goodput: 1, Late: 1, RejectedLocal: 2, RejectedThrottle: 1, RejectedInFlight: 1,
 			RejectedByBackend: 1, TimedOut: 1, Failed: 1, DroppedSends: 1, Unfinished: 1, Attempts: 18, Retries: 9}
 		if p.Name == PhaseStep {
 			want.Offered += 999

@@ -170,12 +170,12 @@ func callersOf(set *drill.Settings, protected bool) sim.Clients {
 	g.Rates = append(g.Rates, sim.Rate{At: seconds(set.Phases[2].End)})
 	if protected {
 		g.Deadline = deadlineOf(set)
-		g.Call.Egress.MaxRequests = set.MaxInFlight / set.Clients
+		g.Call.Egress.MaxInFlight = set.MaxInFlight / set.Clients
 		return g
 	}
-	g.Call.Egress = egress.Config{ThrottleMode: spillway.ModeOff, InflightMode: spillway.ModeOff}
+	g.Call.Egress = egress.Config{ThrottleMode: spillway.ModeOff, InFlightMode: spillway.ModeOff}
 	g.Call.Timeout = deadlineOf(set)
-	g.Call.Retry = sim.Retry{Unlimited: true, Budgeted: retry.BudgetedConfig{Attempts: 1 + set.Retries}}
+	g.Call.Retry = sim.Retry{Unlimited: true, Budgeted: retry.BudgetedConfig{MaxAttempts: 1 + set.Retries}}
 	return g
 }
 

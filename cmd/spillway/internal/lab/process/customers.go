@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cost"
@@ -58,7 +59,7 @@ func (b Backend) serveCustomers(ln net.Listener) error {
 func (b Backend) customers(costs *cost.Estimator) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == CostsPath {
-			_ = json.NewEncoder(w).Encode(costs.Stats()) // fails only if the client has left
+			_ = json.NewEncoder(w).Encode(costs.Stats(time.Now())) // fails only if the client has left
 			return
 		}
 		if r.Context().Err() != nil {

@@ -119,7 +119,7 @@ var layers = []string{"goodput", "rejected-throttle", "rejected-inflight", "reje
 // painted pixels that it has of the calls.
 func checkPainted(t *testing.T, run string, pixels map[string]int, s drill.Series) {
 	t.Helper()
-	calls := [][]int{s.Goodput, s.RejectedThrottle, s.RejectedInflight, s.RejectedByBackend, s.Late, s.TimedOut, s.Failed, s.DroppedSends}
+	calls := [][]int{s.Goodput, s.RejectedThrottle, s.RejectedInFlight, s.RejectedByBackend, s.Late, s.TimedOut, s.Failed, s.DroppedSends}
 	painted, offered := 0, total(s.Offered)
 	for _, layer := range layers {
 		painted += pixels[layer]

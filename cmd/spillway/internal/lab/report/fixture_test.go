@@ -75,8 +75,8 @@ func protected(rng *rand.Rand, t float64, phase string, offered, room int) slot 
 	s := slot{Counts: drill.Counts{Offered: offered}, p50: new(3 + rng.Float64()), p99: new(9 + 5*rng.Float64()), inFlight: 2 + rng.IntN(4), budget: 1}
 	s.Goodput = min(offered, room*93/100)
 	over := offered - s.Goodput
-	s.RejectedThrottle, s.RejectedInflight = over*6/10, over*3/10
-	s.RejectedLocal = s.RejectedThrottle + s.RejectedInflight
+	s.RejectedThrottle, s.RejectedInFlight = over*6/10, over*3/10
+	s.RejectedLocal = s.RejectedThrottle + s.RejectedInFlight
 	s.RejectedByBackend = over / 20
 	s.Retries = s.RejectedByBackend / 2
 	s.Attempts = s.Goodput + s.RejectedByBackend + s.Retries
@@ -136,7 +136,7 @@ func appendSlot(s *drill.Series, v slot) {
 		value  int
 	}{
 		{&s.Offered, v.Offered}, {&s.Goodput, v.Goodput}, {&s.Late, v.Late}, {&s.RejectedLocal, v.RejectedLocal},
-		{&s.RejectedThrottle, v.RejectedThrottle}, {&s.RejectedInflight, v.RejectedInflight},
+		{&s.RejectedThrottle, v.RejectedThrottle}, {&s.RejectedInFlight, v.RejectedInFlight},
 		{&s.RejectedByBackend, v.RejectedByBackend}, {&s.TimedOut, v.TimedOut}, {&s.Failed, v.Failed},
 		{&s.DroppedSends, v.DroppedSends}, {&s.Attempts, v.Attempts}, {&s.Retries, v.Retries}, {&s.InFlight, v.inFlight},
 	} {
@@ -158,7 +158,7 @@ func add(sum *drill.Counts, c drill.Counts) {
 	sum.Failed += c.Failed
 	sum.DroppedSends += c.DroppedSends
 	sum.RejectedThrottle += c.RejectedThrottle
-	sum.RejectedInflight += c.RejectedInflight
+	sum.RejectedInFlight += c.RejectedInFlight
 	sum.Attempts += c.Attempts
 	sum.Retries += c.Retries
 }

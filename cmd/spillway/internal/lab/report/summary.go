@@ -91,7 +91,7 @@ func ends() []measure {
 	local := fate("rejected-throttle", "Rejected locally", "by Spillway, never sent",
 		func(c *drill.Counts) int { return c.RejectedLocal })
 	local.notes = func(r *drill.Run) []note {
-		return []note{noteOf("throttle", r.RejectedThrottle, ""), noteOf("in flight", r.RejectedInflight, "")}
+		return []note{noteOf("throttle", r.RejectedThrottle, ""), noteOf("in flight", r.RejectedInFlight, "")}
 	}
 	return []measure{
 		local,

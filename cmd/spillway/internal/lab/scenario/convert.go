@@ -64,8 +64,8 @@ func (e *Edge) config(r reader) sim.Edge {
 		Egress: egress.Config{
 			Throttle:     policyconf.Fill[throttle.Config](e.Throttle),
 			ThrottleMode: r.mode("throttle.mode", e.Throttle.Mode),
-			MaxRequests:  policyconf.Fill[inflight.Config](e.Inflight).MaxRequests,
-			InflightMode: r.mode("inflight.mode", e.Inflight.Mode),
+			MaxInFlight:  policyconf.Fill[inflight.Config](e.Inflight).MaxInFlight,
+			InFlightMode: r.mode("inflight.mode", e.Inflight.Mode),
 		},
 		Retry: retries, Kind: r.kind(e.Kind), Timeout: e.Timeout, Connections: e.Connections, Latency: e.Latency, Loss: e.Loss,
 		Balance: e.Balance, Subset: e.Subset, Retarget: e.Retarget, Leave: e.Leave,

@@ -114,6 +114,6 @@ var sections = []struct {
 }
 
 // modes are fields that sim.Config has in addition to a Config of the library.
-var modes = strings.NewReplacer("Egress.ThrottleMode", "Throttle.Mode", "Egress.InflightMode", "Inflight.Mode",
-	"Egress.MaxRequests", "Inflight.MaxRequests", "LearnCosts", "Ingress.LearnCosts", "CPUFactor", "CpuFactor",
+var modes = strings.NewReplacer("Egress.ThrottleMode", "Throttle.Mode", "Egress.InFlightMode", "Inflight.Mode",
+	"Egress.MaxInFlight", "Inflight.MaxInFlight", "LearnCosts", "Ingress.LearnCosts", "CPUFactor", "CpuFactor",
 	"RateLimitMode", "RateLimit.Mode", "QuotaMode", "Quota.Mode", "ShedMode", "Shed.Mode")

@@ -39,7 +39,7 @@ var fates = []struct {
 }{
 	{key{"goodput", "useful"}, func(s *sim.ClientSeries) []int { return s.Good }},
 	{key{"rejected-throttle", "rejected locally (throttle)"}, func(s *sim.ClientSeries) []int { return s.RejectedThrottle }},
-	{key{"rejected-inflight", "rejected locally (in flight)"}, func(s *sim.ClientSeries) []int { return s.RejectedInflight }},
+	{key{"rejected-inflight", "rejected locally (in flight)"}, func(s *sim.ClientSeries) []int { return s.RejectedInFlight }},
 	{key{"rejected-backend", "rejected by backend"}, func(s *sim.ClientSeries) []int { return s.RejectedByBackend }},
 	{key{"late", "late"}, func(s *sim.ClientSeries) []int { return s.Late }},
 	{key{"timed-out", "timed out"}, func(s *sim.ClientSeries) []int { return s.TimedOut }},
