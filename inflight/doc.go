@@ -3,7 +3,7 @@
 //
 // # Rule
 //
-// A request is admitted if, at that instant, fewer than max_requests are in flight; it counts until
+// A request is admitted if, at that instant, fewer than MaxInFlight are in flight; it counts until
 // it ends. The default of 1024 applies even without any configuration, 0 rejects everything, and a
 // very high value turns the limit off. A rejection is final: it is not retried, and it counts as a
 // drop in the load report.

@@ -294,8 +294,8 @@ func TestExemplars(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for want, c := range map[string]Config{
-		"spillprom: Routes is 65, must be at most 64, or negative for none":    {MaxRoutes: 65},
-		"spillprom: Customers is 65, must be at most 64, or negative for none": {MaxCustomers: 65},
+		"spillprom: MaxRoutes is 65, must be at most 64, or negative for none":    {MaxRoutes: 65},
+		"spillprom: MaxCustomers is 65, must be at most 64, or negative for none": {MaxCustomers: 65},
 	} {
 		if _, err := New(c); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)

@@ -32,10 +32,10 @@ type Recorder struct {
 // the field that is wrong. Zero means the default, negative no table.
 func NewRecorder(routes, customers int) (r *Recorder, err error) {
 	r = new(Recorder)
-	if r.routes, err = table("Routes", routes, DefaultRoutes); err != nil {
+	if r.routes, err = table("MaxRoutes", routes, DefaultRoutes); err != nil {
 		return nil, err
 	}
-	if r.customers, err = table("Customers", customers, DefaultCustomers); err != nil {
+	if r.customers, err = table("MaxCustomers", customers, DefaultCustomers); err != nil {
 		return nil, err
 	}
 	return r, nil

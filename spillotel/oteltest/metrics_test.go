@@ -266,7 +266,7 @@ func TestSeries(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	if _, err := spillotel.New(spillotel.Config{MaxCustomers: 65}); err == nil || err.Error() != "spillotel: Customers is 65, must be at most 64, or negative for none" {
+	if _, err := spillotel.New(spillotel.Config{MaxCustomers: 65}); err == nil || err.Error() != "spillotel: MaxCustomers is 65, must be at most 64, or negative for none" {
 		t.Error(err)
 	}
 	o, err := spillotel.New(spillotel.Config{}) // with the global MeterProvider
