@@ -20,7 +20,8 @@ import (
 
 // A Server decides on the requests to one process: it is a [Core] with clock, timers and
 // measures of the process. It is safe for concurrent use; make one with [New] and close it
-// when the last request has ended.
+// when the last request has ended. If a Signal or an Observer panics in a goroutine of the Server, the panic goes on in
+// the next Enter.
 type Server struct {
 	core       Core
 	load       *load.Meter

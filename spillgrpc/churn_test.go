@@ -92,6 +92,7 @@ func TestIdleStreamsOfAClient(t *testing.T) {
 		client := mustClient(t, ClientConfig{Egress: egress.Config{MaxInFlight: idle + 1}})
 		cc := s.dial(client.DialOptions()...)
 		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
 		for range idle {
 			ss, err := pb.NewTestServiceClient(cc).StreamingOutputCall(ctx, &outputRequest{})
 			if err != nil {

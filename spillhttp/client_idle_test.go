@@ -43,6 +43,7 @@ func TestIdleAnswersOfAClient(t *testing.T) {
 			_ = resp.Body.Close()
 		}
 		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
 		for range idle {
 			get(ctx, "/events")
 		}
@@ -62,7 +63,7 @@ func TestIdleAnswersOfAClient(t *testing.T) {
 }
 
 // events is a body that waits for events which never come.
-type events struct{ ctx context.Context } //nolint:containedctx // of the request
+type events struct{ ctx context.Context }
 
 func (e events) Read([]byte) (int, error) {
 	<-e.ctx.Done()

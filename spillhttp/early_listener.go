@@ -16,7 +16,7 @@ import (
 // through unchanged: heads in several pieces, longer bodies and those of unknown length, pipelined requests, upgrades, HTTP/2; but an
 // empty line after a request that the connection answered becomes invalid, as it is for net/http after any request
 // but a POST. It cannot read TLS, and passes it through. Functions of a [HandlerConfig] that read the body get an error;
-// the request is then passed through, and they see it again.
+// the request is then passed through, and they see it again. If one panics, the panic goes on in the Handler.
 //
 // It needs to know where requests end: use [ConnState] and [ConnContext], or let [Handler.Serve] do
 // all of this. The Handler must be what serves all requests of the connection.

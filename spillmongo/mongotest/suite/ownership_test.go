@@ -80,7 +80,7 @@ func TestOptionalInterfaces(t *testing.T) {
 		if err := r.client.Ping(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		deployment := r.retrier.ClientOptions().Deployment
+		deployment := r.retrier.ClientOptions().Deployment //nolint:staticcheck // the driver marks it, as what is below x/
 		server, err := deployment.SelectServer(t.Context(), everyServer{})
 		if err != nil {
 			t.Fatal(err)
