@@ -138,8 +138,8 @@ func TestBadConfig(t *testing.T) {
 			t.Errorf("New(%+v): %v", most, err)
 		}
 	}
-	if _, err := budget.NewEndpoints(budget.EndpointsConfig{MaxEndpoints: -1}); err == nil || !strings.Contains(err.Error(), "Max is -1") {
-		t.Errorf("NewEndpoints with Max -1: %v", err)
+	if _, err := budget.NewEndpoints(budget.EndpointsConfig{MaxEndpoints: -1}); err == nil || !strings.Contains(err.Error(), "MaxEndpoints is -1") {
+		t.Errorf("NewEndpoints with MaxEndpoints -1: %v", err)
 	}
 }
 

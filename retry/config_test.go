@@ -22,7 +22,7 @@ func TestBadConfig(t *testing.T) {
 		want string
 	}{
 		{standard(retry.AWSStandardConfig{Revision: "3.0"}), `Revision is "3.0", must be "2.1" or "2.0"`},
-		{standard(retry.AWSStandardConfig{MaxAttempts: -1}), "Attempts is -1, must be 0 or more"},
+		{standard(retry.AWSStandardConfig{MaxAttempts: -1}), "MaxAttempts is -1, must be 0 or more"},
 		{standard(retry.AWSStandardConfig{Base: -1}), "Base is -1ns, must be 0 or more"},
 		{standard(retry.AWSStandardConfig{OverloadBase: -time.Second}), "OverloadBase is -1s"},
 		{standard(retry.AWSStandardConfig{MaxBackoff: -1}), "MaxBackoff is -1ns"},
@@ -32,7 +32,7 @@ func TestBadConfig(t *testing.T) {
 		{standard(retry.AWSStandardConfig{Prices: retry.Prices{Success: math.NaN()}}), "Prices.Success is NaN"},
 		{overload(retry.MongoDBConfig{Revision: "2025"}), `Revision is "2025", must be "2026-02" or "2026-07"`},
 		{overload(retry.MongoDBConfig{Backoff: retry.Backoff{Base: -1}}), "Backoff.Base is -1ns, must be 0 or more"},
-		{budgeted(retry.BudgetedConfig{MaxAttempts: -2}), "Attempts is -2"},
+		{budgeted(retry.BudgetedConfig{MaxAttempts: -2}), "MaxAttempts is -2"},
 		{budgeted(retry.BudgetedConfig{Ratio: math.NaN()}), "Ratio is NaN"},
 		{budgeted(retry.BudgetedConfig{Backoff: retry.Backoff{Max: -1}}), "Backoff.Max is -1ns"},
 	} {

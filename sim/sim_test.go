@@ -356,7 +356,7 @@ func TestFieldErrors(t *testing.T) {
 		"Clients[0].Call.Egress.ThrottleMode is Mode(9)":                 set(func(c *Config) { c.Clients[0].Call.Egress.ThrottleMode = 9 }),
 		"Clients[0].Call.Egress.MaxInFlight is ":                         set(func(c *Config) { c.Clients[0].Call.Egress.MaxInFlight = math.MaxInt }),
 		"Clients[0].Call.Egress.Hedge is set, must be zero":              set(func(c *Config) { c.Clients[0].Call.Egress.Hedge.Delay = time.Second }),
-		"Clients[0].Call.Retry.Budgeted.Attempts is -1":                  set(func(c *Config) { c.Clients[0].Call.Retry.Budgeted.MaxAttempts = -1 }),
+		"Clients[0].Call.Retry.Budgeted.MaxAttempts is -1":               set(func(c *Config) { c.Clients[0].Call.Retry.Budgeted.MaxAttempts = -1 }),
 		"Clients[0].Call.Retry.Strategy is \"x\"":                        set(func(c *Config) { c.Clients[0].Call.Retry.Strategy = "x" }),
 		"Clients[0].Call.Latency is uniform 1s 1ms, must be of a second": set(func(c *Config) { c.Clients[0].Call.Latency = Uniform(time.Second, ms) }),
 		"Services[0].Ingress.RateLimit.Rate is 1e+09":                    set(func(c *Config) { c.Services[0].Ingress = &ingress.Config{RateLimit: ratelimit.Config{Rate: 1e9}} }),
