@@ -76,7 +76,7 @@ func (l library) values(section reflect.Type, f reflect.StructField) (string, er
 }
 
 // valued matches the sentences that say what values a field may have.
-var valued = regexp.MustCompile(`^(All z|Z|The z|The empty string|Nil|Empty|They must|It must|The values must|Otherwise)`)
+var valued = regexp.MustCompile(`^(All z|Z|The z|The empty string|Nil|Empty|They must|It must|The values must|Otherwise|Negative)`)
 
 // sentences returns the sentences of a comment that say what values the field may have.
 func sentences(doc string) string {
