@@ -93,7 +93,7 @@ func TestBash(t *testing.T) {
 		t.Skip("no bash")
 	}
 	program := filepath.Join(t.TempDir(), "it's a program")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\necho \"asked: $COMP_LINE\"\n"), 0o700); err != nil { //nolint:gosec // it is run
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho \"asked: $COMP_LINE\"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	script := strings.ReplaceAll(scripts["bash"], "%[2]s", quoted(quoted(program)))
