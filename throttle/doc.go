@@ -47,6 +47,9 @@
 //     five times the mean. Before there are two gaps the rate is unknown, and p is 0
 //     while unused credit of the limit lasts.
 //
+//  8. Which calls are rejected is decided by their tasks: those that have made no progress first, and of these the lowest
+//     levels. Among calls without a level random decides.
+//
 // The second is [Config.ProbeInterval]. The statistics are separate for each
 // [spillway.Criticality], so that rejections of batch work never throttle the calls that users
 // wait for.
