@@ -37,7 +37,7 @@ func (o *order) place(call *spillway.Call, u float64) float64 {
 	if o.share(groups) == 0 { // nothing was learned yet
 		return u
 	}
-	return min(low+u*(high-low), belowOne)
+	return min(low+float64(u*(high-low)), belowOne)
 }
 
 // belowOne is the greatest number below 1.
