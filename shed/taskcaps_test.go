@@ -12,7 +12,7 @@ import (
 
 // At a cap by key, requests of a class run by the progress of their tasks and their arrival.
 func TestCapKeepsTasksWhole(t *testing.T) {
-	s := limited(t, concurrency.Config{MaxByKey: map[string]int{"capped": 1}})
+	s := limited(t, concurrency.Config{MaxInFlightByKey: map[string]int{"capped": 1}})
 	arrive := func(ms float64, p spillway.Progress, l spillway.Level, name string) shed.Decision {
 		call := spillway.Call{Key: "capped", Criticality: spillway.Critical, Progress: p, Level: l}
 		return s.Arrive(at(ms), &call, &idle, &shed.Waiter{Owner: name})
