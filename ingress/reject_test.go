@@ -26,7 +26,10 @@ func TestRejectDecidesAsEnter(t *testing.T) {
 		decisions := map[string]int{}
 		for range 2000 {
 			time.Sleep(time.Duration(random.ExpFloat64() * float64(30*time.Millisecond)))
-			call := spillway.Call{Customer: fmt.Sprint(random.IntN(3)), Criticality: spillway.Criticality(random.IntN(4)) + spillway.Sheddable}
+			call := spillway.Call{
+				Customer: fmt.Sprint(random.IntN(3)), Criticality: spillway.Criticality(random.IntN(4)) + spillway.Sheddable,
+				Level: spillway.Level(1 + random.IntN(spillway.Levels)), // as Core.Reject draws it for both
+			}
 			var from ratelimit.Caller
 			if random.IntN(4) == 0 {
 				from.Addr = exempt

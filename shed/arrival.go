@@ -72,7 +72,11 @@ func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow u
 // time finds out how long a request may wait. Half of that is for the wait behind the limit, and the
 // other half for the queue before it.
 func (a *arrival) time(now time.Time, call *spillway.Call, most time.Duration) {
-	a.patience, a.by = patience(now, call, &a.pace, most)
+	calls := 1.0
+	if call.Progress == 0 {
+		calls = a.queue.cascade.calls()
+	}
+	a.patience, a.by = patience(now, call, &a.pace, most, calls)
 	a.bears = math.MaxInt64
 	if call.Deadline.IsZero() {
 		return

@@ -28,6 +28,9 @@ const (
 	noise, cut = 0.02, 0.2
 )
 
+// mostCalls is the number of calls of a task at most: a server may see nothing but tasks that have begun elsewhere.
+const mostCalls = 100.
+
 // ranks is the number of ranks: each class has one for all callers, and one above it for
 // callers that ask for no more than their fair share. Rank / 2 is the class.
 const ranks = 2 * spillway.Criticalities
@@ -42,6 +45,7 @@ type cascade struct {
 	tick     time.Time
 	spared   time.Duration   // when spare last counted
 	admitted [groups]float64 // admissions, of which marginal forgets the older ones
+	begun    float64         // share of the admissions that were of tasks that had made progress
 }
 
 type share struct {
@@ -61,6 +65,19 @@ func (c *cascade) note(rank int, rejected float64) {
 	c.pressed = ewma(rejected, c.pressed, memory)
 	c.noteHigherClass(rank, rejected)
 }
+
+// admit counts an admission of a group.
+func (c *cascade) admit(group int) {
+	c.admitted[group]++
+	begun := 0.0
+	if group%steps > 0 {
+		begun = 1
+	}
+	c.begun = ewma(begun, c.begun, 10*memory)
+}
+
+// calls returns for how many calls, on average, a task asks that begins now: admissions for each one of a task without progress.
+func (c *cascade) calls() float64 { return 1 / max(1-c.begun, 1/mostCalls) }
 
 // spare counts an admission to an idle server. It counts like ten admissions, so that
 // all classes are served again soon after an overload. Once in a time slice is enough: a

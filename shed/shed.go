@@ -284,7 +284,7 @@ func (s *Shedder) run(now time.Time, call *spillway.Call, from *start) (t spillw
 	s.counts[class].AdmittedTotal++
 	q.callers[class].admit()
 	q.cascade.note(from.order.rank(), 0)
-	q.cascade.admitted[from.order.group()]++
+	q.cascade.admit(from.order.group())
 	if q == s.queues[0] {
 		s.depth.note(from.starved, q.cascade.pressed)
 	}

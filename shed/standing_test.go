@@ -96,7 +96,7 @@ func TestEqualLimitsOfAWait(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	call := &spillway.Call{Deadline: now.Add(400 * time.Millisecond)}
 	for parked, want := range map[time.Duration]cause{300 * time.Millisecond: byDeadline, 299 * time.Millisecond: byLatency} {
-		if _, by := patience(now, call, &spillway.Pace{Found: true, Parked: parked}, time.Second); by != want {
+		if _, by := patience(now, call, &spillway.Pace{Found: true, Parked: parked}, time.Second, 1); by != want {
 			t.Errorf("parked for %v: limited by %s", parked, causes[by].setting)
 		}
 	}

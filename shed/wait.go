@@ -31,12 +31,16 @@ func (a *arrival) atMost(wait time.Duration, by cause) {
 
 // patience is the maximum wait before a limit, and what limits it: three quarters of the time to
 // the deadline that remains after twice the recent latency, or a quarter of all. Without a deadline
-// it is most.
-func patience(now time.Time, call *spillway.Call, p *spillway.Pace, most time.Duration) (time.Duration, cause) {
+// it is most. Where a queue was found, the time to the deadline is for so many calls: those that follow the first one of a task have to
+// wait, too, and to admit it is to promise them.
+func patience(now time.Time, call *spillway.Call, p *spillway.Pace, most time.Duration, calls float64) (time.Duration, cause) {
 	if call.Deadline.IsZero() {
 		return most, byMaxWait
 	}
 	left := call.Deadline.Sub(now)
+	if p.Found {
+		left = time.Duration(float64(left) / calls)
+	}
 	spare := left - 2*time.Duration(p.Latency*float64(time.Second))
 	wait := max(spare/4*3, left/4)
 	if p.Found && p.Parked < wait {

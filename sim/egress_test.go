@@ -150,14 +150,15 @@ func inEarnest(t *testing.T, edge Edge, trace []time.Duration) (all []decision) 
 			defer mu.Unlock()
 			all = append(all, decision{time.Since(start), call, what})
 		}
-		client := clientOf(t, edge)
+		client, levels := clientOf(t, edge), newStream(1, levelStreams)
 		var calls sync.WaitGroup
 		for _, at := range trace {
+			call := spillway.Call{Key: "db", Kind: cmp.Or(edge.Kind, spillway.KindRead), Level: spillway.Level(levels.below(spillway.Levels) + 1)}
 			time.Sleep(time.Until(start.Add(at)))
 			calls.Go(func() {
 				ctx, cancel := context.WithDeadline(t.Context(), start.Add(at+patience))
 				defer cancel()
-				err := client.Do(ctx, spillway.Call{Key: "db", Kind: cmp.Or(edge.Kind, spillway.KindRead)}, func(ctx context.Context, a *egress.Attempt) error {
+				err := client.Do(ctx, call, func(ctx context.Context, a *egress.Attempt) error {
 					note(at, fmt.Sprint("attempt ", a.Number))
 					return attemptOf(ctx, edge.Timeout, start)
 				})

@@ -16,6 +16,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/race"
+	"github.com/seed90641741/spillway/shed"
 )
 
 const trace = "00-0af7651916cd43dd8448eb211c803105-b7ad6b7169203331-01"
@@ -64,6 +65,29 @@ func TestTaskOfACall(t *testing.T) {
 			}
 			if task.Level() != row.level || task.Progress() != row.progress || got != row.passes {
 				t.Errorf("%s: level %d, progress %d, passes on %s; want %d, %d, %s", row.name, task.Level(), task.Progress(), got, row.level, row.progress, row.passes)
+			}
+		})
+	}
+}
+
+// While half of a class is rejected, its lowest levels are. Strangers who invent a level and progress are rejected as all others.
+func TestStrangersInventNoLevel(t *testing.T) {
+	half := shed.DefaultThresholds[spillway.Critical.Index()] + 0.025 // of the class CRITICAL is rejected
+	for _, row := range []struct {
+		trust ingress.Trust
+		said  []string
+		code  codes.Code
+	}{
+		{ingress.Trust{}, nil, codes.Unavailable}, {ingress.Trust{}, []string{keyLevel, "128", keyProgress, "9"}, codes.Unavailable},
+		{ingress.Trust{}, []string{keyBaggage, "level=128,progress=9"}, codes.Unavailable}, {internal.Trust, []string{keyLevel, "128"}, codes.OK},
+		{internal.Trust, []string{keyLevel, "1", keyProgress, "9"}, codes.OK}, {internal.Trust, []string{keyLevel, "1"}, codes.Unavailable},
+	} {
+		inBubble(t, func(t *testing.T) {
+			gates := ingress.Config{Load: utilization(half), Trust: row.trust, Rand: func() float64 { return 6.5 / spillway.Levels }}
+			s := open(t, &service{unary: func(context.Context) error { return nil }}, mustServer(t, gates, ServerConfig{}).Options()...)
+			err := call(metadata.AppendToOutgoingContext(t.Context(), row.said...), s.dial())
+			if got := status.Code(err); got != row.code {
+				t.Errorf("%v, %q: %v, want %v", row.trust.Boundary, row.said, got, row.code)
 			}
 		})
 	}

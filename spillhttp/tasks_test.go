@@ -15,6 +15,7 @@ import (
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/serving"
 	"github.com/seed90641741/spillway/retry"
+	"github.com/seed90641741/spillway/shed"
 	"github.com/seed90641741/spillway/spillhttp/internal/early"
 )
 
@@ -65,6 +66,29 @@ func TestTaskOfARequest(t *testing.T) {
 		}
 	}
 }
+
+// While half of a class is rejected, its lowest levels are. Strangers who invent a level and progress are rejected as all others.
+func TestStrangersInventNoLevel(t *testing.T) {
+	for _, row := range []struct {
+		trust ingress.Trust
+		said  []string
+		code  int
+	}{
+		{ingress.Trust{}, nil, 503}, {ingress.Trust{}, []string{headerLevel, "128", headerProgress, "9"}, 503},
+		{ingress.Trust{}, []string{headerBaggage, "level=128,progress=9"}, 503}, {internal.Trust, []string{headerLevel, "128"}, 200},
+		{internal.Trust, []string{headerLevel, "1", headerProgress, "9"}, 200}, {internal.Trust, []string{headerLevel, "1"}, 503},
+	} {
+		h := mustHandler(t, http.NotFoundHandler(), ingress.Config{Load: utilization(halfOfCritical), Trust: row.trust, Rand: seventh}, HandlerConfig{})
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, incoming(t, row.said...))
+		if rejected := w.Code == http.StatusServiceUnavailable; rejected != (row.code == 503) {
+			t.Errorf("%v, %q: %d, want %d", row.trust.Boundary, row.said, w.Code, row.code)
+		}
+	}
+}
+
+// halfOfCritical is the utilization at which half of the requests of the class CRITICAL are rejected.
+var halfOfCritical = shed.DefaultThresholds[spillway.Critical.Index()] + 0.025
 
 // Each call says the level of the task and how many were served before it, to services of one's own.
 func TestTaskOfCalls(t *testing.T) {

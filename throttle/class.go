@@ -42,6 +42,7 @@ type class struct {
 	rejection atomic.Pointer[spillway.RejectedError]
 
 	served      atomic.Uint64 // accepts that were counted without the lock
+	order       order
 	mu          sync.Mutex
 	criticality spillway.Criticality
 	cfg         Config
@@ -76,20 +77,20 @@ func (c *class) limits() bool { return c.probability() != noLimit }
 func (c *class) rests() bool { return c.calm.Load() > 0 }
 
 // ask returns nil if a call may be sent, or else why not.
-func (c *class) ask(at time.Duration, random *atomic.Pointer[func() float64]) error {
+func (c *class) ask(at time.Duration, call *spillway.Call, random *atomic.Pointer[func() float64]) error {
 	p := c.probability()
 	if p < 0 {
 		return nil
 	}
 	var u float64 // below 1, whatever is drawn
 	if p < 1 {
-		u = (*random.Load())()
+		u = c.order.place(call, (*random.Load())())
 	}
 	if c.reject(at, p, u) {
 		return c.rejection.Load()
 	}
 	if p == 1 { // admit may find a lower one
-		u = (*random.Load())()
+		u = c.order.place(call, (*random.Load())())
 	}
 	if p = c.admit(at, u); p > 0 {
 		return rejections[c.criticality.Index()].At(100 * p)
@@ -201,6 +202,7 @@ func (c *class) measure(at, begin time.Duration) {
 		}
 		c.rate = c.pace.rate()
 	}
+	c.order.learn()
 	c.requests = 0
 	c.start(at)
 }

@@ -46,6 +46,8 @@
 //     from the mean of the last 32 gaps between calls, which starts again after a gap of
 //     five times the mean. Before there are two gaps the rate is unknown, and p is 0
 //     while unused credit of the limit lasts.
+//  8. Which calls are rejected is decided by their tasks: those that have made no progress first, and of these the lowest
+//     levels. Among calls without a level random decides.
 //
 // The second is [Config.ProbeInterval]. The statistics are separate for each
 // [spillway.Criticality], so that rejections of batch work never throttle the calls that users

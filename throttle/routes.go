@@ -126,7 +126,7 @@ func (t *Routes) Admit(now time.Time, call spillway.Call, of Route) (spillway.Ti
 		customer = maphash.String(t.seed, call.Customer)
 	}
 	if t.limited.Load() > 0 {
-		if err := t.decide(at, call.Criticality.Index(), customer, of); err != nil {
+		if err := t.decide(at, &call, customer, of); err != nil {
 			return spillway.Ticket{}, err
 		}
 	}
@@ -134,15 +134,15 @@ func (t *Routes) Admit(now time.Time, call spillway.Call, of Route) (spillway.Ti
 }
 
 // decide asks the throttles of the customer and of the route.
-func (t *Routes) decide(at time.Duration, class int, customer uint64, of Route) error {
+func (t *Routes) decide(at time.Duration, call *spillway.Call, customer uint64, of Route) error {
 	t.sweep(at)
-	route := of.hash(t.seed)
+	route, class := of.hash(t.seed), call.Criticality.Index()
 	if x := t.customers.find(customer); customer != 0 && x != nil {
-		if err := x.classes[class].ask(at, &t.rand); err != nil {
+		if err := x.classes[class].ask(at, call, &t.rand); err != nil {
 			return err
 		}
 	}
-	return t.by(class, route).ask(at, &t.rand)
+	return t.by(class, route).ask(at, call, &t.rand)
 }
 
 // by returns what decides on a call of a route, apart from its customer.

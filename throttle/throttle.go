@@ -123,7 +123,7 @@ func (t *Throttle) Update(c Config) error {
 // not [spillway.Outcome.Informs] counts as nothing. Admit implements
 // [spillway.Gate] and allocates nothing.
 func (t *Throttle) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
-	at, err := t.decide(now, call.Criticality)
+	at, err := t.decide(now, &call)
 	if err != nil {
 		return spillway.Ticket{}, err
 	}
@@ -132,9 +132,9 @@ func (t *Throttle) Admit(now time.Time, call spillway.Call) (spillway.Ticket, er
 
 // decide is Admit without the Call and the Ticket: to hand on a Ticket that a function returned
 // takes as long as to make one twice.
-func (t *Throttle) decide(now time.Time, criticality spillway.Criticality) (at time.Duration, err error) {
+func (t *Throttle) decide(now time.Time, call *spillway.Call) (at time.Duration, err error) {
 	at = t.clock.read(now)
-	return at, t.classes[criticality.Index()].ask(at, &t.rand)
+	return at, t.classes[call.Criticality.Index()].ask(at, call, &t.rand)
 }
 
 // Settle implements [spillway.Settler]; use [spillway.Ticket.Settle].

@@ -91,7 +91,7 @@ func (b *back) work(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	time.Sleep(time.Duration(rand.ExpFloat64() * float64(b.mean)))
+	<-time.After(time.Duration(rand.ExpFloat64() * float64(b.mean)))
 	<-b.slots
 	return nil
 }

@@ -65,7 +65,7 @@ func (t *trial) offer(clients []*http.Client) int {
 	var done atomic.Int64
 	var all sync.WaitGroup
 	for at := time.Duration(0); at < t.end(); at += time.Duration(random.ExpFloat64() * mean) {
-		time.Sleep(time.Until(began.Add(at)))
+		<-time.After(time.Until(began.Add(at)))
 		client, counts := clients[random.IntN(len(clients))], at >= t.warmUp
 		all.Go(func() {
 			ctx, cancel := context.WithDeadline(context.Background(), began.Add(at+t.deadline()))

@@ -50,7 +50,7 @@ type trial struct {
 // capacity is the calls per second that the back service can serve.
 func (t *trial) capacity() float64 { return servers * each / t.work.Seconds() }
 
-// end is when the last task begins.
+// end is when the last task begins that counts.
 func (t *trial) end() time.Duration { return t.warmUp + time.Duration(t.seconds)*time.Second }
 
 // deadline is that of a task: a hundred times what a call takes.
@@ -76,7 +76,7 @@ func (t *trial) run(ctx context.Context) error {
 
 // config describes the system. Services with several processors and no work are never short of any.
 func (t *trial) config() sim.Config {
-	c := sim.Config{Seed: t.seed, Duration: t.end(), Windows: []sim.Window{{Name: "measured", From: t.warmUp, To: t.end()}}}
+	c := sim.Config{Seed: t.seed, Duration: t.end() + t.deadline(), Windows: []sim.Window{{Name: "measured", From: t.warmUp, To: t.end()}}}
 	back := t.edge("back")
 	if t.tiers > 2 {
 		c.Services = append(c.Services, service("middle", back))

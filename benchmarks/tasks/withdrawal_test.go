@@ -85,7 +85,8 @@ func startTask(t *testing.T, wire string, gates *ingress.Server, calls int) (ask
 // until waits until something is true.
 func until(t *testing.T, is func() bool) {
 	t.Helper()
-	for began := time.Now(); !is(); time.Sleep(20 * time.Microsecond) {
+	for began := time.Now(); !is(); {
+		<-time.After(20 * time.Microsecond)
 		if time.Since(began) > 30*time.Second {
 			t.Fatal("not within 30 s")
 		}
