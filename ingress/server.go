@@ -27,9 +27,8 @@ type Server struct {
 	load       *load.Meter
 	heart      heartbeat
 	dispatcher dispatcher
-	panicked   late.Panic     // of a Signal or an Observer, in a goroutine of the Server
-	update     sync.Mutex     // one Update at a time
-	shadows    sync.WaitGroup // that still wait
+	panicked   late.Panic // of a Signal or an Observer, in a goroutine of the Server
+	update     sync.Mutex // one Update at a time
 
 	collections sync.WaitGroup // of garbage
 }
@@ -79,7 +78,7 @@ func (s *Server) Trust() *Trust { return &s.core.settings.Load().config.Trust }
 // determine the caller.
 func (s *Server) WantsCaller() bool {
 	st := s.core.settings.Load()
-	return st.modes[limitGate] != spillway.ModeOff || st.shedders[shedGate].TellsCallersApart() || st.shedders[flightGate].TellsCallersApart()
+	return st.modes[limitGate] != spillway.ModeOff || st.shedders[shedGate].asked().TellsCallersApart() || st.shedders[flightGate].asked().TellsCallersApart()
 }
 
 // Enter asks all gates in turn whether a request may be served. It may wait: for a token of
@@ -162,10 +161,9 @@ func (s *Server) process(now time.Time) shed.State {
 func (s *Server) Missing() []error { return s.load.Missing() }
 
 // Close closes the files of the Server and waits for its goroutines, if there are
-// any: there are while requests wait, or would wait if gates that observe enforced.
+// any: there are while requests wait.
 // Call it when the last request has ended.
 func (s *Server) Close() error {
-	s.shadows.Wait()
 	s.heart.stop()
 	err := s.dispatcher.stop()
 	s.collections.Wait()
@@ -199,8 +197,8 @@ func (s *Server) Stats(now time.Time) Stats {
 	st := c.settings.Load()
 	all := Stats{
 		RateLimit:   st.limiter.Stats(now),
-		InFlight:    st.shedders[flightGate].Stats(now),
-		Shed:        st.shedders[shedGate].Stats(now),
+		InFlight:    st.shedders[flightGate].asked().Stats(now),
+		Shed:        st.shedders[shedGate].asked().Stats(now),
 		Concurrency: st.shedders[shedGate].limit.Stats(now),
 		Load:        s.load.Stats(now),
 		Attempts:    st.histogram.Stats(now),
