@@ -47,9 +47,7 @@ func New(c Config) (s *Server, err error) {
 	if s.load, err = load.New(c.meter()); err != nil {
 		return nil, invalid.In("ingress", "Load", err)
 	}
-	if s.dispatcher.idle, err = newIdle(); err != nil {
-		return nil, errors.Join(invalid.In("ingress", "", err), s.load.Close())
-	}
+	s.dispatcher.idle = newIdle()
 	return s, nil
 }
 
