@@ -49,25 +49,17 @@ type Admission struct {
 	settings    *settings       // nil: it has ended
 	ctx         context.Context //nolint:containedctx // for events; nil without a shell
 	call        spillway.Call
-	start       time.Time     // when the request came to the gate
-	mode        spillway.Mode // of the gates that decide on it
-	gate        uint8         // the next
+	start       time.Time // when the request came to the gate
+	gate        uint8     // the next
 	admitted    [gates]bool
 	behind      bool                   // it runs, and will wait for others
+	would       bool                   // a gate that observes would have rejected it: no further one decides
 	waiter      *shed.Waiter           // while it waits in a queue
 	reservation *ratelimit.Reservation // while it waits for a token
-	observed    *observed              // the same request at the gates that observe; nil: none does
 
-	tickets [gates]spillway.Ticket // there is none of the rate limit
+	tickets [gates]spillway.Ticket           // there is none of the rate limit
+	places  [gates - flightGate]*shed.Waiter // where it would wait, at gates that observe
 	cost    learnedCost
-}
-
-// observed is the way that a request would take through the gates that observe if they
-// enforced.
-type observed struct {
-	Admission
-
-	last Step
 }
 
 // Proceed goes on with a request whose Waiter has left its queue.
@@ -130,15 +122,15 @@ func (a *Admission) last() int { return int(a.gate) - 1 }
 // advance asks the gates that come next. It reports whether all have admitted the request;
 // if not, step says what to do. A Step is too large to be returned on this path.
 func (a *Admission) advance(from *ratelimit.Caller, step *Step) (runs bool) {
-	modes, decided := &a.settings.modes, false
+	decided := false
 	defer func() {
 		if !decided { // a Signal or an Observer has panicked
 			a.settle(a.start, spillway.OutcomeNotStarted)
 		}
 	}()
 	for gate := int(a.gate); gate < gates; gate++ {
-		switch modes[gate] {
-		case a.mode:
+		switch a.settings.modes[gate] {
+		case spillway.ModeEnforce:
 			if a.ask(gate, from, step) {
 				a.admitted[gate] = true
 				continue
@@ -150,7 +142,7 @@ func (a *Admission) advance(from *ratelimit.Caller, step *Step) (runs bool) {
 			decided = true
 			return false
 		case spillway.ModeObserve:
-			a.observed.observe(gate, a.start, from, step)
+			a.observe(gate, from)
 		default: // not asked
 		}
 	}
@@ -177,21 +169,6 @@ func (a *Admission) reject(now time.Time, gate int, step *Step) {
 	a.reportEnd(now, spillway.OutcomeNotStarted, step.Err)
 }
 
-// observe asks a gate that observes, unless one before has rejected the request, or it
-// waits there. step says whether others may leave their queues.
-func (o *observed) observe(gate int, now time.Time, from *ratelimit.Caller, step *Step) {
-	if o == nil || o.last.Verdict != shed.Run {
-		return
-	}
-	o.start, o.gate = now, uint8(gate)+1
-	if o.ask(gate, from, &o.last) {
-		o.admitted[gate] = true
-	} else if o.last.Verdict == shed.Rejected {
-		o.reject(now, gate, &o.last)
-	}
-	step.Wake = step.Wake || o.last.Wake
-}
-
 // change is [Slot.Suspend], [Slot.Resume] where suspends is negative, and [Slot.Charge].
 func (a *Admission) change(now time.Time, suspends int, cost float64) {
 	for range suspends {
@@ -204,17 +181,6 @@ func (a *Admission) change(now time.Time, suspends int, cost float64) {
 	}
 	if cost != 0 && a.settings != nil && a.settings.quota != nil {
 		a.settings.quota.Charge(now, &a.tickets[quotaGate], cost)
-	}
-	if a.observed != nil {
-		a.observed.change(now, suspends, cost)
-	}
-}
-
-// answer reports that the answer begins.
-func (a *Admission) answer(now time.Time) {
-	a.tickets[shedGate].Answer(now)
-	if a.observed != nil {
-		a.observed.answer(now)
 	}
 }
 
@@ -236,9 +202,6 @@ func (a *Admission) settle(now time.Time, o spillway.Outcome) (wake bool) {
 	wake = a.tickets[flightGate].By != nil || a.tickets[shedGate].By != nil
 	a.tickets[flightGate].Settle(now, o)
 	a.tickets[shedGate].Settle(now, o)
-	if a.observed != nil && a.observed.last.Verdict == shed.Run {
-		wake = a.observed.settle(now, o) || wake
-	}
 	if a.settings.config.Costs != nil {
 		a.endCost(now, o)
 	}
@@ -256,20 +219,23 @@ func (a *Admission) reportDone(now time.Time, o spillway.Outcome) {
 func (a *Admission) reportEnd(now time.Time, o spillway.Outcome, err error) {
 	if a.settings.config.Observer != nil {
 		for gate, admitted := range a.admitted {
-			if admitted {
+			if !admitted {
+				continue
+			}
+			if later := a.later(gate); later != nil {
+				a.report(gate, spillway.Rejection(later))
+			} else {
 				a.report(gate, spillway.Event{Latency: now.Sub(a.start), Outcome: o, Err: err})
 			}
 		}
 	}
-	if a.observed != nil && a.observed.last.Verdict == shed.Run {
-		a.observed.reportEnd(now, o, err)
-	}
+	a.leavePlaces()
 }
 
 // report sends the one event of the request and the gate.
 func (a *Admission) report(gate int, e spillway.Event) {
 	if o := a.settings.config.Observer; o != nil {
-		e.Time, e.Context, e.Call, e.Policy, e.Mode = a.start, a.ctx, a.call, gateNames[gate], a.mode
+		e.Time, e.Context, e.Call, e.Policy, e.Mode = a.start, a.ctx, a.call, gateNames[gate], a.settings.modes[gate]
 		o.Observe(e)
 	}
 }
@@ -289,7 +255,7 @@ func (a *Admission) reportRejection(gate int, err error) {
 
 // ended sends the event of a request that has ended, at a gate or, with an empty name, after all of them.
 func (a *Admission) ended(gate string, e spillway.Event) {
-	if o := a.settings.ends; o != nil && a.mode == spillway.ModeEnforce { // what a gate would have done ends nothing
+	if o := a.settings.ends; o != nil {
 		e.Time, e.Context, e.Call, e.Policy = a.start, a.ctx, a.call, gate
 		o.ObserveEnd(e)
 	}

@@ -12,7 +12,7 @@ func (a *Admission) ask(gate int, from *ratelimit.Caller, step *Step) (admits bo
 	case limitGate:
 		return a.limit(from, step)
 	case quotaGate:
-		return a.pay(step)
+		return step.reject(a.pay())
 	default:
 		if gate == shedGate && a.settings.config.LimitKey != nil {
 			return a.arriveNamed(gate, from, step)
@@ -24,13 +24,12 @@ func (a *Admission) ask(gate int, from *ratelimit.Caller, step *Step) (admits bo
 // pay asks the quota.
 //
 //go:noinline
-func (a *Admission) pay(step *Step) (admits bool) {
-	var err error
+func (a *Admission) pay() (err error) {
 	a.tickets[quotaGate], err = a.settings.quota.Admit(a.start, a.call)
 	if err == nil && a.cost.extra != 0 {
 		a.settings.quota.Charge(a.start, &a.tickets[quotaGate], a.cost.extra)
 	}
-	return step.reject(err)
+	return err
 }
 
 // reject takes in the error of a gate, and reports whether it is nil.
@@ -94,7 +93,7 @@ func (a *Admission) join(
 ) (admits bool) {
 	c := a.settings.core
 	w := c.waiters.Get().(*shed.Waiter)
-	w.Flow = c.flowAt(by, call, from)
+	w.Flow = c.flowAt(by.Shedder, call, from)
 	d := by.Arrive(a.start, call, state, w)
 	if d.Verdict == shed.Wait {
 		a.waiter = w

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -122,7 +121,6 @@ type settings struct {
 	config    Config
 	ends      EndObserver          // nil: the Observer is none
 	modes     [gates]spillway.Mode // Off also where there is nothing to ask
-	observes  bool                 // one of them does
 	queues    bool                 // there is a gate with a queue
 	limiter   *ratelimit.Limiter
 	quota     *quota.Quota        // nil: none
@@ -155,13 +153,12 @@ func build(c Config) (*settings, error) {
 	if c.MaxInFlight <= 0 {
 		s.modes[flightGate] = spillway.ModeOff
 	}
-	s.observes = slices.Contains(s.modes[:], spillway.ModeObserve)
 	s.queues = s.modes[flightGate] != spillway.ModeOff || s.modes[shedGate] != spillway.ModeOff
-	if s.shedders[shedGate], err = newShedder(c.Shed, c.Concurrency); err != nil {
+	if s.shedders[shedGate], err = newShedder(c.Shed, c.Concurrency, s.modes[shedGate]); err != nil {
 		return nil, err
 	}
 	flightShed, flightLimit := s.config.flight()
-	if s.shedders[flightGate], err = newShedder(flightShed, flightLimit); err != nil {
+	if s.shedders[flightGate], err = newShedder(flightShed, flightLimit, s.modes[flightGate]); err != nil {
 		return nil, invalid.At("ingress", "MaxInFlight", err)
 	}
 	if s.histogram, err = attempts.New(c.Attempts); err != nil {
@@ -191,9 +188,13 @@ func (c *Config) flight() (shed.Config, concurrency.Config) {
 // once, none returns an error.
 func (s *settings) adopt(old *settings) error {
 	flightShed, flightLimit := s.config.flight()
+	for _, gate := range [...]int{flightGate, shedGate} {
+		s.shedders[gate] = s.shedders[gate].adopt(old.shedders[gate])
+	}
 	err := errors.Join(
 		old.limiter.Update(s.config.RateLimit),
-		old.shedders[flightGate].update(flightShed, flightLimit),
+		s.shedders[flightGate].update(flightShed, flightLimit),
+		s.shedders[shedGate].update(s.config.Shed, s.config.Concurrency),
 		old.histogram.Update(s.config.Attempts),
 		old.customers.Update(s.config.Attempts),
 	)
@@ -202,12 +203,7 @@ func (s *settings) adopt(old *settings) error {
 		s.quota = old.quota
 	}
 	s.limiter, s.histogram, s.customers = old.limiter, old.histogram, old.customers
-	s.shedders[flightGate] = old.shedders[flightGate]
-	if old.modes[shedGate] == spillway.ModeObserve && s.modes[shedGate] == spillway.ModeEnforce {
-		return err // it has learned of requests that nobody held back
-	}
-	s.shedders[shedGate] = old.shedders[shedGate]
-	return errors.Join(err, s.shedders[shedGate].update(s.config.Shed, s.config.Concurrency))
+	return err
 }
 
 // observe counts the attempt number of a request where it is believed: inside

@@ -75,19 +75,13 @@ func (c *Core) begin(a *Admission, now time.Time, call *spillway.Call) bool {
 	st.draw(call)
 	a.call = *call // apart from the others: an assignment of several copies it twice
 	a.settings, a.start = st, now
-	a.gate, a.admitted, a.behind, a.observed = 0, [gates]bool{}, false, nil // an Admission that has ended has no more
+	a.gate, a.admitted, a.behind, a.would = 0, [gates]bool{}, false, false // an Admission that has ended has no more
 	return true
 }
 
 // enter asks all gates. It reports whether the request runs; if not, step says what to do.
 func (a *Admission) enter(from *ratelimit.Caller, step *Step) (runs bool) {
 	c, st := a.settings.core, a.settings
-	if st.observes {
-		a.observed = &observed{
-			Admission: Admission{settings: st, ctx: a.ctx, call: a.call, start: a.start, mode: spillway.ModeObserve},
-			last:      Step{Verdict: shed.Run},
-		}
-	}
 	if st.config.Costs != nil {
 		a.beginCost()
 	}
@@ -143,7 +137,7 @@ func (c *Core) rejects(st *settings, gate int, now time.Time, call *spillway.Cal
 			named := st.named(call)
 			call = &named
 		}
-		return by.Reject(now, call, c.flowAt(by, call, from), &state)
+		return by.Reject(now, call, c.flowAt(by.Shedder, call, from), &state)
 	}
 }
 

@@ -32,9 +32,6 @@ func (a *Admission) beginCost() {
 	if known {
 		a.cost.extra = units - a.settings.baseCost
 	}
-	if a.observed != nil {
-		a.observed.cost.extra = a.cost.extra
-	}
 }
 
 // measurable reports whether the processor time of a request is to be measured.
@@ -58,7 +55,7 @@ func (a *Admission) endCost(now time.Time, o spillway.Outcome) {
 		a.settings.quota.Charge(now, &a.tickets[quotaGate], -a.cost.extra)
 	}
 	switch costs := a.settings.config.Costs; {
-	case a.cost.ticket == cost.Ticket{}: // of the gates that observe, or it has ended
+	case a.cost.ticket == cost.Ticket{}: // it has ended
 	case o == spillway.OutcomeNotStarted:
 		costs.Reject(now)
 	default:

@@ -46,7 +46,7 @@ func (c *Core) refresh(st *settings, now time.Time) {
 		return
 	}
 	g.last = now
-	stats, state := c.shed().Stats(now), c.state(now)
+	stats, state := c.shed().asked().Stats(now), c.state(now)
 	p := shed.Pressure{Utilization: state.Utilization, Thresholds: cmp.Or(st.config.Shed.Thresholds, shed.DefaultThresholds)}
 	p.Fill = float64(stats.Waiting) / (stats.Depth * float64(max(state.Processors, 1)))
 	share := g.shares(st, now)

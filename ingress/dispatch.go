@@ -10,11 +10,7 @@ import (
 // dispatcher lets waiters in when the executor has nothing better to do. It is a
 // goroutine that runs while requests wait.
 type dispatcher struct {
-	idle interface { // *idle, but in tests
-		wait()
-		rest()
-		close() error
-	}
+	idle    idle
 	armed   atomic.Bool // one is under way
 	running sync.WaitGroup
 }

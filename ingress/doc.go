@@ -36,17 +36,19 @@
 // has no priorities, but it has an order: a processor runs its own queue, then the global one,
 // and polls the network only when both are empty. So the dispatcher waits for a file to become
 // readable, as a connection does, and is woken by that poll; then it yields, which puts it
-// behind everything else that the same poll has found.
+// behind everything else that the same poll has found. TestPollsLast fails if a release of Go changes this order. Where there is no such file,
+// on other systems than Linux, the dispatcher only yields: then it may let in a waiter a moment before a more critical one is examined, and nothing
+// else changes.
 //
 // # Modes
 //
-// Each gate enforces, observes, or is off. A gate that observes decides and reports, and
-// admits the request at once. Its reports must equal the decisions that it would make if it
-// enforced. So each request also has an observe-mode admission, which passes the gates that
-// observe: after a rejection at one gate it reaches no further ones; if it has to wait, it
-// waits while the request goes on; and then it stays in flight for the duration of the
-// request. With the same requests, at the same load, gates that observe decide as gates that
-// enforce. But the load is not the same: a server on which all gates observe has to serve an
-// overload, so the share that they report as rejected is greater than the share that they
-// would reject.
+// Each gate enforces, observes, or is off. A gate that observes counts what it would reject, and no
+// more: each request goes on at once, in its order, and is in flight as it really is. Observing starts no goroutine and allocates nothing.
+// After a gate that would reject a request, no further one counts a decision on it.
+//
+// The rate limit and the quota decide by what comes alone, as they do in the mode enforce. The decision of a shedder depends on the load,
+// which is that of a server that rejects nothing. So it goes by the queue that would stand: a request that would wait has a place in it, and
+// each answer makes room for one. While clients stay, the share that would be rejected is then about the share that is rejected in the mode
+// enforce, of each class ([shed.Shedder.Observe]). If clients leave, an overloaded server answers less than it could, and the count is too high. What
+// would have been rejected after a wait is reported when the request ends.
 package ingress

@@ -7,10 +7,11 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/ratelimit"
+	"github.com/seed90641741/spillway/shed"
 )
 
 // flowAt returns the hash of the caller while a shedder counts callers, and else 0.
-func (c *Core) flowAt(by shedder, call *spillway.Call, from *ratelimit.Caller) uint64 {
+func (c *Core) flowAt(by *shed.Shedder, call *spillway.Call, from *ratelimit.Caller) uint64 {
 	if !by.TellsCallersApart() {
 		return 0
 	}

@@ -128,7 +128,6 @@ func (g goldenScenario) play(t *testing.T) (lines []string) {
 			all.Go(func() { trace.visit(s, v, g.early) })
 		}
 		all.Wait()
-		s.shadows.Wait()
 		lines = trace.lines()
 	})
 	return lines

@@ -1,43 +1,47 @@
 package ingress
 
 import (
+	"errors"
 	"os"
 	"syscall"
 	"time"
 )
 
-// idle waits for idle moments, on an eventfd that the Go runtime polls together
-// with the network.
-type idle struct {
+// polled waits on an eventfd that the Go runtime polls together with the network. A processor polls when it has nothing else to
+// run: TestPollsLast measures whether that is still so.
+type polled struct {
 	file *os.File
 	raw  syscall.RawConn
 	poll func(fd uintptr) bool // readable, bound once
 	set  bool
 }
 
-func newIdle() (*idle, error) {
+func newPolled() (*polled, error) {
 	fd, _, errno := syscall.Syscall(syscall.SYS_EVENTFD2, 0, syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if errno != 0 {
 		return nil, os.NewSyscallError("eventfd2", errno)
 	}
-	i := &idle{file: os.NewFile(fd, "eventfd")}
-	var err error
-	i.raw, err = i.file.SyscallConn()
+	i := &polled{file: os.NewFile(fd, "eventfd")}
 	i.poll = i.readable
-	return i, err
+	err := i.file.SetReadDeadline(time.Time{}) // fails if the runtime does not poll the file
+	if err == nil {
+		i.raw, err = i.file.SyscallConn()
+	}
+	if err != nil {
+		return nil, errors.Join(err, i.file.Close())
+	}
+	return i, nil
 }
 
-// wait makes the file readable and waits until the runtime has found out, which
-// is when a processor has nothing else to do. After close it returns at once. It
-// must not be called by two goroutines at the same time.
-func (i *idle) wait() {
+// wait makes the file readable and waits until the runtime has found out.
+func (i *polled) wait() {
 	i.set = false
 	_ = i.raw.Read(i.poll) // fails only when closed
 }
 
 // readable is asked before the goroutine is parked and when it was woken. A plain
 // read would return without a poll, as the file is readable before.
-func (i *idle) readable(fd uintptr) bool {
+func (i *polled) readable(fd uintptr) bool {
 	if !i.set {
 		i.set = true
 		_, _ = syscall.Write(int(fd), one[:]) // of an eventfd that is open, cannot fail
@@ -48,14 +52,13 @@ func (i *idle) readable(fd uintptr) bool {
 	return true
 }
 
-// rest gives a processor time for takeOver.
-func (i *idle) rest() {
+func (i *polled) rest() {
 	_ = i.file.SetReadDeadline(time.Now().Add(takeOver)) // fails only when closed, as the next two
 	_ = i.raw.Read(func(uintptr) bool { return false })
 	_ = i.file.SetReadDeadline(time.Time{})
 }
 
-func (i *idle) close() error { return i.file.Close() }
+func (i *polled) close() error { return i.file.Close() }
 
 // one is what is added to the counter: above zero in either byte order.
 var one = [8]byte{1}

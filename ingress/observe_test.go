@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -14,8 +15,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/attempts"
-	"github.com/seed90641741/spillway/load"
+	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/shed"
 )
@@ -71,8 +71,7 @@ func newTrace(seed uint64) (tr trace) {
 	return tr
 }
 
-// play lets a trace pass a Server, and returns what was decided on each request
-// by each gate, and how many answers were rejections.
+// play lets a trace pass a Server, and returns what each gate has, or would have, rejected, and how many answers were rejections.
 func (tr trace) play(t *testing.T, c Config) (decisions []string, rejections int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -103,14 +102,11 @@ func (tr trace) play(t *testing.T, c Config) (decisions []string, rejections int
 			})
 		}
 		all.Wait()
-		s.shadows.Wait()
 		rejections = int(rejected.Load())
 		for _, e := range seen.events {
-			word := e.Outcome.String()
 			if e.Rejected {
-				word = e.Err.Error()
+				decisions = append(decisions, fmt.Sprintf("%v %s %s: %s", e.Time.Sub(start), e.Call.Customer, e.Policy, e.Err.Error()))
 			}
-			decisions = append(decisions, fmt.Sprintf("%v %s %s: %s", e.Time.Sub(start), e.Call.Customer, e.Policy, word))
 		}
 		if st := s.Stats(time.Now()); st.InFlight.InFlight+st.Concurrency.Shared.InFlight+st.Concurrency.Shared.Parked+st.Shed.Waiting+st.RateLimit.Waiting != 0 {
 			t.Errorf("left: %+v", st)
@@ -146,31 +142,22 @@ func (v visit) visit(s *Server) (rejected bool) {
 // usedSlots are used again for other requests, as adapters do.
 var usedSlots = sync.Pool{New: func() any { return new(Slot) }}
 
-// TestObserveReportsWhatEnforceDoes: with all gates in Observe no request is
-// rejected, and what each gate reports of each is what it does in Enforce. One waiting queue
-// at a time: requests that leave the first at one moment reach the second in no order.
+// TestObserveReportsWhatEnforceDoes: the rate limit and the quota decide by what comes alone. In the mode observe they reject no
+// request, and report what they reject in the mode enforce.
 func TestObserveReportsWhatEnforceDoes(t *testing.T) {
 	for name, row := range map[string]struct {
 		config Config
+		quota  float64
 		kinds  []string
 	}{
-		"shed": {
-			Config{InFlightMode: spillway.ModeOff},
-			[]string{
-				"rejected recently", "became free within", "fastest", "full", "threshold", "shed: served", "shed: failed",
-				"quota: spillway", "quota: not started",
-			},
-		},
-		"inflight": {
-			Config{ShedMode: spillway.ModeOff, MaxInFlight: 5},
-			[]string{"became free within", "full", "MaxInFlight", "rejected recently", "inflight: served", "inflight: failed"},
-		},
+		"rate limit with a queue": {Config{RateLimit: ratelimit.Config{Rate: 1500, BurstSeconds: 0.1, QueueDepth: 5}, QuotaMode: spillway.ModeOff}, 45, []string{"ratelimit: spillway", "before a token"}},
+		"rate limit and quota":    {Config{RateLimit: ratelimit.Config{Rate: 1500, BurstSeconds: 0.1}}, 45, []string{"ratelimit: spillway", "quota: spillway"}},
 	} {
 		all := ""
 		for seed := range uint64(4) {
-			t.Run(fmt.Sprint(name, seed), func(t *testing.T) { all += observeAsEnforce(t, newTrace(seed), row.config) })
+			t.Run(fmt.Sprint(name, seed), func(t *testing.T) { all += observeAsEnforce(t, newTrace(seed), row.config, row.quota) })
 		}
-		for _, kind := range append(row.kinds, "ratelimit: spillway", "before a token", "ratelimit: not started") {
+		for _, kind := range row.kinds {
 			if n := strings.Count(all, kind); n < 12 {
 				t.Errorf("%s: %q occurs %d times, which tests nothing", name, kind, n)
 			}
@@ -179,17 +166,16 @@ func TestObserveReportsWhatEnforceDoes(t *testing.T) {
 }
 
 // observeAsEnforce returns the decisions.
-func observeAsEnforce(t *testing.T, tr trace, c Config) string {
+func observeAsEnforce(t *testing.T, tr trace, c Config, rate float64) string {
 	t.Helper()
-	c.RateLimit = ratelimit.Config{Rate: 1500, BurstSeconds: 0.1, QueueDepth: 5}
-	c.Attempts, c.Shed = attempts.Config{Share: -1}, shed.Config{MaxWait: 30 * time.Millisecond}
+	c.ShedMode = spillway.ModeOff
 	play := func(mode spillway.Mode) ([]string, int) {
-		for _, m := range []*spillway.Mode{&c.RateLimitMode, &c.QuotaMode, &c.InFlightMode, &c.ShedMode} {
+		for _, m := range []*spillway.Mode{&c.RateLimitMode, &c.QuotaMode} {
 			if *m != spillway.ModeOff {
 				*m = mode
 			}
 		}
-		c.Quota = perCustomer(t, 45)
+		c.Quota = perCustomer(t, rate)
 		return tr.play(t, c)
 	}
 	enforced, rejections := play(spillway.ModeEnforce)
@@ -212,49 +198,6 @@ func difference(a, b []string) string {
 	return "in length"
 }
 
-// TestShadows: while a request that would wait is served, its shadow waits.
-func TestShadows(t *testing.T) {
-	const ms, forever = time.Millisecond, time.Hour
-	for _, row := range []struct {
-		name    string
-		idle    time.Duration // when a processor is
-		outcome spillway.Outcome
-		ends    time.Duration // when the shadow does
-		events  string
-	}{
-		{"in vain", forever, spillway.OutcomeServed, 60 * ms, "shed rejected (observe)"},
-		{"until the client leaves", forever, spillway.OutcomeAbandoned, 10 * ms, "shed abandoned (observe)"},
-		{"and is in flight as long as the request was", 20 * ms, spillway.OutcomeServed, 30 * ms, "shed served (observe)"},
-		{"less long than the request is served", 5 * ms, spillway.OutcomeFailed, 15 * ms, "shed failed (observe)"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var seen log
-				s := must(t, Config{ShedMode: spillway.ModeObserve, Observer: &seen})
-				first := occupy(t, s)
-				start := time.Now()
-				s.core.state = func(now time.Time) shed.State {
-					if now.Sub(start) >= row.idle {
-						return shed.State{Processors: 1}
-					}
-					return shed.State{Processors: 1, Runnable: 5}
-				}
-				p, r := enter(s, spillway.Call{})
-				if r.Rejected() || time.Since(start) != 0 || s.core.shed().Waiting() != 1 {
-					t.Errorf("%+v after %v, %d wait", r, time.Since(start), s.core.shed().Waiting())
-				}
-				time.Sleep(10 * ms)
-				p.Done(row.outcome)
-				s.shadows.Wait()
-				if got := seen.take(); got != row.events || time.Since(start) != row.ends {
-					t.Errorf("%s after %v, want %s after %v", got, time.Since(start), row.events, row.ends)
-				}
-				first.Done(spillway.OutcomeServed)
-			})
-		})
-	}
-}
-
 // TestObserverBeforeEnforcer: a gate that observes learns that another one has
 // rejected.
 func TestObserverBeforeEnforcer(t *testing.T) {
@@ -267,7 +210,7 @@ func TestObserverBeforeEnforcer(t *testing.T) {
 		s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1, Utilization: 2} }
 		for _, want := range []string{
 			"shed rejected, ratelimit not started (observe)",
-			"shed rejected", // the rest once there is a token
+			"shed rejected, ratelimit not started (observe)", // it would have waited for a token
 		} {
 			if _, r := enter(s, spillway.Call{}); !r.Rejected() {
 				t.Errorf("%+v", r)
@@ -276,72 +219,139 @@ func TestObserverBeforeEnforcer(t *testing.T) {
 				t.Errorf("%s, want %s", got, want)
 			}
 		}
-		s.shadows.Wait()
-		if got := seen.take(); got != "ratelimit not started (observe)" {
-			t.Errorf("%s", got)
-		}
 	})
 }
 
-// TestSuspendedShadows: requests that wait for their client are not in flight at gates that
-// observe, whether their shadows were admitted at once or have waited.
-func TestSuspendedShadows(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := must(t, Config{InFlightMode: spillway.ModeObserve, MaxInFlight: 1, ShedMode: spillway.ModeOff})
-		s.dispatcher.idle.close()
-		s.dispatcher.idle = nap{}
-		inFlight := func(want, waiting int) {
-			t.Helper()
-			time.Sleep(10 * time.Millisecond)
-			synctest.Wait()
-			if st := s.Stats(time.Now()).InFlight; st.InFlight != want || st.Waiting != waiting {
-				t.Errorf("%d in flight and %d waiting, want %d and %d", st.InFlight, st.Waiting, want, waiting)
-			}
-		}
-		first, _ := enter(s, spillway.Call{})
-		second, _ := enter(s, spillway.Call{})
-		inFlight(1, 1)
-		second.Suspend(time.Now()) // its shadow waits
-		inFlight(1, 1)
-		first.Suspend(time.Now())
-		inFlight(0, 0)
-		first.Resume(time.Now())
-		inFlight(1, 0)
-		second.Resume(time.Now())
-		inFlight(2, 0)
-		second.Suspend(time.Now())
-		inFlight(1, 0)
-		first.Done(spillway.OutcomeServed)
-		second.Done(spillway.OutcomeServed)
-		s.shadows.Wait()
-		inFlight(0, 0)
-	})
-}
-
-// A wait that a limit only observes is no load: the shedder, which enforces, would reject requests for it.
-func TestObservedWaitIsNoLoad(t *testing.T) {
-	for _, row := range []struct {
-		inFlight, shed spillway.Mode
-		load           bool
+// A request that would wait runs at once. It ends as served if there was room before its maximum wait, and else as one that would have been rejected.
+func TestWouldWait(t *testing.T) {
+	const ms = time.Millisecond
+	for name, row := range map[string]struct {
+		takes   time.Duration // the request that would wait
+		first   time.Duration // the one that has the slot ends
+		outcome spillway.Outcome
+		want    string
 	}{
-		{spillway.ModeObserve, spillway.ModeEnforce, false},
-		{spillway.ModeObserve, spillway.ModeObserve, true},
-		{spillway.ModeEnforce, spillway.ModeEnforce, true},
+		"there was room":               {50 * ms, 20 * ms, spillway.OutcomeServed, "inflight served (observe)"},
+		"there was room too late":      {200 * ms, 100 * ms, spillway.OutcomeServed, "inflight rejected (observe)"},
+		"it made room itself":          {50 * ms, time.Hour, spillway.OutcomeFailed, "inflight failed (observe)"},
+		"it made room itself too late": {100 * ms, time.Hour, spillway.OutcomeServed, "inflight rejected (observe)"},
+		"its client left":              {50 * ms, time.Hour, spillway.OutcomeAbandoned, "inflight abandoned (observe)"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := must(t, Config{MaxInFlight: 1, InFlightMode: row.inFlight, ShedMode: row.shed})
-			s.dispatcher.idle.close()
-			s.dispatcher.idle = nap{}
+			var seen log
+			s := must(t, Config{MaxInFlight: 1, InFlightMode: spillway.ModeObserve, ShedMode: spillway.ModeOff, Observer: &seen})
 			first, _ := enter(s, spillway.Call{})
-			second, _ := enter(s, spillway.Call{})
-			time.Sleep(2 * time.Second)
-			for _, r := range s.load.Stats(time.Now()).Readings {
-				if r.Name == load.Queue.String() && (r.Value > 0) != row.load {
-					t.Errorf("MaxInFlight %v, shedder %v: the queue is %v, want load: %v", row.inFlight, row.shed, r.Value, row.load)
+			var all sync.WaitGroup
+			all.Go(func() {
+				time.Sleep(row.first)
+				first.Done(spillway.OutcomeServed)
+			})
+			start := time.Now()
+			p, r := enter(s, spillway.Call{})
+			if st := s.Stats(time.Now()).InFlight; r.Rejected() || time.Since(start) != 0 || st.InFlight != 2 || st.Waiting != 1 {
+				t.Errorf("%s: %+v after %v, %d in flight, %d would wait", name, r, time.Since(start), st.InFlight, st.Waiting)
+			}
+			time.Sleep(row.takes)
+			seen.take()
+			p.Done(row.outcome)
+			if got := seen.take(); got != row.want {
+				t.Errorf("%s: %s, want %s", name, got, row.want)
+			}
+			all.Wait()
+			if st := s.Stats(time.Now()).InFlight; st.InFlight != 0 || st.Waiting != 0 {
+				t.Errorf("%s: left %d in flight, %d waiting", name, st.InFlight, st.Waiting)
+			}
+		})
+	}
+}
+
+// Requests that wait for their client are not in flight at a gate that observes, whether they would run or would wait.
+func TestSuspendedWhileObserved(t *testing.T) {
+	s := must(t, Config{InFlightMode: spillway.ModeObserve, MaxInFlight: 1, ShedMode: spillway.ModeOff})
+	inFlight := func(want int) {
+		t.Helper()
+		if st := s.Stats(time.Now()).InFlight; st.InFlight != want {
+			t.Errorf("%d in flight, want %d", st.InFlight, want)
+		}
+	}
+	first, _ := enter(s, spillway.Call{})
+	second, _ := enter(s, spillway.Call{})
+	inFlight(2)
+	second.Suspend(time.Now())
+	inFlight(1)
+	first.Suspend(time.Now())
+	inFlight(0)
+	second.Resume(time.Now())
+	first.Resume(time.Now())
+	inFlight(2)
+	second.Suspend(time.Now())
+	first.Done(spillway.OutcomeServed)
+	second.Done(spillway.OutcomeServed)
+	inFlight(0)
+}
+
+// At whatever moment gates stop to observe, what is in flight is known at once, and nothing waits that no goroutine waits for.
+func TestStopObserving(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := Config{MaxInFlight: 2, InFlightMode: spillway.ModeObserve, ShedMode: spillway.ModeObserve}
+		s := must(t, config)
+		s.dispatcher.idle.close()
+		s.dispatcher.idle = nap{}
+		s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1, Runnable: 5} }
+		var observed [5]Slot
+		for i := range observed {
+			observed[i], _ = enter(s, spillway.Call{})
+		}
+		config.InFlightMode, config.ShedMode = spillway.ModeEnforce, spillway.ModeEnforce
+		if err := s.Update(config); err != nil {
+			t.Fatal(err)
+		}
+		s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1} }
+		if st := s.Stats(time.Now()); st.InFlight.InFlight != 5 || st.Shed.InFlight != 5 || st.InFlight.Waiting+st.Shed.Waiting+s.Waiting() != 0 {
+			t.Errorf("after the change: %+v, %+v", st.InFlight, st.Shed)
+		}
+		for i := range 4 { // at 2 in flight a third one waits
+			if i < 3 {
+				if _, r := enter(s, spillway.Call{}); !r.Rejected() {
+					t.Fatalf("a request was admitted beside %d", 5-i)
 				}
 			}
-			first.Done(spillway.OutcomeServed)
-			second.Done(spillway.OutcomeServed)
-		})
+			observed[i].Done(spillway.OutcomeServed)
+		}
+		p, r := enter(s, spillway.Call{})
+		if r.Rejected() {
+			t.Errorf("beside one in flight: %v", r.Err)
+		}
+		p.Done(spillway.OutcomeServed)
+		observed[4].Done(spillway.OutcomeServed)
+		if st := s.Stats(time.Now()); st.InFlight.InFlight != 0 || st.Shed.InFlight != 0 {
+			t.Errorf("left: %+v, %+v", st.InFlight, st.Shed)
+		}
+	})
+}
+
+// Observing allocates nothing, also where a request would wait or be rejected.
+func TestObservingAllocatesNothing(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	s := must(t, Config{MaxInFlight: 1, InFlightMode: spillway.ModeObserve, ShedMode: spillway.ModeObserve, Observer: spillway.ObserverFunc(func(spillway.Event) {})})
+	s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1, Runnable: 5} }
+	ctx := context.Background()
+	var slots [50]Slot
+	ask := func() {
+		for i := range slots {
+			slots[i].EnterAt(ctx, s, time.Now(), &spillway.Call{}, &ratelimit.Caller{})
+		}
+		for i := range slots {
+			slots[i].Done(spillway.OutcomeServed)
+		}
+	}
+	goroutines := runtime.NumGoroutine()
+	if n := testing.AllocsPerRun(100, ask); n >= 1 {
+		t.Errorf("%v allocations for %d requests", n, len(slots))
+	}
+	if n := runtime.NumGoroutine(); n > goroutines {
+		t.Errorf("%d goroutines more", n-goroutines)
 	}
 }

@@ -59,7 +59,6 @@ func testPanics(t *testing.T, mode spillway.Mode) {
 	}
 	points.Late = map[string]string{
 		"(*Server).dispatch": "waiters are let in by a goroutine of the Server, which tries again",
-		"(*shadow).follow":   "what only observes goes its way in a goroutine of the Server",
 	}
 	spilltest.TestPanics(t, func(t *testing.T, f *spilltest.Fuse) rig {
 		local, err := quota.NewLocal(quota.LocalConfig{DefaultLimit: quota.Limit{Rate: 1e6}})

@@ -64,61 +64,36 @@ func TestObserverPanicsAtTheEnd(t *testing.T) {
 	})
 }
 
-// Nor does it leave the shadow of the request, for which Close waits, in the queue of a gate that observes.
-func TestObserverPanicsBeforeTheShadow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+// Nor does it leave a request in the queue, or in flight, at a gate that observes: whether it panics about a rejection that another gate has made,
+// about one that would have been, or at the end.
+func TestObserverPanicsWhileItObserves(t *testing.T) {
+	for name, at := range map[string]func(spillway.Event) bool{
+		"rejected":       func(e spillway.Event) bool { return e.Rejected && e.Policy == "shed" },
+		"would be":       func(e spillway.Event) bool { return e.Rejected && e.Policy == "ratelimit" },
+		"not started":    func(e spillway.Event) bool { return e.Outcome == spillway.OutcomeNotStarted },
+		"served, shed":   func(e spillway.Event) bool { return e.Policy == "shed" && e.Outcome == spillway.OutcomeServed },
+		"served, others": func(e spillway.Event) bool { return e.Policy == "inflight" && e.Outcome == spillway.OutcomeServed },
+	} {
 		var o panicky
-		s := must(t, Config{MaxInFlight: 1, InFlightMode: spillway.ModeObserve, Observer: &o})
+		s := must(t, Config{
+			MaxInFlight: 1, InFlightMode: spillway.ModeObserve, Observer: &o,
+			RateLimit: ratelimit.Config{Rate: 1e-3, BurstSeconds: 3e3}, RateLimitMode: spillway.ModeObserve,
+		})
 		first, _ := enter(s, spillway.Call{})
-		second, _ := enter(s, spillway.Call{})
-		synctest.Wait()
-		if n := s.Stats(time.Now()).InFlight.Waiting; n != 1 {
-			t.Fatalf("%d shadows wait", n)
-		}
-		o.arm(func(e spillway.Event) bool { return e.Policy == "shed" })
-		panics(t, func() { second.Done(spillway.OutcomeServed) })
+		o.arm(at)
+		panics(t, func() {
+			second, _ := enter(s, spillway.Call{})
+			second.Done(spillway.OutcomeServed)
+			s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1, Utilization: 2} }
+			for range 2 {
+				enter(s, spillway.Call{Criticality: spillway.Sheddable})
+			}
+		})
 		first.Done(spillway.OutcomeServed)
-		s.shadows.Wait()
-		if st := s.Stats(time.Now()).InFlight; st.InFlight != 0 || st.Waiting != 0 {
-			t.Errorf("%d in flight, %d wait", st.InFlight, st.Waiting)
-		}
-	})
-}
-
-// An Observer that panics about a rejection leaves nothing in the queue of a gate that observes, where the request would wait.
-func TestObserverPanicsWhileTheShadowWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var o panicky
-		s := must(t, Config{MaxInFlight: 1, InFlightMode: spillway.ModeObserve, Observer: &o})
-		first, _ := enter(s, spillway.Call{})
-		s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1, Utilization: 2} }
-		o.arm(func(e spillway.Event) bool { return e.Rejected && e.Policy == "shed" })
-		panics(t, func() { enter(s, spillway.Call{Criticality: spillway.Sheddable}) })
-		if n := s.Stats(time.Now()).InFlight.Waiting; n != 0 {
-			t.Errorf("%d wait", n)
-		}
-		first.Done(spillway.OutcomeServed)
-	})
-}
-
-// An Observer that panics in the goroutine of a shadow, where no caller can recover, does not end the process.
-func TestObserverPanicsInTheShadow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var o panicky
-		s := must(t, Config{MaxInFlight: 1, InFlightMode: spillway.ModeObserve, ShedMode: spillway.ModeOff, Observer: &o})
-		first, _ := enter(s, spillway.Call{})
-		second, _ := enter(s, spillway.Call{})
-		third, _ := enter(s, spillway.Call{})
-		synctest.Wait()
-		first.Done(spillway.OutcomeServed)
-		o.arm(func(spillway.Event) bool { return true })
-		second.Done(spillway.OutcomeServed)
-		third.Done(spillway.OutcomeServed)
-		s.shadows.Wait()
 		if st := s.Stats(time.Now()).InFlight; o.at.Load() != nil || st.InFlight != 0 || st.Waiting != 0 {
-			t.Errorf("panicked %v, %d in flight, %d wait", o.at.Load() == nil, st.InFlight, st.Waiting)
+			t.Errorf("%s: panicked %v, %d in flight, %d wait", name, o.at.Load() == nil, st.InFlight, st.Waiting)
 		}
-	})
+	}
 }
 
 // A Signal that panics in the dispatcher does not end the process, and the waiters have their turn.
@@ -155,55 +130,19 @@ func (w *witness) Settle(time.Time, spillway.Ticket, spillway.Outcome) {}
 func (w *witness) Answer(time.Time, spillway.Ticket)                   {}
 func (w *witness) Leave(time.Time, spillway.Ticket)                    { w.left++ }
 
-// In a silence the limit learns at once that a client has left, and so does the limit that observes: next to the enforced one, in
-// place of it, or after a wait that the request did not share.
+// In a silence the limit learns at once that a client has left.
 func TestClientLeavesInASilence(t *testing.T) {
-	tickets := func(w *witness) (all [gates]spillway.Ticket) {
-		all[shedGate].By = w
-		return all
-	}
-	for name, slot := range map[string]func(w *witness) *Slot{
-		"enforced": func(w *witness) *Slot { return &Slot{admission: Admission{tickets: tickets(w)}} },
-		"enforced, another gate observes": func(w *witness) *Slot {
-			return &Slot{admission: Admission{tickets: tickets(w), observed: new(observed)}}
-		},
-		"observes": func(w *witness) *Slot {
-			return &Slot{admission: Admission{observed: &observed{Admission: Admission{tickets: tickets(w)}}}}
-		},
-		"observes, after a wait": func(w *witness) *Slot {
-			return &Slot{shadow: &shadow{admission: &Admission{tickets: tickets(w)}}}
-		},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			var w witness
-			ctx, cancel := context.WithCancel(t.Context())
-			slot(&w).watch(ctx)
-			cancel()
-			synctest.Wait()
-			if w.left != 1 {
-				t.Errorf("%s: told %d times", name, w.left)
-			}
-		})
-	}
-}
-
-// A shadow that waits when the client leaves, in a silence, leaves its queue, as the request would have.
-func TestShadowLeavesWithItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := must(t, Config{MaxInFlight: 1, InFlightMode: spillway.ModeObserve})
-		first, _ := enter(s, spillway.Call{})
-		s.heart.silent.Store(true)
+		var w witness
 		ctx, cancel := context.WithCancel(t.Context())
-		second, _ := s.Enter(ctx, spillway.Call{}, ratelimit.Caller{})
-		synctest.Wait()
-		before := s.Stats(time.Now()).InFlight.Waiting
+		p := new(Slot)
+		p.admission.tickets[shedGate].By = &w
+		p.watch(ctx)
 		cancel()
 		synctest.Wait()
-		if after := s.Stats(time.Now()).InFlight.Waiting; before != 1 || after != 0 {
-			t.Errorf("%d waited before the client left, %d after", before, after)
+		if w.left != 1 {
+			t.Errorf("told %d times", w.left)
 		}
-		second.Done(spillway.OutcomeAbandoned)
-		first.Done(spillway.OutcomeServed)
 	})
 }
 

@@ -27,9 +27,8 @@ type Server struct {
 	load       *load.Meter
 	heart      heartbeat
 	dispatcher dispatcher
-	panicked   late.Panic     // of a Signal or an Observer, in a goroutine of the Server
-	update     sync.Mutex     // one Update at a time
-	shadows    sync.WaitGroup // that still wait
+	panicked   late.Panic // of a Signal or an Observer, in a goroutine of the Server
+	update     sync.Mutex // one Update at a time
 
 	collections sync.WaitGroup // of garbage
 }
@@ -48,9 +47,7 @@ func New(c Config) (s *Server, err error) {
 	if s.load, err = load.New(c.meter()); err != nil {
 		return nil, invalid.In("ingress", "Load", err)
 	}
-	if s.dispatcher.idle, err = newIdle(); err != nil {
-		return nil, errors.Join(invalid.In("ingress", "", err), s.load.Close())
-	}
+	s.dispatcher.idle = newIdle()
 	return s, nil
 }
 
@@ -79,7 +76,7 @@ func (s *Server) Trust() *Trust { return &s.core.settings.Load().config.Trust }
 // determine the caller.
 func (s *Server) WantsCaller() bool {
 	st := s.core.settings.Load()
-	return st.modes[limitGate] != spillway.ModeOff || st.shedders[shedGate].TellsCallersApart() || st.shedders[flightGate].TellsCallersApart()
+	return st.modes[limitGate] != spillway.ModeOff || st.shedders[shedGate].asked().TellsCallersApart() || st.shedders[flightGate].asked().TellsCallersApart()
 }
 
 // Enter asks all gates in turn whether a request may be served. It may wait: for a token of
@@ -162,10 +159,9 @@ func (s *Server) process(now time.Time) shed.State {
 func (s *Server) Missing() []error { return s.load.Missing() }
 
 // Close closes the files of the Server and waits for its goroutines, if there are
-// any: there are while requests wait, or would wait if gates that observe enforced.
+// any: there are while requests wait.
 // Call it when the last request has ended.
 func (s *Server) Close() error {
-	s.shadows.Wait()
 	s.heart.stop()
 	err := s.dispatcher.stop()
 	s.collections.Wait()
@@ -199,8 +195,8 @@ func (s *Server) Stats(now time.Time) Stats {
 	st := c.settings.Load()
 	all := Stats{
 		RateLimit:   st.limiter.Stats(now),
-		InFlight:    st.shedders[flightGate].Stats(now),
-		Shed:        st.shedders[shedGate].Stats(now),
+		InFlight:    st.shedders[flightGate].asked().Stats(now),
+		Shed:        st.shedders[shedGate].asked().Stats(now),
 		Concurrency: st.shedders[shedGate].limit.Stats(now),
 		Load:        s.load.Stats(now),
 		Attempts:    st.histogram.Stats(now),

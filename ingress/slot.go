@@ -16,7 +16,6 @@ import (
 type Slot struct {
 	server    *Server
 	mu        spinlock // guards all once the request runs
-	shadow    *shadow  // waits at the gates that observe; nil: none
 	waited    bool
 	admission Admission
 	unwatch   func() bool // ends the watch over the client; nil: none
@@ -81,7 +80,7 @@ func (p *Slot) enter(ctx context.Context, s *Server, from *ratelimit.Caller, r *
 	if a.settings.queues {
 		s.beat()
 	}
-	admitted = runs && a.observed == nil || p.follow(ctx, &step, from, r)
+	admitted = runs || p.follow(ctx, &step, from, r)
 	if admitted && s.heart.silent.Load() {
 		p.watch(ctx)
 	}
@@ -93,43 +92,21 @@ func (p *Slot) enter(ctx context.Context, s *Server, from *ratelimit.Caller, r *
 func (p *Slot) abort() {
 	s, a := p.server, &p.admission
 	defer s.wakeWaiters()
-	if p.shadow != nil {
-		p.shadow.end(a.start, spillway.OutcomeNotStarted, nil)
-	}
-	if o := a.observed; o != nil {
-		a.observed = nil
-		s.abandon(&o.Admission, o.last)
-	}
 	s.abandon(a, Step{})
 	*p = Slot{}
 }
 
-// watch reports to the limit, and to the one that observes, when the client leaves. While requests are answered, that is known soon
-// enough when they end.
+// watch reports to the limit when the client leaves. While requests are answered, that is known soon enough when they end.
 func (p *Slot) watch(ctx context.Context) {
-	ticket, shadow := p.admission.tickets[shedGate], p.shadow
-	if o := p.admission.observed; o != nil && ticket.By == nil {
-		ticket = o.tickets[shedGate]
-	}
-	p.unwatch = context.AfterFunc(ctx, func() {
-		now := time.Now()
-		ticket.Leave(now)
-		shadow.left(now)
-	})
+	ticket := p.admission.tickets[shedGate]
+	p.unwatch = context.AfterFunc(ctx, func() { ticket.Leave(time.Now()) })
 }
 
 // follow does what the gates say until they admit or reject the request.
 func (p *Slot) follow(ctx context.Context, step *Step, from *ratelimit.Caller, r *Rejection) (admitted bool) {
 	s, a := p.server, &p.admission
 	came := a.start
-	for {
-		if o := a.observed; o != nil && o.last.Verdict == shed.Wait {
-			a.observed = nil // the request goes on without it
-			p.shadow = s.cast(&o.Admission, o.last, from)
-		}
-		if step.Verdict != shed.Wait {
-			break
-		}
+	for step.Verdict == shed.Wait {
 		*step = s.await(ctx, a, *step, from)
 		p.waited = time.Since(came) >= standing
 	}
@@ -140,9 +117,6 @@ func (p *Slot) follow(ctx context.Context, step *Step, from *ratelimit.Caller, r
 		return true
 	}
 	*r = a.Rejection(step.Err)
-	if p.shadow != nil {
-		p.shadow.end(a.start, spillway.OutcomeNotStarted, step.Err)
-	}
 	*p = Slot{}
 	return false
 }
@@ -164,7 +138,7 @@ func (p *Slot) Answer(now time.Time) {
 		return
 	}
 	defer p.mu.unlock()
-	p.admission.answer(now)
+	p.admission.tickets[shedGate].Answer(now)
 }
 
 // Charge adds cost, at the time now, to what the request costs the quota of its customer, or
@@ -186,7 +160,6 @@ func (p *Slot) apply(now time.Time, suspends int, cost float64) *Server {
 	}
 	defer p.mu.unlock()
 	p.admission.change(now, suspends, cost)
-	p.shadow.change(now, suspends, cost)
 	return p.server
 }
 
@@ -222,10 +195,6 @@ func (p *Slot) DoneAt(now time.Time, o spillway.Outcome) {
 	}
 	if a.settle(now, o) {
 		p.server.wakeWaiters()
-	}
-	if p.shadow != nil {
-		p.shadow.end(now, o, nil)
-		p.shadow = nil
 	}
 	a.reportDone(now, o) // last: an Observer may panic
 	a.settings = nil

@@ -69,16 +69,8 @@ func (s *Server) await(ctx context.Context, a *Admission, step Step, from *ratel
 	came := a.start
 	next = s.queue(ctx, a, step, from)
 	s.beat()
-	if a.waits() {
-		s.load.Waited(time.Since(came))
-	}
+	s.load.Waited(time.Since(came))
 	return next
-}
-
-// waits reports whether the wait of a request is load for the shedder: not where the request goes on
-// meanwhile, unless the shedder observes as well.
-func (a *Admission) waits() bool {
-	return a.mode == spillway.ModeEnforce || a.settings.modes[shedGate] != spillway.ModeEnforce
 }
 
 // queue waits until a request leaves its queue, its maximum wait has passed, or its client

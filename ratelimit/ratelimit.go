@@ -109,6 +109,31 @@ func (l *Limiter) ReserveBy(now, deadline time.Time) (Reservation, error) {
 	return Reservation{Wait: wait, limiter: l, start: at}, nil
 }
 
+// Observe takes in a call that goes on at once, whatever the Limiter decides, and returns the rejection that
+// [Limiter.ReserveBy] would have returned, or nil. A call that would have waited takes the token that is still to come: what the bucket
+// owes is the queue. A Limiter is asked either with Observe or with the other methods. Observe allocates nothing.
+func (l *Limiter) Observe(now, deadline time.Time) error {
+	at := l.bucket.see(now)
+	_, t := l.bucket.load()
+	most := time.Duration(t.depth) * t.interval
+	late := !deadline.IsZero() && deadline.Sub(now)-1 < most
+	if late {
+		most = max(0, deadline.Sub(now)-1)
+	}
+	wait, t, ok := l.bucket.take(at, most)
+	switch {
+	case ok:
+		l.admitted.Add(1)
+		return nil
+	case late && wait <= time.Duration(t.depth)*t.interval:
+		l.rejected.Add(1)
+		return tooLate.At(100 * most.Seconds() / wait.Seconds())
+	default:
+		l.rejected.Add(1)
+		return t.rejection(wait)
+	}
+}
+
 // Reject returns the rejection that Reserve would return at the time now, and counts it. If the
 // caller is exempt, or Reserve would admit the call or let it wait, Reject returns nil, and neither
 // takes a token nor counts anything. It allocates nothing.

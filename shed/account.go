@@ -17,6 +17,9 @@ type account struct {
 	began   time.Duration // to work, after the last suspension
 	delay   time.Duration // behind the limit: the fault of no single caller, and not charged
 	next    uint32        // of the free list
+
+	queue *queue  // of a request that is observed; nil: it is not
+	place *Waiter // its own if it would wait
 }
 
 // accounts are the requests that are charged. A [spillway.Ticket] has the number of its account.
@@ -49,20 +52,27 @@ func (a *accounts) close(n uint32) {
 
 // charge has the time of a request charged to its caller from now on, while its class counts.
 func (s *Shedder) charge(t *spillway.Ticket, from *start) {
+	if a := s.account(from); a.class != nil {
+		t.By, t.Account = s, s.accounts.open(a)
+	}
+}
+
+// account returns the account of a request that begins to work. It has no class if its class does not count.
+func (s *Shedder) account(from *start) (a account) {
 	class := &from.queue.callers[from.order.class()]
 	if !class.active {
-		return
+		return a
 	}
 	who, _ := class.who(from.flow)
-	a := account{class: class, who: who, episode: class.episode, taken: who.taken, within: from.order.rank() % 2, began: s.at, delay: from.delay}
+	a = account{class: class, who: who, episode: class.episode, taken: who.taken, within: from.order.rank() % 2, began: s.at, delay: from.delay}
 	a.enter()
 	class.need(s.at, 0)
-	t.By, t.Account = s, s.accounts.open(a)
+	return a
 }
 
 // enter counts a request that begins to work, if its caller is still counted.
 func (a *account) enter() {
-	if a.class.episode != a.episode {
+	if a.class == nil || a.class.episode != a.episode {
 		return
 	}
 	a.turn = a.class.turns
@@ -76,7 +86,7 @@ func (a *account) enter() {
 // leave counts a request that stops to work.
 func (a *account) leave(at time.Duration) {
 	c := a.class
-	if c.episode != a.episode || c.turns-a.turn > 1 {
+	if c == nil || c.episode != a.episode || c.turns-a.turn > 1 {
 		return // it is parked
 	}
 	took := max(0, at-a.began-a.delay)
@@ -92,8 +102,12 @@ func (a *account) leave(at time.Duration) {
 func (s *Shedder) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 	s.mu.Lock()
 	s.advance(now)
+	a := &s.accounts.all[t.Account]
 	if t.Suspended == 0 {
-		s.accounts.all[t.Account].leave(s.at)
+		a.leave(s.at)
+	}
+	if a.queue != nil {
+		s.end(a, o)
 	}
 	s.accounts.close(t.Account)
 	s.mu.Unlock()

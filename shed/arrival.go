@@ -33,11 +33,7 @@ func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow u
 	s.processors = state.processors()
 	s.measure(state.Utilization, c)
 	a.class, a.state = call.Criticality.Index(), *state
-	if c.Limit != nil {
-		a.pace = c.Limit.Ask(now, call.Key)
-	} else {
-		a.pace = spillway.Pace{Free: true, Left: math.Inf(1)}
-	}
+	a.pace = s.ask(now, call.Key, c)
 	a.queue = s.queue(a.pace.Scope)
 	s.place(a, flow)
 	a.order = orderOf(a.rank, call.Progress, call.Level)
@@ -67,6 +63,18 @@ func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow u
 	if a.pace.Throughput > 0 {
 		a.queue.served = a.pace.Throughput * c.MaxWait.Seconds()
 	}
+}
+
+// ask returns the state of the limit of a key.
+func (s *Shedder) ask(now time.Time, key string, c *Config) (p spillway.Pace) {
+	if c.Limit == nil {
+		return spillway.Pace{Free: true, Left: math.Inf(1)}
+	}
+	p = c.Limit.Ask(now, key)
+	if s.observes {
+		s.hold(&p, key, c)
+	}
+	return p
 }
 
 // time finds out how long a request may wait. Half of that is for the wait behind the limit, and the

@@ -72,7 +72,7 @@ func (s *Shedder) front(now time.Time, q *queue, c *Config) *Waiter {
 		if c.Limit == nil {
 			return w
 		}
-		pace := c.Limit.Ask(now, w.key)
+		pace := s.ask(now, w.key, c)
 		if pace.Free {
 			if q.keeps(w.order.rank(), s.at, c.MaxWait, pace.Left) || q.yields(w.order.group(), &pace) || delays(&pace, w.bears) {
 				return nil

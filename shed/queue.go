@@ -55,6 +55,10 @@ type queue struct {
 	left     float64       // share of waiters whose clients have left
 	again    time.Duration // when the queue may become long to find that out
 	delay    time.Duration // of each request behind the limit
+	present  int           // requests in flight that came here, if they are observed
+	holds    bool          // the limit was reached, and still counts as reached while more of them are present than
+	reached  int           // were in flight then,
+	key      string        // for this key
 	parked   time.Duration // age from which a request at work does not count; 0: none
 }
 

@@ -37,6 +37,7 @@ type Shedder struct {
 	stall      stall
 	counts     [spillway.Criticalities]ClassStats
 	accounts   accounts
+	observes   bool // it is asked Observe
 }
 
 // New returns a Shedder that knows nothing of its load yet, or an error that
@@ -87,20 +88,25 @@ func (s *Shedder) Arrive(now time.Time, call *spillway.Call, state *State, w *Wa
 	if s.runsAtOnce(&a) || w == nil {
 		return Decision{Verdict: Run, Behind: a.delayed(), Ticket: s.run(now, call, &start{a.queue, a.order, flow, s.idle(&a), a.queue.delay})}
 	}
-	d, turn := Decision{Verdict: Wait}, a.queue.turn(a.order.group(), s.capacity(&a), a.pace.Throughput)
-	if s.full(&a) { // by the patience of the request, whenever its turn comes
-		d.Evicted = a.queue.victim(a.order)
-		s.evict(d.Evicted)
+	evicted := s.join(&a, w, call)
+	return Decision{Verdict: Wait, MaxWait: w.maxWait, Evicted: evicted}
+}
+
+// join has a request wait, and returns the waiter that it replaces, if any.
+func (s *Shedder) join(a *arrival, w *Waiter, call *spillway.Call) (evicted *Waiter) {
+	turn := a.queue.turn(a.order.group(), s.capacity(a), a.pace.Throughput)
+	if s.full(a) { // by the patience of the request, whenever its turn comes
+		evicted = a.queue.victim(a.order)
+		s.evict(evicted)
 	}
 	a.atMost(turn, byQueue)
-	d.MaxWait = a.patience
 	s.arrived++
 	w.until, w.stalled = s.at+a.longest, s.stall.until(s.at)
-	w.arrived, w.key, w.deadline, w.maxWait, w.by, w.bears = s.arrived, call.Key, call.Deadline, d.MaxWait, a.by, a.bears
-	w.queue, w.order = a.queue, a.order
+	w.arrived, w.key, w.deadline, w.maxWait, w.by, w.bears = s.arrived, call.Key, call.Deadline, a.patience, a.by, a.bears
+	w.queue, w.order, w.Err = a.queue, a.order, nil
 	a.queue.add(w)
 	s.waiting.Add(1)
-	return d
+	return evicted
 }
 
 // Reject decides whether a request would be rejected if it arrived now, and if so
@@ -279,6 +285,16 @@ type start struct {
 
 // run takes a request into flight.
 func (s *Shedder) run(now time.Time, call *spillway.Call, from *start) (t spillway.Ticket) {
+	s.admit(from)
+	if limit := s.config.Load().Limit; limit != nil {
+		t = limit.Enter(now, *call)
+	}
+	s.charge(&t, from)
+	return t
+}
+
+// admit counts an admission.
+func (s *Shedder) admit(from *start) {
 	q := from.queue
 	class := from.order.class()
 	s.counts[class].AdmittedTotal++
@@ -292,11 +308,6 @@ func (s *Shedder) run(now time.Time, call *spillway.Call, from *start) (t spillw
 		q.cascade.spare(s.at)
 	}
 	s.began = s.at
-	if limit := s.config.Load().Limit; limit != nil {
-		t = limit.Enter(now, *call)
-	}
-	s.charge(&t, from)
-	return t
 }
 
 // evict rejects a waiter because the queue is full.

@@ -163,13 +163,7 @@ func (b *bench) overload() (all []decision) {
 	release := b.hold(b.setup.Limit)
 	defer release()
 	for range 3 {
-		if b.setup.Mode == spillway.ModeEnforce {
-			all = append(all, b.rejected())
-			continue
-		}
-		before := len(b.rejections())
-		b.served()
-		all = append(all, b.rejection(before))
+		all = append(all, b.rejected())
 	}
 	return all
 }

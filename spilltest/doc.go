@@ -6,7 +6,7 @@
 //   - [TestStack] tests whatever runs calls under a limit on calls in flight: package
 //     ingress or egress, or an adapter for a client or a server. Each call is settled
 //     exactly once, also if it or the Observer panics, or if it fails, is canceled, or if the limit changes while it
-//     runs, the mode observe decides as the mode enforce does, and nothing is allocated.
+//     runs, the mode observe decides as the mode enforce does (a call that would wait runs), and nothing is allocated.
 //   - [TestRetries] tests whatever makes calls under a [retry.Strategy]: each call is settled
 //     with the strategy exactly once.
 //   - [TestLessons] tests what a client on top of package egress learns from each end of a call: nothing if it was never

@@ -1,0 +1,147 @@
+package shed
+
+import (
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// Observe takes in a request that runs at once, whatever s decides. It returns its Ticket, which must be settled exactly once, and
+// the rejection that [Shedder.Arrive] would have returned, or nil. A request that would wait takes a place in a queue that no goroutine
+// waits in, with w as its Waiter, until what has ended made room for it. If w is waiting, it belongs to s until the Ticket is settled, and then
+// has an Err if the request would have been rejected later, for another one or after its maximum wait. Otherwise Observe keeps no pointer. If w is nil,
+// the request was rejected elsewhere: it only runs.
+//
+// What is in flight is as it is, not as it would be. So the rule is that of a queue in front of the server as it is:
+// each answer makes room for one. What clients gave up makes none, as that was no capacity.
+//
+// A Shedder that observes is asked [Shedder.Pass], Observe, [Shedder.Stats] and TellsCallersApart, and nothing else. Another one, with the same Limit, may
+// decide meanwhile.
+func (s *Shedder) Observe(now time.Time, call *spillway.Call, state *State, w *Waiter) (t spillway.Ticket, err error) {
+	c := s.config.Load()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.observes = true
+	of := account{queue: s.queues[0]}
+	if w != nil {
+		of, err = s.observe(now, call, state, w, c)
+	} else {
+		s.advance(now)
+	}
+	if c.Limit != nil {
+		t = c.Limit.Enter(now, *call)
+	}
+	of.queue.present++
+	t.By, t.Account = s, s.accounts.open(of)
+	return t, err
+}
+
+// hold keeps a limit reached where it is only observed: what is in flight does not obey it, so that it cannot find out when the overload is over.
+// It is over when no more are in flight that have come since than were in all when it began.
+func (s *Shedder) hold(p *spillway.Pace, key string, c *Config) {
+	if !p.Free {
+		if q := s.queue(p.Scope); !q.holds {
+			q.holds, q.key = true, key
+			q.reached, _ = c.Limit.Working()
+			q.reached += q.present
+		}
+		return
+	}
+	for scope, q := range s.queues {
+		if q == nil || !q.holds || scope > 0 && q.key != key {
+			continue
+		}
+		if q.holds = q.present > q.reached; q.holds {
+			p.Free, p.Scope = false, scope
+			return
+		}
+	}
+}
+
+// observe decides on a request, and returns its account.
+func (s *Shedder) observe(now time.Time, call *spillway.Call, state *State, w *Waiter, c *Config) (of account, err error) {
+	s.clear(now, state, c)
+	var a arrival
+	s.examine(&a, now, call, w.Flow, state, c)
+	a.queue.callers[a.class].count(w.Flow, a.pace.Usual)
+	if why := s.reject(&a, c.Rand); why != admitted {
+		return account{queue: a.queue}, s.rejection(why, &a, c)
+	}
+	if a.late {
+		s.hurried = s.at
+	}
+	from := start{a.queue, a.order, w.Flow, s.idle(&a), a.queue.delay}
+	of = s.account(&from)
+	of.queue = a.queue
+	if s.runsAtOnce(&a) {
+		s.admit(&from)
+		return of, nil
+	}
+	s.join(&a, w, call)
+	if a.queue.limited || !s.bursts() {
+		w.until = s.at + w.maxWait
+	}
+	of.place = w
+	return of, nil
+}
+
+// Waits reports whether w has a place in a queue.
+func (w *Waiter) Waits() bool { return w.waiting }
+
+// clear has those leave their queues that would run by now.
+func (s *Shedder) clear(now time.Time, state *State, c *Config) {
+	s.advance(now)
+	for w := s.excess(); w != nil; w = s.excess() {
+		s.evict(w)
+	}
+	if state.Runnable >= state.processors() {
+		return
+	}
+	for w := s.best(now, c); w != nil; w = s.best(now, c) {
+		s.letIn(w)
+	}
+}
+
+// end takes in how an observed request has ended. An answer makes room for one: for the request itself if it still waits, or else for
+// the next one.
+func (s *Shedder) end(of *account, o spillway.Outcome) {
+	of.queue.present--
+	answered := o == spillway.OutcomeServed || o == spillway.OutcomeFailed
+	switch w := of.place; {
+	case w != nil && w.waiting && (answered || s.at > w.until):
+		s.letIn(w)
+	case w != nil && w.waiting:
+		gone := 0.0
+		if o == spillway.OutcomeAbandoned {
+			gone = 1
+		}
+		s.leave(w, gone)
+	case answered && !s.letOne(of.queue):
+		s.letOne(s.queues[0])
+	}
+}
+
+// letOne has one waiter of a queue run, and reports whether one could.
+func (s *Shedder) letOne(q *queue) bool {
+	for q.n > 0 {
+		if s.letIn(q.first()) {
+			return true
+		}
+	}
+	return false
+}
+
+// letIn has a waiter leave its queue because there is room. It reports whether the waiter runs: it does not if it has waited for too long by now.
+func (s *Shedder) letIn(w *Waiter) (runs bool) {
+	q := w.queue
+	if s.at > w.until {
+		s.drop(w, w.by, w.maxWait.Seconds()*1000)
+		return false
+	}
+	s.leave(w, 0)
+	s.admit(&start{queue: q, order: w.order})
+	if q == s.queues[0] && !q.limited {
+		s.busy.see(s.at, q.n == 0, slice)
+	}
+	return true
+}
