@@ -110,8 +110,8 @@ func TestIdleStreamsOfAClient(t *testing.T) {
 			}
 		}
 		for _, st := range client.Stats(time.Now()) {
-			if p := st.Throttle[spillway.Critical.Index()].Probability; p > 0 || st.Inflight.InFlight != 0 {
-				t.Errorf("the throttle rejects with probability %v, %d are in flight", p, st.Inflight.InFlight)
+			if p := st.Throttle[spillway.Critical.Index()].Probability; p > 0 || st.InFlight.InFlight != 0 {
+				t.Errorf("the throttle rejects with probability %v, %d are in flight", p, st.InFlight.InFlight)
 			}
 		}
 	})

@@ -127,7 +127,7 @@ func alone(_ *testing.T, f *fake) *sql.DB {
 }
 
 func limited(t *testing.T, f *fake) *sql.DB {
-	once, err := retry.NewBudgeted(retry.BudgetedConfig{Attempts: 1})
+	once, err := retry.NewBudgeted(retry.BudgetedConfig{MaxAttempts: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

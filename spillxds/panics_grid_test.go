@@ -33,8 +33,8 @@ type rig struct {
 }
 
 func (r rig) Held() int {
-	s := r.client.Stats().Clusters[key("users")]
-	return s.Inflight.InFlight + s.Retries + r.users.InProgress()
+	s := r.client.Stats(time.Now()).Clusters[key("users")]
+	return s.InFlight.InFlight + s.Retries + r.users.InProgress()
 }
 
 func (r rig) Close() error {

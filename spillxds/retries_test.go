@@ -218,7 +218,7 @@ func TestPanicEndsARetry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inner, err := retry.NewBudgeted(retry.BudgetedConfig{Attempts: 4, Budget: panickyBudget{}})
+	inner, err := retry.NewBudgeted(retry.BudgetedConfig{MaxAttempts: 4, Budget: panickyBudget{}})
 	if err != nil {
 		t.Fatal(err)
 	}
