@@ -154,7 +154,7 @@ func watch(ctx context.Context, _ *spilltest.Fuse, r rig) error {
 	for limit := range uint32(3) {
 		r.plane.changes <- 100 + limit
 		time.Sleep(10 * time.Second)
-		if r.users.Limiter().Stats(time.Now()).MaxRequests != int(100+limit) {
+		if r.users.Limiter().Stats(time.Now()).MaxInFlight != int(100+limit) {
 			return errNotInForce
 		}
 		if err := r.call(ctx); err != nil {
@@ -200,7 +200,7 @@ func openRig(t *testing.T, f *spilltest.Fuse) rig {
 	}
 	synctest.Wait() // the stream of reports is open, too
 	c := f.Egress(egress.Config{})
-	c.MaxRequests = 0 // the limit is that of the cluster
+	c.MaxInFlight = 0 // the limit is that of the cluster
 	return rig{f, client, users, must(egress.New(users.Egress(c))), plane, server}
 }
 
@@ -213,7 +213,7 @@ func TestObserverThatAlwaysPanics(t *testing.T) {
 		_ = st.send(answer("1", "a", cluster("users", 10)))
 		is(t, <-st.requests, "1/a/users")
 		limit(t, users, 10)
-		if n := c.Stats().PanicsTotal; n != 4 { // connected, updated, and that it has panicked, twice
+		if n := c.Stats(time.Now()).PanicsTotal; n != 4 { // connected, updated, and that it has panicked, twice
 			t.Errorf("%d panics are counted", n)
 		}
 	})
