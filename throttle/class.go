@@ -61,6 +61,8 @@ type class struct {
 	probes      uint64        // let through past the limit, ever
 	skipped     int           // calls rejected since
 	rarity      int           // how many calls are made for the next probe
+	probed      time.Duration // when the last probe was sent
+	together    together      // what is sent with it
 	limited     *atomic.Int32 // counts the classes that limit anything, or nil
 	counted     bool          // there
 	advice      advice
@@ -120,7 +122,7 @@ func (c *class) admit(at time.Duration, u float64) (rejected float64) {
 	}
 	c.requests++
 	switch {
-	case c.requests >= enough:
+	case c.requests >= enough && c.together.left == 0:
 		c.until.Store(int64(c.period)) // those that follow in this period need no lock
 	case c.slow():
 		c.pace.call(at)
@@ -150,8 +152,12 @@ func (c *class) take(at time.Duration, u float64) bool {
 	case u >= c.probability() && c.credit >= 1:
 		c.credit--
 		return true
+	case c.together.take(at):
 	case c.probeDue(at):
-		c.rarity = min(2*max(1, c.rarity), rarest)
+		c.rarity, c.probed = min(2*max(1, c.rarity), rarest), at
+		if c.together.begin(at); c.together.left > 0 {
+			c.until.Store(0)
+		}
 	default:
 		return false
 	}
@@ -263,6 +269,7 @@ func (c *class) settle(at, sent time.Duration, o spillway.Outcome, margin int) {
 	counted := l.pending.end(sent)
 	at = c.roll(at)
 	was := l.phase
+	c.together.abandoned = false
 	if accepted {
 		c.rarity = 0
 	}

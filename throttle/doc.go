@@ -9,7 +9,7 @@
 //   - While the backend accepts one of K calls, nothing is limited. While it does not, K calls are sent
 //     for each accepted one.
 //   - A backend that accepts nothing gets one probe per second at most. A client of few calls sends
-//     one of nine calls as a probe.
+//     one of nine calls as a probe. A probe is one call, or the calls that one task makes at once.
 //   - Every limit ends when the backend accepts all calls, and after a Window without outcomes.
 //   - A route or customer is rejected for its own failures, or where most served routes fail. A name
 //     that has no place can be rejected, and limits nothing else ([Routes]).
@@ -46,8 +46,11 @@
 //     from the mean of the last 32 gaps between calls, which starts again after a gap of
 //     five times the mean. Before there are two gaps the rate is unknown, and p is 0
 //     while unused credit of the limit lasts.
-//  8. Which calls are rejected is decided by their tasks: those that have made no progress first, and of these the lowest
-//     levels. Among calls without a level random decides.
+//  8. Which calls are rejected is decided by their tasks: those that have made no progress first,
+//     and of these the lowest levels. Among calls without a level random decides.
+//  9. A task that makes several calls at once abandons those that were sent when another one is
+//     rejected here. Then nothing would ever be heard of the backend. So when all that was sent for
+//     a second was abandoned, the next probe is what is called within 10 ms, up to 100 calls.
 //
 // The second is [Config.ProbeInterval]. The statistics are separate for each
 // [spillway.Criticality], so that rejections of batch work never throttle the calls that users

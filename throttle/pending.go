@@ -102,6 +102,7 @@ func (c *class) leave(sent time.Duration) {
 	c.mu.Lock()
 	defer c.unlock()
 	c.limiter.pending.end(sent)
+	c.together.abandoned = true
 }
 
 // confirm takes in that a call has ended as accepted which counted as that before.

@@ -9,8 +9,46 @@ import "time"
 // whole one the throttle forgets the outage.
 const rarest = 9
 
-// probeDue reports whether a call at a time may be sent as a probe.
+// Calls that a task makes at once end together: if one is rejected here, its caller abandons those that
+// were sent, the probe too, and nothing is ever heard of the backend. So once all that was sent was
+// abandoned, a probe is a whole task: what is called within togetherFor, and at most mostTogether calls.
+// A backend that is dead gets one call in a hundred, if its callers give up before a deadline.
+const (
+	togetherFor  = 10 * time.Millisecond
+	mostTogether = 100
+)
+
+// together is what is sent with a probe.
+type together struct {
+	abandoned bool          // all that was sent since the last outcome
+	until     time.Duration // calls are sent with the last probe
+	left      int           // and how many more
+}
+
+// begin takes in that a probe is sent.
+func (g *together) begin(at time.Duration) {
+	if g.abandoned {
+		g.abandoned, g.until, g.left = false, at+togetherFor, mostTogether-1
+	}
+}
+
+// take reports whether a call is sent with the last probe.
+func (g *together) take(at time.Duration) bool {
+	if g.left == 0 || at >= g.until {
+		g.left = 0
+		return false
+	}
+	g.left--
+	return true
+}
+
+// probeDue reports whether a call at a time may be sent as a probe: while nothing is accepted, or nothing
+// is heard of what is sent.
 func (c *class) probeDue(at time.Duration) bool {
 	waited := at - c.asked
-	return c.limiter.phase == silent && waited >= c.cfg.ProbeInterval && (c.skipped+1 >= c.rarity || waited >= c.cfg.Window*2/3)
+	if c.limiter.phase != silent {
+		waited = at - max(c.limiter.settled, c.probed)
+		return c.together.abandoned && waited >= c.cfg.ProbeInterval
+	}
+	return waited >= c.cfg.ProbeInterval && (c.skipped+1 >= c.rarity || waited >= c.cfg.Window*2/3)
 }
