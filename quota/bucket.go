@@ -49,10 +49,18 @@ func threshold(burst time.Duration, class, below, i int) time.Duration {
 // half of them is for all calls of the class.
 const part = 2 * spillway.Levels
 
-// belowHighest returns how many parts a call is below the highest of its class. Calls of tasks that
-// have made progress are the highest, and so are calls without a level.
-func belowHighest(call *spillway.Call) int {
-	if call.Progress > 0 || !call.Level.Valid() {
+// tasksFor is how long a customer counts as one whose tasks make several calls, after a call of a task that
+// had made progress.
+const tasksFor = 10 * time.Second
+
+// belowHighest returns how far a call is from the highest of its class, in parts. Calls of tasks that have
+// made progress are the highest. So is any other call of a customer that has none of these, at an edge for
+// example: nothing is to be kept for later calls. So is a call without a level.
+func (c *customer) belowHighest(at time.Duration, call *spillway.Call) int {
+	if call.Progress > 0 {
+		c.tasksUntil = at + tasksFor
+	}
+	if call.Progress > 0 || !call.Level.Valid() || at >= c.tasksUntil {
 		return 0
 	}
 	return int(spillway.Levels - call.Level)
@@ -65,6 +73,7 @@ type customer struct {
 	known      bool          // the Allocator knows the customer
 	unlisted   bool          // it shares the bucket of index 0
 	all        bool          // it stands for all unlisted customers together
+	tasksUntil time.Duration // until then low levels leave a part of the bucket to tasks that have begun
 	leased     time.Duration // begin of the lease
 	until      time.Duration // end of the lease
 	rate       float64       // cost per second

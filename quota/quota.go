@@ -120,7 +120,7 @@ func (q *Quota) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error
 	defer q.mu.Unlock()
 	q.see(now)
 	c, place := q.leased(q.place(call.Customer))
-	if by, wait := q.rejectedFor(c, class, belowHighest(&call)); wait > 0 {
+	if by, wait := q.rejectedFor(c, class, c.belowHighest(q.at, &call)); wait > 0 {
 		return spillway.Ticket{}, by.rejection(q.at, q.burst, class, wait, q.cfg.Cost)
 	}
 	c.admit(q.at, class, q.cfg.Cost)
@@ -141,7 +141,7 @@ func (q *Quota) Reject(now time.Time, call spillway.Call) error {
 	defer q.mu.Unlock()
 	q.see(now)
 	c, _ := q.leased(q.place(call.Customer))
-	by, wait := q.rejectedFor(c, class, belowHighest(&call))
+	by, wait := q.rejectedFor(c, class, c.belowHighest(q.at, &call))
 	if wait == 0 {
 		return nil
 	}

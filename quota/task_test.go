@@ -51,7 +51,7 @@ func TestTasksStayWhole(t *testing.T) {
 }
 
 // Within a class, more progress goes first, then the higher level. The lowest call of a class goes before all of the class below, and a call
-// without a level is the highest of its class.
+// without a level is the highest of its class. The level does not count for a customer none of whose tasks made progress in the last 10 s.
 func TestOrderWithinAClass(t *testing.T) {
 	for _, row := range []struct {
 		class    spillway.Criticality
@@ -63,12 +63,24 @@ func TestOrderWithinAClass(t *testing.T) {
 		{spillway.CriticalPlus, 1, 0, 1 - 127./1024}, {spillway.Critical, 1, 9, 0.75}, {spillway.Critical, 128, 0, 0.75}, {spillway.Critical, 1, 0, 0.75 - 127./1024},
 		{spillway.SheddablePlus, 1, 1, 0.5},
 	} {
-		for _, above := range []time.Duration{-1, 0} { // admitted just below, and rejected there
-			q := must(t, Config{Allocator: fixed{Rate: 1000}, Cost: -1})
-			q.ChargeCustomer(t0, "a", 1000*row.most)
-			_, err := q.Admit(t0.Add(-above), spillway.Call{Customer: "a", Criticality: row.class, Level: row.level, Progress: row.progress})
-			if rejected := err != nil; rejected != (above == 0) {
-				t.Errorf("%v, level %d, progress %d, at %v of the burst and %v: %v", row.class, row.level, row.progress, row.most, above, err)
+		for _, tasks := range []bool{true, false} {
+			most := row.most
+			if !tasks {
+				most = float64(row.class.Index()+1) / spillway.Criticalities
+			}
+			for _, above := range []time.Duration{-1, 0} { // admitted just below, and rejected there
+				q := must(t, Config{Allocator: fixed{Rate: 1000}, Cost: -1})
+				at := t0.Add(tasksFor)
+				if begun := (spillway.Call{Customer: "a", Progress: 1}); tasks {
+					_, _ = q.Admit(t0.Add(1), begun)
+				} else {
+					_, _ = q.Admit(t0, begun)
+				}
+				q.ChargeCustomer(at, "a", 1000*most)
+				_, err := q.Admit(at.Add(-above), spillway.Call{Customer: "a", Criticality: row.class, Level: row.level, Progress: row.progress})
+				if rejected := err != nil; rejected != (above == 0) {
+					t.Errorf("%v, level %d, progress %d, tasks %v, at %v of the burst and %v: %v", row.class, row.level, row.progress, tasks, most, above, err)
+				}
 			}
 		}
 	}
