@@ -40,15 +40,15 @@ func (a *Admission) watch(gate int, from *ratelimit.Caller) (err error) {
 	state.Runnable = max(0, state.Runnable-a.settings.core.companion)
 	switch {
 	case a.would:
-		a.tickets[gate], _ = by.observer.Observe(a.start, call, &state, nil)
+		a.tickets[gate], _, _ = by.observer.Observe(a.start, call, &state, nil)
 		return nil
 	case by.observer.Pass(a.start, call, &state, &a.tickets[gate]):
 		return nil
 	}
 	w := places.Get().(*shed.Waiter)
 	w.Flow = a.settings.core.flowAt(by.observer, call, from)
-	a.tickets[gate], err = by.observer.Observe(a.start, call, &state, w)
-	if w.Waits() {
+	ticket, waits, err := by.observer.Observe(a.start, call, &state, w)
+	if a.tickets[gate] = ticket; waits {
 		a.places[gate-flightGate] = w
 	} else {
 		places.Put(w)

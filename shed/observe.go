@@ -8,16 +8,16 @@ import (
 
 // Observe takes in a request that runs at once, whatever s decides. It returns its Ticket, which must be settled exactly once, and
 // the rejection that [Shedder.Arrive] would have returned, or nil. A request that would wait takes a place in a queue that no goroutine
-// waits in, with w as its Waiter, until what has ended made room for it. If w is waiting, it belongs to s until the Ticket is settled, and then
-// has an Err if the request would have been rejected later, for another one or after its maximum wait. Otherwise Observe keeps no pointer. If w is nil,
-// the request was rejected elsewhere: it only runs.
+// waits in, with w as its Waiter, until what has ended made room for it. Then waits is true, and w belongs to s until the Ticket is settled:
+// it has an Err then if the request would have been rejected later, for another one or after its maximum wait. Otherwise Observe keeps no
+// pointer. If w is nil, the request was rejected elsewhere: it only runs.
 //
 // What is in flight is as it is, not as it would be. So the rule is that of a queue in front of the server as it is:
 // each answer makes room for one. What clients gave up makes none, as that was no capacity.
 //
 // A Shedder that observes is asked [Shedder.Pass], Observe, [Shedder.Stats] and TellsCallersApart, and nothing else. Another one, with the same Limit, may
 // decide meanwhile.
-func (s *Shedder) Observe(now time.Time, call *spillway.Call, state *State, w *Waiter) (t spillway.Ticket, err error) {
+func (s *Shedder) Observe(now time.Time, call *spillway.Call, state *State, w *Waiter) (t spillway.Ticket, waits bool, err error) {
 	c := s.config.Load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,7 +33,7 @@ func (s *Shedder) Observe(now time.Time, call *spillway.Call, state *State, w *W
 	}
 	of.queue.present++
 	t.By, t.Account = s, s.accounts.open(of)
-	return t, err
+	return t, of.place != nil, err
 }
 
 // hold keeps a limit reached where it is only observed: what is in flight does not obey it, so that it cannot find out when the overload is over.
@@ -84,9 +84,6 @@ func (s *Shedder) observe(now time.Time, call *spillway.Call, state *State, w *W
 	of.place = w
 	return of, nil
 }
-
-// Waits reports whether w has a place in a queue.
-func (w *Waiter) Waits() bool { return w.waiting }
 
 // clear has those leave their queues that would run by now.
 func (s *Shedder) clear(now time.Time, state *State, c *Config) {

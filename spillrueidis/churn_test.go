@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,11 +51,11 @@ func TestConnectionsAreThoseOfRueidis(t *testing.T) {
 	bare, ours := 0, 0
 	for dials, is := range map[*int]bool{&bare: false, &ours: true} {
 		synctest.Test(t, func(t *testing.T) {
-			n := 0
+			var n atomic.Int32
 			s := &server{seen: make(map[string]int)}
 			s.answer = func(string, []string) string {
 				time.Sleep(10 * time.Millisecond)
-				if n++; n%3 == 0 {
+				if n.Add(1)%3 == 0 {
 					return "-LOADING Redis is loading the dataset in memory\r\n"
 				}
 				return "$1\r\nv\r\n"

@@ -113,10 +113,12 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 		task := spillway.TaskFrom(r.Context())
 		turn := turns.Request{
 			Criticality: spillway.CriticalityFrom(r.Context()),
-			Level:       task.Level(),
 			Progress:    task.Progress(),
 			Customer:    cmp.Or(customer, x.Network()),      // customers take turns, and addresses where there are none
 			Incoming:    !x.Whole() && r.ContentLength != 0, // by HTTP/2, a request without a body has one, too
+		}
+		if s := g.settings.Load(); s != nil && s.internal { // at an edge it is random, and says nothing
+			turn.Level = task.Level()
 		}
 		if err := g.turn(r.Context(), q, turn, customer); err != nil {
 			answer(w, r, err, g.comeBack(err))
