@@ -52,3 +52,26 @@ func (c *class) probeDue(at time.Duration) bool {
 	}
 	return waited >= c.cfg.ProbeInterval && (c.skipped+1 >= c.rarity || waited >= c.cfg.Window*2/3)
 }
+
+// take reports whether a call may be sent.
+func (c *class) take(at time.Duration, u float64) bool {
+	switch {
+	case c.advises():
+		return u >= c.probability()
+	case c.released >= 1:
+		c.released--
+	case u >= c.probability() && c.credit >= 1:
+		c.credit--
+		return true
+	case c.together.take(at):
+	case c.probeDue(at):
+		c.rarity, c.probed = min(2*max(1, c.rarity), rarest), at
+		if c.together.begin(at); c.together.left > 0 {
+			c.until.Store(0)
+		}
+	default:
+		return false
+	}
+	c.probes++
+	return true
+}
