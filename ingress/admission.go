@@ -57,7 +57,7 @@ type Admission struct {
 	waiter      *shed.Waiter           // while it waits in a queue
 	reservation *ratelimit.Reservation // while it waits for a token
 
-	tickets [gates]spillway.Ticket           // there is none of the rate limit
+	tickets [gates]spillway.Ticket           // the rate limit has no Ticket
 	places  [gates - flightGate]*shed.Waiter // where it would wait, at gates that observe
 	cost    learnedCost
 }

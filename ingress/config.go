@@ -32,7 +32,7 @@ type Config struct {
 	Costs *cost.Estimator
 	// CostKey returns the route whose cost is learned, or "". It is called once for each request and must be quick
 	// and safe for concurrent use. It must return no name that clients invent. Nil means that the cost of each
-	// customer is learned, those that the Allocator of the quota knows first.
+	// customer is learned, customers that the Allocator of the quota knows first.
 	CostKey func(spillway.Call) string
 	// MaxInFlight is the maximum number of requests at work at once. Others wait, and are
 	// rejected, in the order of their criticality. The server measures by itself how many
@@ -217,7 +217,7 @@ func (s *settings) observe(now time.Time, call *spillway.Call) {
 	}
 }
 
-// draw gives a call a random level if it has none.
+// draw gives a call without a level a random one.
 func (s *settings) draw(call *spillway.Call) {
 	if !call.Level.Valid() {
 		call.Level = spillway.Level(s.config.Rand()*spillway.Levels) + 1

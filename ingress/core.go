@@ -35,8 +35,8 @@ func NewCore(c Config, state func(now time.Time) shed.State) (*Core, error) {
 
 // Update changes the configuration of a Core in use, or returns an error that names the field
 // that is wrong and changes nothing. The policies keep their state, except the shedder when it
-// begins to enforce after it has observed: what it learned of requests that nobody held back
-// says nothing of those that it admits. Requests in flight end under the old configuration.
+// begins to enforce after it has observed: what it learned of requests that were not held back
+// says nothing of the requests that it admits. Requests in flight end under the old configuration.
 func (c *Core) Update(config Config) error {
 	st, err := build(config)
 	if err != nil {

@@ -30,7 +30,7 @@ func (s *Server) dispatch() {
 	defer d.running.Done()
 	for {
 		d.idle.wait()
-		runtime.Gosched() // behind all that the same poll found
+		runtime.Gosched() // behind everything that the same poll found
 		d.armed.Store(false)
 		if busy := s.letIn(); !busy || d.armed.Swap(true) {
 			return

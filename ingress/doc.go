@@ -46,8 +46,8 @@
 // more: each request goes on at once, in its order, and is in flight as it really is. Observing starts no goroutine and allocates nothing.
 // After a gate that would reject a request, no further one counts a decision on it.
 //
-// The rate limit and the quota decide by what comes alone, as they do in the mode enforce. The decision of a shedder depends on the load,
-// which is that of a server that rejects nothing. So it goes by the queue that would stand: a request that would wait has a place in it, and
+// The rate limit and the quota decide by the arriving requests alone, as in the mode enforce. The decision of a shedder depends on the load,
+// which is that of a server that rejects nothing. So it depends on the queue that would stand: a request that would wait has a place in it, and
 // each answer makes room for one. While clients stay, the share that would be rejected is then about the share that is rejected in the mode
 // enforce, of each class ([shed.Shedder.Observe]). If clients leave, an overloaded server answers less than it could, and the count is too high. What
 // would have been rejected after a wait is reported when the request ends.

@@ -59,7 +59,7 @@ func (s *Server) rest() {
 }
 
 // pulse is one heartbeat, and has the next one come. Time alone may let a waiter in: what is in flight for long no
-// longer counts. Requests that come, and those that end, look for waiters, so that this matters in a silence.
+// longer counts. Requests that come or end look for waiters, so that this matters in a silence.
 func (s *Server) pulse(came bool) {
 	h := &s.heart
 	h.silent.Store(s.core.shed().limit.Beat(time.Now(), s.busy()))

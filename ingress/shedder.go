@@ -38,7 +38,7 @@ func (s shedder) asked() *shed.Shedder {
 	return s.Shedder
 }
 
-// adopt returns old, which lives on, in the mode of s. What a Shedder has learned while it observed ends with that mode: nobody held those requests back.
+// adopt returns old, which lives on, in the mode of s. What a Shedder has learned while it observed ends with that mode: it held no request back.
 func (s shedder) adopt(old shedder) shedder {
 	if s.observer == nil || old.observer == nil {
 		old.observer = s.observer

@@ -17,7 +17,7 @@ const AdviceLifetime = 2 * time.Minute
 
 // advice is the accept ratio that servers reported recently, for one criticality.
 type advice struct {
-	ratio float64       // mean of the last answers, of which the latest counts half
+	ratio float64       // mean of the last answers; the latest counts half
 	until time.Duration // zero: none
 }
 

@@ -123,7 +123,7 @@ func (c *class) admit(at time.Duration, u float64) (rejected float64) {
 	c.requests++
 	switch {
 	case c.requests >= enough && c.together.left == 0:
-		c.until.Store(int64(c.period)) // those that follow in this period need no lock
+		c.until.Store(int64(c.period)) // later calls in this period need no lock
 	case c.slow():
 		c.pace.call(at)
 		c.rate = c.pace.rate()
@@ -175,7 +175,7 @@ func (c *class) roll(at time.Duration) time.Duration {
 
 // measure ends a period that began at begin.
 func (c *class) measure(at, begin time.Duration) {
-	missed := !c.slow() || c.requests >= enough // some calls, of those that the pace goes by
+	missed := !c.slow() || c.requests >= enough // the pace has not seen all calls
 	elapsed := (at - begin).Seconds()
 	// One call does not make a rate: it may be the only one for long.
 	c.limiter.demand = max(0, c.requests-1) / elapsed

@@ -48,7 +48,7 @@ func (c *clock) read(now time.Time) time.Duration {
 	case at >= latest+resolution:
 		c.latest.CompareAndSwap(int64(latest), int64(at))
 	case at < latest-stepBack:
-		c.skew.CompareAndSwap(skew, skew+int64(latest-at)) // only the first of those that see a step adds it
+		c.skew.CompareAndSwap(skew, skew+int64(latest-at)) // only the first call that sees a step adds it
 		return latest
 	}
 	return at

@@ -46,11 +46,11 @@
 //     from the mean of the last 32 gaps between calls, which starts again after a gap of
 //     five times the mean. Before there are two gaps the rate is unknown, and p is 0
 //     while unused credit of the limit lasts.
-//  8. Which calls are rejected is decided by their tasks: those that have made no progress first,
+//  8. Which calls are rejected is decided by their tasks: first calls of tasks without progress,
 //     and of these the lowest levels. Among calls without a level random decides.
-//  9. A task that makes several calls at once abandons those that were sent when another one is
-//     rejected here. Then nothing would ever be heard of the backend. So when all that was sent for
-//     a second was abandoned, the next probe is what is called within 10 ms, up to 100 calls.
+//  9. A task that makes several calls at once abandons the calls already sent when another one is
+//     rejected here. Then nothing would ever be heard of the backend. So when every call sent since
+//     the last outcome was abandoned, the next probe is every call within 10 ms, up to 100 calls.
 //
 // The second is [Config.ProbeInterval]. The statistics are separate for each
 // [spillway.Criticality], so that rejections of batch work never throttle the calls that users

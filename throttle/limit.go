@@ -22,7 +22,7 @@ const (
 	// to it, so that clients which call seldom come to share the backend alike.
 	equalizing = 10
 	// latest is how many accepts of a ramp or a rise count against its next rejections. With 3 as
-	// with 8 a backend of which one task of four is dead recovers as soon, and with 5 one client
+	// with 8 a backend with one dead task of four recovers as soon, and with 5 one client
 	// sends as much to an overloaded backend as if the first rejection ended a rise.
 	latest = 5
 	// hardlyAny is the share of calls that is as good as none, so that probes are sent:
@@ -34,7 +34,7 @@ const (
 type phase uint8
 
 const (
-	open   phase = iota // there is none
+	open   phase = iota // no limit
 	steady              // it follows the accepts
 	silent              // nothing is accepted, or the first calls after that
 	rising              // nothing is rejected

@@ -7,15 +7,16 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// An order knows the calls of a class that were made lately, by their tasks: which share of them is below a call. So of the calls that must be
-// rejected, all are of the lowest tasks, and their number is as if random had decided. Calls without a level are not in it.
+// An order knows the recent calls of a class by their tasks: which share of them is below a call. So the
+// calls that must be rejected are of the lowest tasks, as many as if random had decided. Calls without a
+// level are not in it.
 type order struct {
 	calls [groups]atomic.Uint32     // since it was learned, and half of those before
 	below [groups + 1]atomic.Uint32 // the share in lower groups, as bits of a float32
 }
 
 const (
-	// levelGroups is how many groups of levels are told apart. In the one at the bound random decides.
+	// levelGroups is the number of groups of levels. In the group at the bound random decides.
 	levelGroups = 8
 	// groups has a group of levels for tasks that have made no progress, and one for the others, which go first.
 	groups = 2 * levelGroups
@@ -23,7 +24,7 @@ const (
 	lesson = 100
 )
 
-// place returns where in [0, 1) a call stands among those of its class: those below the probability are rejected. u is random.
+// place returns where in [0, 1) a call stands in its class: calls below the probability are rejected. u is random.
 func (o *order) place(call *spillway.Call, u float64) float64 {
 	if !call.Level.Valid() {
 		return u

@@ -8,7 +8,7 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// overloaded makes a thousand calls per second to a backend that accepts 250 of them, of which twice as many may be sent, and passes those of
+// overloaded makes a thousand calls per second to a backend that accepts 250 of them, so that 500 may be sent, and passes the calls of
 // the last 20 s to count.
 func overloaded(t *testing.T, next func() spillway.Call, count func(c spillway.Call, sent bool)) {
 	t.Helper()

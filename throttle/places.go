@@ -34,7 +34,7 @@ func (c *classes) forget() {
 	}
 }
 
-// A place is what one name has of its own.
+// A place is the state of one name.
 type place struct {
 	classes
 

@@ -9,9 +9,9 @@ import "time"
 // whole one the throttle forgets the outage.
 const rarest = 9
 
-// Calls that a task makes at once end together: if one is rejected here, its caller abandons those that
-// were sent, the probe too, and nothing is ever heard of the backend. So once all that was sent was
-// abandoned, a probe is a whole task: what is called within togetherFor, and at most mostTogether calls.
+// Calls that a task makes at once end together: if one is rejected here, its caller abandons the calls
+// already sent, the probe too, and nothing is ever heard of the backend. So once every call sent was
+// abandoned, a probe is a whole task: all calls within togetherFor, and at most mostTogether.
 // A backend that is dead gets one call in a hundred, if its callers give up before a deadline.
 const (
 	togetherFor  = 10 * time.Millisecond
@@ -20,7 +20,7 @@ const (
 
 // together is what is sent with a probe.
 type together struct {
-	abandoned bool          // all that was sent since the last outcome
+	abandoned bool          // every call sent since the last outcome
 	until     time.Duration // calls are sent with the last probe
 	left      int           // and how many more
 }

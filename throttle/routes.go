@@ -59,7 +59,7 @@ type Routes struct {
 	seed     maphash.Seed
 	rand     atomic.Pointer[func() float64]
 	config   atomic.Pointer[Config]
-	limited  atomic.Int32 // classes that limit anything; while there are none, names do not matter
+	limited  atomic.Int32 // classes that limit anything; at 0 names do not matter
 	swept    atomic.Int64 // when the places were last brought up to date
 	activity activity
 

@@ -39,7 +39,7 @@ func TestState(t *testing.T) {
 		t.Errorf("healthy: %v, %v", state(now), changes)
 	}
 	last := now
-	for range 2000 { // 100 calls per second, of which the backend can serve 25
+	for range 2000 { // 100 calls per second; the backend can serve 25
 		now = now.Add(10 * time.Millisecond)
 		if ticket, err := th.Admit(now, spillway.Call{}); err == nil {
 			o := spillway.OutcomeOverloaded

@@ -8,8 +8,8 @@ import (
 	"github.com/seed90641741/spillway/throttle"
 )
 
-// A crowd makes tasks of so many calls at once. A task whose call is rejected here abandons those that were
-// sent, as errgroup has it.
+// A crowd makes tasks of so many calls at once. A task whose call is rejected here abandons the calls already
+// sent, as with errgroup.
 type crowd struct {
 	t        *testing.T
 	throttle *throttle.Throttle
