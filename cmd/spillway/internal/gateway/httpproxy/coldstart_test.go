@@ -43,7 +43,6 @@ func TestColdStart(t *testing.T) {
 			if row.long && !thorough.Enabled() {
 				t.Skip("it takes more than ten seconds of real time: run it with -tags thorough")
 			}
-			t.Parallel() // a small load for seconds
 			pool := gatewaytest.NewPool()
 			address, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				pool.Work()
