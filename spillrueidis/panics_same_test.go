@@ -26,7 +26,7 @@ type opener func(rueidis.ClientOption) (rueidis.Client, error)
 // What panics in code of the user panics for the same caller as with rueidis alone, and the next command is served if it is served
 // there. A later dial that panics blocks all commands of rueidis for good.
 func TestPanicsAreThoseOfRueidis(t *testing.T) {
-	alone := func(opt rueidis.ClientOption) (rueidis.Client, error) { return rueidis.NewClient(opt) }
+	alone := rueidis.NewClient
 	behind := func(opt rueidis.ClientOption) (rueidis.Client, error) { return NewClient(opt, egress.Config{}) }
 	for name, use := range map[string]func(context.Context, rueidis.Client) error{
 		"dial": nil,
