@@ -57,9 +57,6 @@ const tasksFor = 10 * time.Second
 // made progress are the highest. So is any other call of a customer that has none of these, at an edge for
 // example: nothing is to be kept for later calls. So is a call without a level.
 func (c *customer) belowHighest(at time.Duration, call *spillway.Call) int {
-	if call.Progress > 0 {
-		c.tasksUntil = at + tasksFor
-	}
 	if call.Progress > 0 || !call.Level.Valid() || at >= c.tasksUntil {
 		return 0
 	}

@@ -123,7 +123,9 @@ func (q *Quota) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error
 	if by, wait := q.rejectedFor(c, class, c.belowHighest(q.at, &call)); wait > 0 {
 		return spillway.Ticket{}, by.rejection(q.at, q.burst, class, wait, q.cfg.Cost)
 	}
-	c.admit(q.at, class, q.cfg.Cost)
+	if c.admit(q.at, class, q.cfg.Cost); call.Progress > 0 {
+		c.tasksUntil = q.at + tasksFor
+	}
 	if all := q.bound(c); all != nil {
 		all.admit(q.at, class, q.cfg.Cost)
 		q.settle(c, class, q.cfg.Cost)

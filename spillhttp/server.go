@@ -258,8 +258,7 @@ func (h *Handler) reject(now time.Time, w http.ResponseWriter, r *http.Request, 
 	reject(w, r, why, h.wordingOf(why))
 	if r.ProtoMajor == 1 && streamed(r) {
 		// net/http reads the rest of a short body before it answers. If the rest does not arrive at
-		// once, the connection is closed.
-		// a writer without deadlines closes the connection
+		// once, the connection is closed. An error does not matter: a writer without deadlines closes it.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime))
 	}
 }

@@ -65,7 +65,7 @@ func (r *retries) stop(why error) error {
 // release ends a call without an answer to its attempt, unless it has ended.
 func (r *retries) release(f fault.Failure) {
 	if r.token != (retry.Token{}) {
-		_ = r.strategy.Release(r.token, f)
+		_ = r.strategy.Release(r.token, f) // the call has ended, whatever the strategy makes of it
 	}
 }
 
