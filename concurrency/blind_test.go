@@ -69,7 +69,7 @@ func TestProbeThatTellsNothing(t *testing.T) {
 		l.measure()
 		l.advance(l.at + 160*time.Millisecond)
 		for range row.ended {
-			l.end(spillway.OutcomeServed)
+			l.end(spillway.OutcomeServed, 0)
 		}
 		if row.stops {
 			l.stood = l.at

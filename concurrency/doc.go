@@ -14,7 +14,9 @@
 //     many requests start as end.
 //  3. Probing. That many stay in flight for a round of 32 answers. If requests took 1.5 times as
 //     long before, they waited for one another. Otherwise the key is open again, and for ten
-//     seconds about as many in flight are no evidence.
+//     seconds about as many in flight are no evidence. The key is also open again if a fifth of
+//     the requests that began in the probe got no answer: they waited for none before them, so the
+//     backend is slow by itself. The base latency is that of the requests that were answered.
 //  4. Limiting. limit = 1.5 · BDP + throughput · 5 ms + 1. Every ten seconds a trial (Draining and
 //     Probing) with 0.75 · BDP measures the base latency again. The state ends when the limit has
 //     held back no request for ten seconds.

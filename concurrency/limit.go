@@ -121,7 +121,15 @@ func (l *limit) hear(answer bool, waited, rest float64) {
 		}
 		l.heard, l.heardArea = l.at, l.area
 		l.slow.answered(l.at, l.held)
-	} else if l.state != Draining && waited >= min(l.latency.least(), rest) && l.slow.silent(l.at, l.working) {
+		return
+	}
+	if l.state == Draining || waited < min(l.latency.least(), rest) {
+		return
+	}
+	if l.state == Probing && inSeconds(l.at-l.probe) >= waited {
+		l.lost++
+	}
+	if l.slow.silent(l.at, l.working) {
 		l.latency = latency{}
 		l.restart()
 	}
@@ -163,7 +171,7 @@ type ending struct {
 // began. The latency of an abandoned request is no evidence.
 func (l *limit) leave(e *ending, found int) {
 	l.stood = e.stood
-	l.end(e.outcome)
+	l.end(e.outcome, e.began)
 	took := inSeconds(l.at - e.began)
 	l.abandoned = elapsed.Trim(l.abandoned - float64(l.abandoned/round))
 	switch {

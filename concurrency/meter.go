@@ -25,6 +25,8 @@ type counts struct {
 	served int // of these, answered: they give the throughput
 	worked int // of these, not failed: they give the base latency
 	looked int // value of ended at the last look for evidence
+	// missed is the part of area in this round that belongs to requests which ended without an answer.
+	missed float64
 }
 
 // pass moves the meter to a time.
@@ -40,13 +42,15 @@ func (m *meter) renew() { m.counts = counts{begin: m.at, beginArea: m.area} }
 func (m *meter) whole() bool { return m.at-m.begin >= brief }
 
 // end counts a request that has ended.
-func (m *meter) end(o spillway.Outcome) {
+func (m *meter) end(o spillway.Outcome, began time.Duration) {
 	m.ended++
-	if answered(o) {
-		m.served++
-		if o != spillway.OutcomeFailed {
-			m.worked++
-		}
+	if !answered(o) {
+		m.missed += inSeconds(m.at - max(began, m.begin))
+		return
+	}
+	m.served++
+	if o != spillway.OutcomeFailed {
+		m.worked++
 	}
 }
 
@@ -61,6 +65,11 @@ func (m *meter) measured() (flight, rate float64) {
 // answered reports whether a request with that outcome got an answer in time.
 func answered(o spillway.Outcome) bool {
 	return o != spillway.OutcomeAbandoned && o != spillway.OutcomeTimedOut
+}
+
+// each returns the mean seconds in the round of each request that was answered, by Little's law.
+func (m *meter) each() float64 {
+	return (m.area - m.beginArea - m.missed) / float64(max(1, m.served))
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -1,6 +1,9 @@
 package concurrency
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // A trial finds out whether requests wait for one another: with fewer in flight they must take less
 // time. While Draining nothing starts, until only the requests that should be in service are left.
@@ -22,7 +25,9 @@ type trial struct {
 		rate   float64 // throughput in answers per second
 		calls  float64 // answers that the probe needs
 	}
-	target float64 // number of requests that end the drain
+	target float64       // number of requests that end the drain
+	probe  time.Duration // when the probe began
+	lost   int           // requests of the probe that ended without an answer, although they waited as long as one takes
 }
 
 // suspect begins a first trial, after evidence of a queue.
@@ -73,6 +78,7 @@ func (l *limit) measure() {
 		l.rate = max(l.rate, float64(l.served)/(inSeconds(l.at-l.begin)+l.base))
 	}
 	l.state, l.window = Probing, max(l.target, float64(l.working))
+	l.probe, l.lost = l.at, 0
 	l.restart()
 }
 
@@ -109,20 +115,26 @@ func (l *limit) expire() {
 	}
 }
 
-// conclude ends a trial. In a later trial, a probe in which the clock stood still, or in which
-// fewer than 32 requests ended, does not change the throughput and the base latency.
+// slower reports whether the backend is slow by itself: a fifth of the requests that began in a
+// probe, or more, got no answer, although few were in flight before them.
+func (l *limit) slower() bool { return turns*float64(l.lost) >= float64(l.served) }
+
+// conclude ends a trial. The base latency is that of answers only: requests that are left from the
+// queue may be in service when their clients leave, which takes a place of the backend for nothing.
+// In a later trial, a probe in which the clock stood still, or in which fewer than 32 requests
+// ended, does not change the throughput and the base latency.
 func (l *limit) conclude() {
 	flight, rate := l.measured()
 	took, base := flight/rate, l.base
-	queue := l.before.limiting || l.confirmed(took)
+	queue := l.before.limiting || l.confirmed(took) && !l.slower()
 	l.probed = l.at
 	full := rate > (1+lean)/2*l.rate
 	if !l.before.limiting || !l.blind() && l.ended >= round {
 		l.rate = max(l.rate, rate)
-		if l.worked > 0 && flight > 0 { // the latency of failures does not count
+		if l.worked > 0 && l.each() > 0 { // the latency of failures does not count
 			// The backend may have stood still during a later probe.
-			if l.base = took; l.before.limiting {
-				l.base = min(took, doubled*base)
+			if l.base = l.each(); l.before.limiting {
+				l.base = min(l.base, doubled*base)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package mongoproxy
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -88,6 +89,9 @@ func (c *conn) exchange(f wire.Frame, cmd *wire.Command, p *ingress.Slot, by *tu
 	if a.Frame, err = c.answer(f.RequestID, false); err != nil {
 		return a, err
 	}
+	if time.Since(began) >= patience && wire.HungUp(c.socket) {
+		return a, because(Left, errLeft)
+	}
 	a.Verdict, err = c.judge(a.Frame, cmd)
 	if err != nil {
 		return a, because(Broken, err)
@@ -99,6 +103,12 @@ func (c *conn) exchange(f wire.Frame, cmd *wire.Command, p *ingress.Slot, by *tu
 	p.Done(a.Outcome())
 	return a, nil
 }
+
+// patience is how long a client waits in any case: the answers that take longer are looked at with a system call. A client that has left was
+// not answered, so that the limit must not learn that commands may take this long.
+const patience = 10 * time.Millisecond
+
+var errLeft = errors.New("the client has left while it waited")
 
 // blame returns the outcome of a command that was interrupted: a server failure, unless the
 // client disconnected or failed.

@@ -224,7 +224,7 @@ func (c *conn) look() {
 	case !c.whole.Load() && c.listener.nearlyFull() && time.Since(c.opened) > hurriedHandshake:
 		c.kill(&end{Stalled, errors.New("no first message within a second, and most connections are taken")})
 	case turn%2 == 1 && wire.HungUp(c.socket):
-		c.kill(&end{Left, errors.New("the client has left while it waited")})
+		c.kill(&end{Left, errLeft})
 	case turn%2 == 0 && c.reached.Load() && wire.HungUp(c.up.Conn):
 		c.kill(&end{HungUp, errors.New("the server has hung up")})
 	}
