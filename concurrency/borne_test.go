@@ -41,3 +41,28 @@ func TestBorneQueueIsNoBaseLatency(t *testing.T) {
 		t.Errorf("the least latency is %v s, want 0.02", got)
 	}
 }
+
+// A queue that stood in one round stands in the next one, although its latency happens not to grow with the number in flight there: the
+// least latency stays what it is, and the queue cannot become the usual latency, of which callers bear a multiple.
+func TestQueueNeverBecomesUsual(t *testing.T) {
+	l := newLimit(0, false)
+	pass := func(shows bool, latency float64) {
+		l.latency.mean, l.stands = latency, shows
+		l.working, l.ended, l.served = 50, 1000, 1000
+		l.advance(l.at + time.Second)
+		l.whileOpen(0, false)
+	}
+	l.latency.reset(0, 0.01)
+	l.rest, l.urgent = 1, 1
+	pass(true, 0.02)
+	pass(false, 0.1)
+	if got := l.latency.least(); got != 0.01 {
+		t.Errorf("after a round with a queue and one without, the least latency is %v s, want 0.01", got)
+	}
+	for range 10 {
+		pass(false, 0.1)
+	}
+	if got := l.latency.least(); got != 0.1 {
+		t.Errorf("after ten seconds without a queue, the least latency is %v s, want 0.1", got)
+	}
+}

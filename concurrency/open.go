@@ -25,7 +25,10 @@ func (l *limit) whileOpen(stall float64, busy bool) bool {
 		return true
 	case l.ended >= max(2*round, int(turns*flight)):
 		l.rate = rate
-		if !l.stands {
+		switch {
+		case l.stands:
+			l.settles = l.at + l.memory()
+		case l.at >= l.settles:
 			l.latency.settle(l.at)
 		}
 		l.restart()
