@@ -13,7 +13,8 @@ import (
 
 // goAwayTime is the time between GOAWAY and the close of an HTTP/2 connection: requests that
 // the client sends meanwhile are served.
-const goAwayTime = time.Second
+// Each byte of the client prolongs it.
+const goAwayTime, mostGoAwayTime = time.Second, 10 * time.Second
 
 // goAway is the frame GOAWAY by which a server ends a connection gracefully: it names the
 // highest stream that there can be, so it rejects none (RFC 9113, section 6.8).
@@ -38,7 +39,8 @@ func (s *Set) idle() (all []ending) {
 		case drains > 0 && c.second && c.announced == 0:
 			since, most = max(since, drains), Grace
 		case c.announced > 0:
-			since, most = c.announced, goAwayTime
+			// A request that came since may not have begun yet, where processors are short. Other frames do not keep the connection.
+			since, most = max(c.announced, min(heard, c.announced+int64(mostGoAwayTime-goAwayTime))), goAwayTime
 		case !c.second:
 			since = max(since, c.wire.began.Load()) // of the next head: net/http bounds how long that may take
 		}

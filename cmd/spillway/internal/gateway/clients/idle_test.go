@@ -75,6 +75,40 @@ func TestIdle(t *testing.T) {
 	}
 }
 
+// TestLateRequest: after GOAWAY there is a second from the last byte of the client until its connection is closed, at most ten: what came
+// may be a request whose handler has no processor yet.
+func TestLateRequest(t *testing.T) {
+	for _, row := range []struct {
+		often time.Duration // between two bytes of the client; 0: it sends none
+		times int
+		after time.Duration
+	}{{0, 0, 11 * time.Second}, {900 * time.Millisecond, 1, 11900 * time.Millisecond}, {900 * time.Millisecond, 100, 20 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := New(0, 10*time.Second)
+			c, _ := served(t, s)
+			c.second = true
+			begun, times := time.Now(), 0
+			for at := begun; time.Since(begun) < time.Minute; time.Sleep(100 * time.Millisecond) {
+				if c.announced > 0 && times < row.times && time.Since(at) >= row.often {
+					at = time.Now()
+					times++
+					c.wire.heard.Store(monotonic())
+				}
+				all := s.idle()
+				if len(all) > 0 && all[0].close {
+					break
+				}
+				if len(all) > 0 {
+					at = time.Now()
+				}
+			}
+			if d := time.Since(begun); d < row.after || d > row.after+500*time.Millisecond {
+				t.Errorf("%d bytes, one each %v: it ended after %v, want %v", row.times, row.often, d, row.after)
+			}
+		})
+	}
+}
+
 // TestIdleIsNotInAHead: a client that has sent a part of a head is not idle, although it was so long until then.
 func TestIdleIsNotInAHead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
