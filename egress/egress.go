@@ -15,6 +15,7 @@ import (
 	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/clock"
 	"github.com/seed90641741/spillway/internal/final"
+	"github.com/seed90641741/spillway/internal/late"
 	"github.com/seed90641741/spillway/internal/place"
 	"github.com/seed90641741/spillway/retry"
 	"github.com/seed90641741/spillway/throttle"
@@ -27,6 +28,7 @@ type Client struct {
 	clock    clock.Clock
 	update   sync.Mutex     // one Update at a time
 	standard retry.Strategy // where none is given; nil until then
+	panicked late.Panic     // of a hedge whose call had its answer; it goes on in the next call of Hedged
 }
 
 // policies are one configuration of a Client. They are replaced as a whole by Update; the

@@ -9,6 +9,7 @@ import (
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/internal/calls"
 	"github.com/seed90641741/spillway/internal/final"
+	"github.com/seed90641741/spillway/internal/late"
 	"github.com/seed90641741/spillway/internal/place"
 	"github.com/seed90641741/spillway/retry"
 )
@@ -30,6 +31,7 @@ import (
 // return soon after its context has ended. The context of the result is canceled when its
 // Hold ends ([Attempt.Hold]). discard, if not nil, frees what send has
 // returned for the attempt that does not count, or if an Observer panics. It is called from either goroutine.
+// If send or discard panics for a hedge after its call had its answer, the next Hedged call of c panics with that.
 func Hedged[T any](
 	ctx context.Context, c *Client, call spillway.Call, by Router, send func(context.Context, *Attempt) (T, error), discard func(T, error),
 ) (T, error) {
@@ -37,6 +39,7 @@ func Hedged[T any](
 	if discard == nil {
 		discard = func(T, error) {}
 	}
+	c.panicked.GoOn()
 	p, sent, answered, returned := c.current.Load(), error(nil), false, false
 	defer func() {
 		if answered && !returned { // an Observer panics
@@ -45,7 +48,7 @@ func Hedged[T any](
 	}()
 	err := c.do(ctx, &call, by, func(ctx context.Context, a *Attempt) error {
 		answered = false
-		value, sent = attemptHedged(ctx, p, &call, a, send, discard)
+		value, sent = attemptHedged(ctx, c, p, &call, a, send, discard)
 		answered = true
 		return sent
 	})
@@ -59,7 +62,7 @@ func Hedged[T any](
 
 // attemptHedged makes an attempt, hedged if that is allowed.
 func attemptHedged[T any](
-	ctx context.Context, p *policies, call *spillway.Call, a *Attempt, send func(context.Context, *Attempt) (T, error), discard func(T, error),
+	ctx context.Context, c *Client, p *policies, call *spillway.Call, a *Attempt, send func(context.Context, *Attempt) (T, error), discard func(T, error),
 ) (T, error) {
 	h := p.hedge
 	if h == nil || a.Number > 0 || call.Kind != spillway.KindRead && !(call.Idempotent && p.config.Hedge.Writes) || forbidden(ctx) {
@@ -74,7 +77,7 @@ func attemptHedged[T any](
 		}
 		return v, err
 	}
-	r := &race[T]{policies: p, call: *call, send: send, discard: discard, ctx: ctx, done: make(chan struct{})}
+	r := &race[T]{policies: p, late: &c.panicked, call: *call, send: send, discard: discard, ctx: ctx, done: make(chan struct{})}
 	r.hedge = calls.Attempt{Attempt: &retry.Attempt{Number: 1}, Route: a.core.Route, Accepts: 1, Task: a.core.Task}
 	return r.run(a, delay)
 }
@@ -88,6 +91,7 @@ func forbidden(ctx context.Context) bool {
 // A race is a first attempt and its hedge.
 type race[T any] struct {
 	policies *policies
+	late     *late.Panic // of the Client
 	call     spillway.Call
 	send     func(context.Context, *Attempt) (T, error)
 	discard  func(T, error)
@@ -184,7 +188,7 @@ func (r *race[T]) waits(err error) bool {
 }
 
 // end ends the race, and reports whether the hedge has a result or has panicked. If not,
-// it is canceled; what it panics with from then on is of no matter.
+// it is canceled; what it panics with from then on goes on in the next call.
 func (r *race[T]) end() (hedged bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -203,8 +207,8 @@ func (r *race[T]) fire() {
 	defer close(r.done)
 	v, panics, err := r.try(ctx)
 	r.mu.Lock()
-	late := r.over
-	if !late {
+	lost := r.over
+	if !lost {
 		r.ended, r.value, r.panics, r.err = true, v, panics, err
 		if err == nil { // or it has panicked
 			r.first()
@@ -212,10 +216,14 @@ func (r *race[T]) fire() {
 	}
 	r.mu.Unlock()
 	r.hedge.Release(r.hedge.Start, spillway.OutcomeAbandoned) // the throttle is not told, and the limit takes any outcome
-	if late && panics == nil {
-		defer func() { _ = recover() }() // the call has its answer: what discard panics with is of no matter
+	if !lost {
+		return
+	}
+	defer r.late.Keep() // the call has its answer
+	if panics == nil {
 		r.discard(v, err)
 	}
+	r.late.Put(panics)
 }
 
 // try calls send, and keeps its panic, which would end the process in this goroutine.

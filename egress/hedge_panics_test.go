@@ -14,27 +14,40 @@ import (
 )
 
 // A hedge that panics because it was canceled has lost already: the call has its answer, and must not look at what the other
-// goroutine writes by now. The race detector sees whether it does.
+// goroutine writes by now. The race detector sees whether it does. The next call gets the panic, and the one after that does not. The same
+// is true of what discards the answer of a hedge that has lost.
 func TestHedgePanicsTooLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := hedging(t, egress.Config{}, retry.HedgeConfig{Delay: 50 * time.Millisecond})
-		warm(t, c, 1)
-		var panicked atomic.Bool
-		v, err := egress.Hedged(t.Context(), c, read, nil, func(ctx context.Context, a *egress.Attempt) (int, error) {
-			if a.IsHedge() {
-				<-ctx.Done()
-				panicked.Store(true)
-				panic("hedge")
+	for _, late := range []string{"hedge", "discard"} {
+		synctest.Test(t, func(t *testing.T) {
+			c, _ := hedging(t, egress.Config{}, retry.HedgeConfig{Delay: 50 * time.Millisecond})
+			warm(t, c, 1)
+			call := func() (v int, panicked any, err error) {
+				defer func() { panicked = recover() }()
+				v, err = egress.Hedged(t.Context(), c, read, nil, func(ctx context.Context, a *egress.Attempt) (int, error) {
+					if !a.IsHedge() {
+						return 7, sleep(ctx, 100*time.Millisecond)
+					}
+					<-ctx.Done()
+					if late == "hedge" {
+						panic(late)
+					}
+					return 8, nil
+				}, func(v int, _ error) {
+					if v == 8 {
+						panic(late)
+					}
+				})
+				return v, nil, err
 			}
-			return 7, sleep(ctx, 100*time.Millisecond)
-		}, nil)
-		if v != 7 || err != nil {
-			t.Errorf("%d, %v, want the answer of the first attempt", v, err)
-		}
-		if checkIdle(t, c); !panicked.Load() {
-			t.Error("there was no hedge")
-		}
-	})
+			for i, want := range []any{nil, late, nil} {
+				if v, panicked, err := call(); panicked != want || want == nil && (v != 7 || err != nil) {
+					t.Errorf("call %d, %s: %d, %v, panics with %v, want %v", i, late, v, err, panicked, want)
+				}
+				synctest.Wait()
+			}
+			checkIdle(t, c)
+		})
+	}
 }
 
 // A hedge that panics does so in the goroutine of the call, and gives everything back.
