@@ -26,8 +26,8 @@ func (m *latency) add(at time.Duration, took, stall float64) {
 
 // settle corrects the least mean after a round without evidence of a queue. If the mean is now more
 // than twice the least, the least came from the first requests that ended after a start, which are
-// the quickest. For ten seconds after a round with evidence, even of a queue that callers bear,
-// settle must not be called: it would hide that queue.
+// the quickest. After a round with evidence, and for ten seconds if callers bear that queue, settle
+// must not be called: it would hide the queue.
 func (m *latency) settle(at time.Duration) {
 	if m.mean > doubled*m.least() {
 		m.means = minimum{now: m.mean, since: at}

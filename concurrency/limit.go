@@ -81,7 +81,7 @@ type limit struct {
 	stood   time.Duration // when the clock last stood still
 	sound   time.Duration // when the last round ended in which the clock ran all the time
 	probed  time.Duration // when the last probe ended
-	settles time.Duration // from when the least latency is corrected: no round has shown a queue for long
+	settles time.Duration // from when the least latency may be corrected: callers bore a queue before
 	cleared float64       // requests in flight in the last trial that found no queue
 	clearAt time.Duration // when that trial ended
 

@@ -26,9 +26,9 @@ func (l *limit) whileOpen(stall float64, busy bool) bool {
 	case l.ended >= max(2*round, int(turns*flight)):
 		l.rate = rate
 		switch {
-		case l.stands:
+		case l.stands && l.borne() > usual:
 			l.settles = l.at + l.memory()
-		case l.at >= l.settles:
+		case !l.stands && l.at >= l.settles:
 			l.latency.settle(l.at)
 		}
 		l.restart()
