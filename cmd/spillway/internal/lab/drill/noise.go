@@ -37,9 +37,9 @@ func (r *Result) Noise() string {
 		slower = *w.Work/usual - 1
 	}
 	drift, late := math.Abs(r.CapacityAfterRPS-r.CapacityBeforeRPS)/max(r.CapacityRPS, 1), w.lateRatio()
-	explains := r.goodputBound() - taken - max(slower, 0) - drift/2 - late - noisyMargin
+	lost, bound := taken+max(slower, 0)+drift/2+late, r.goodputBound()
 	switch {
-	case r.Settings.Scenario != ScenarioStorm && w.GoodputRatio < explains:
+	case r.Settings.Scenario != ScenarioStorm && w.GoodputRatio < bound-lost-noisyMargin:
 		return ""
 	case r.Settings.Saturated:
 		return "callers and rejections need too much of its processors; try --backend=blocking or a lower --overload"
@@ -53,6 +53,8 @@ func (r *Result) Noise() string {
 		return fmt.Sprintf("the capacity changed from %.0f/s to %.0f/s", r.CapacityBeforeRPS, r.CapacityAfterRPS)
 	case late > noisySends:
 		return fmt.Sprintf("the load generator sent %s of the calls late", percent(late))
+	case w.GoodputRatio < bound && w.GoodputRatio+lost >= bound: // each of them takes little, and less than that is missing
+		return fmt.Sprintf("in all %s of the capacity was taken, and %s is missing", percent(lost), percent(bound-w.GoodputRatio))
 	}
 	return ""
 }
