@@ -29,12 +29,12 @@ func TestHedgePanicsTooLate(t *testing.T) {
 					}
 					<-ctx.Done()
 					if late == "hedge" {
-						panic(late)
+						panic(late) // as code of the user does
 					}
 					return 8, nil
 				}, func(v int, _ error) {
 					if v == 8 {
-						panic(late)
+						panic(late) // as code of the user does
 					}
 				})
 				return v, nil, err

@@ -88,7 +88,7 @@ func TestLateRequest(t *testing.T) {
 			c, _ := served(t, s)
 			c.second = true
 			begun, times := time.Now(), 0
-			for at := begun; time.Since(begun) < time.Minute; time.Sleep(100 * time.Millisecond) {
+			for at := begun; time.Since(begun) < time.Minute; time.Sleep(100 * time.Millisecond) { // in the bubble: the looks of Watch
 				if c.announced > 0 && times < row.times && time.Since(at) >= row.often {
 					at = time.Now()
 					times++

@@ -53,6 +53,7 @@ func TestIdleSecondConnections(t *testing.T) {
 						switch text, wrote, err := sent.once(t.Context(), x, at); {
 						case err != nil && !wrote:
 							unsent.Add(1)
+							last.Store(err.Error())
 						case err != nil:
 							failed.Add(1)
 							last.Store(err.Error())
