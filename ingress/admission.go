@@ -85,11 +85,7 @@ func (a *Admission) Expire(now time.Time, from *ratelimit.Caller) (Step, bool) {
 	case a.waiter == nil:
 		return Step{}, false
 	}
-	queue := a.settings.shedders[a.last()]
-	if more := queue.More(now, a.waiter); more > 0 {
-		return Step{Verdict: shed.Wait, For: more, Waiter: a.waiter}, true
-	}
-	if !queue.Expire(a.waiter) {
+	if !a.settings.shedders[a.last()].Expire(a.waiter) {
 		return Step{}, false
 	}
 	return a.Proceed(now, from), true

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/degradation"
 	"github.com/seed90641741/spillway/shed"
 )
 
@@ -17,7 +18,7 @@ type signals struct {
 	seen     atomic.Int64                          // when they were last updated
 	accepts  [spillway.Criticalities]atomic.Uint32 // each a shed.Ratio
 	rejects  atomic.Bool                           // one of them is below 1
-	degrader shed.Degrader
+	degrader degradation.Degrader
 
 	mu    sync.Mutex // held during an update
 	last  time.Time
@@ -47,8 +48,8 @@ func (c *Core) refresh(st *settings, now time.Time) {
 	}
 	g.last = now
 	stats, state := c.shed().asked().Stats(now), c.state(now)
-	p := shed.Pressure{Utilization: state.Utilization, Thresholds: cmp.Or(st.config.Shed.Thresholds, shed.DefaultThresholds)}
-	p.Fill = float64(stats.Waiting) / (stats.Depth * float64(max(state.Processors, 1)))
+	p := degradation.Pressure{Utilization: state.Utilization, Thresholds: cmp.Or(st.config.Shed.Thresholds, shed.DefaultThresholds)}
+	p.Fill = float64(stats.Waiting) / stats.Depth
 	share := g.shares(st, now)
 	rejects := false
 	for i := range stats.Classes {

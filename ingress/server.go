@@ -10,6 +10,7 @@ import (
 	"github.com/seed90641741/spillway/attempts"
 	"github.com/seed90641741/spillway/concurrency"
 	"github.com/seed90641741/spillway/cost"
+	"github.com/seed90641741/spillway/degradation"
 	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/internal/late"
 	"github.com/seed90641741/spillway/load"
@@ -179,7 +180,7 @@ type Stats struct {
 	Load        load.Stats
 	Attempts    attempts.Stats // of an internal listener
 	// Degradation is how far answers are degraded, by class.
-	Degradation shed.DegradationStats
+	Degradation degradation.Stats
 	// RejectedTotal is the number of requests rejected since the start, by the Outcome of the
 	// [Rejection].
 	RejectedTotal [spillway.Outcomes]uint64

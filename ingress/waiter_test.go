@@ -171,7 +171,7 @@ func TestEvictedWaiterIsTold(t *testing.T) {
 		}
 		cancelHigh()
 		time.Sleep(time.Millisecond)
-		if n := left.Load(); n != low+high-evicted || s.core.shed().Waiting() != 0 {
+		if n := left.Load(); n != low+high-rejected.Load() || s.core.shed().Waiting() != 0 {
 			t.Errorf("%d left", n)
 		}
 	})

@@ -18,7 +18,7 @@ func TestAcceptRatio(t *testing.T) {
 		var a shed.AcceptRatio
 		var r shed.Ratio
 		for i := range uint64(1000) {
-			r = a.Observe(began.Add(time.Duration(i)*10*time.Millisecond), i*row.offered, i*row.rejected)
+			r = a.Observe(t0.Add(time.Duration(i)*10*time.Millisecond), i*row.offered, i*row.rejected)
 		}
 		if r.String() != row.want {
 			t.Errorf("%d of %d rejected: %q, want %q", row.rejected, row.offered, r, row.want)
@@ -33,22 +33,22 @@ func TestAcceptRatio(t *testing.T) {
 // that step back do no harm.
 func TestAcceptRatioForgets(t *testing.T) {
 	var a shed.AcceptRatio
-	if r := a.Observe(began, 9, 9); r != shed.RatioOne {
+	if r := a.Observe(t0, 9, 9); r != shed.RatioOne {
 		t.Errorf("9 calls tell %q", r)
 	}
-	if r := a.Observe(began.Add(time.Millisecond), 20, 20); r.Float() != 0 {
+	if r := a.Observe(t0.Add(time.Millisecond), 20, 20); r.Float() != 0 {
 		t.Errorf("20 rejected calls tell %q", r)
 	}
-	if r := a.Observe(began.Add(-time.Hour), 20, 20); r.Float() != 0 {
+	if r := a.Observe(t0.Add(-time.Hour), 20, 20); r.Float() != 0 {
 		t.Errorf("a step back tells %q", r)
 	}
-	if r := a.Observe(began.Add(10*time.Second), 20, 20); r != shed.RatioOne {
+	if r := a.Observe(t0.Add(10*time.Second), 20, 20); r != shed.RatioOne {
 		t.Errorf("10 s later: %q", r)
 	}
-	if r := a.Observe(began.Add(11*time.Second), 0, 0); r != shed.RatioOne {
+	if r := a.Observe(t0.Add(11*time.Second), 0, 0); r != shed.RatioOne {
 		t.Errorf("counters that begin again: %q", r)
 	}
-	if n := testing.AllocsPerRun(100, func() { a.Observe(began, 5, 5) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { a.Observe(t0, 5, 5) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 	if shed.Ratio(255).String() != "0" {

@@ -6,26 +6,26 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// account is a request at work whose time is charged to its caller.
+// An account charges the time of a request at work to its caller.
 type account struct {
 	class   *callers
 	who     *caller
-	episode uint64        // of class
-	taken   uint64        // as of who
-	turn    int           // of class, as it began
-	within  int           // 1 if the caller was within its share, else 0
-	began   time.Duration // to work, after the last suspension
-	delay   time.Duration // behind the limit: the fault of no single caller, and not charged
-	next    uint32        // of the free list
+	episode uint64        // that of class when the request began
+	taken   uint64        // that of who when the request began
+	turn    int           // that of class when the request began
+	within  int           // 1 if the caller was within its fair share, else 0
+	began   time.Duration // when the request began to work, or went on after a suspension
+	delay   time.Duration // its wait behind the limit, which is no fault of its caller: not charged
+	next    uint32        // the next unused account, in the list of these
 
-	queue *queue  // of a request that is observed; nil: it is not
-	place *Waiter // its own if it would wait
+	queue *queue  // where an observed request came; nil: the request is not observed
+	place *Waiter // its Waiter if it would wait
 }
 
-// accounts are the requests that are charged. A [spillway.Ticket] has the number of its account.
+// accounts holds all accounts. A [spillway.Ticket] has the number of its account.
 type accounts struct {
-	all  []account // the first is not used
-	free uint32    // list of unused ones; 0: none
+	all  []account // number 0 is not used
+	free uint32    // the first of the list of unused accounts; 0: the list is empty
 }
 
 // open returns the number of a new account. It allocates only if more requests are charged at
@@ -50,14 +50,16 @@ func (a *accounts) close(n uint32) {
 	a.free = n
 }
 
-// charge has the time of a request charged to its caller from now on, while its class counts.
+// charge opens an account for a request that begins to work, if the callers of its class are
+// counted.
 func (s *Shedder) charge(t *spillway.Ticket, from *start) {
 	if a := s.account(from); a.class != nil {
 		t.By, t.Account = s, s.accounts.open(a)
 	}
 }
 
-// account returns the account of a request that begins to work. It has no class if its class does not count.
+// account returns the account of a request that begins to work. Its field class is nil if the
+// callers of the class are not counted.
 func (s *Shedder) account(from *start) (a account) {
 	class := &from.queue.callers[from.order.class()]
 	if !class.active {

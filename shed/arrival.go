@@ -13,18 +13,17 @@ type arrival struct {
 	rank     int
 	order    order
 	flow     uint64
-	pass     float64 // share of the requests of the caller that may wait
+	pass     float64 // share of the requests of the caller that may wait, from 0 to 1
 	state    State
 	pace     spillway.Pace
 	queue    *queue
-	patience time.Duration
-	by       cause         // if it waits for longer
-	longest  time.Duration // how long it may wait while no processor is free
-	bears    time.Duration // how long it may wait behind the limit
+	patience time.Duration // maximum wait in the queue
+	by       cause         // of its rejection after that wait
+	bears    time.Duration // maximum wait behind the limit
 	behind   bool          // a waiter must run first
 	left     float64       // seconds to the deadline
 	late     bool          // the deadline is closer than the fastest recent response
-	expired  bool
+	expired  bool          // the deadline has passed
 }
 
 // examine fills a, which is zero.
@@ -35,7 +34,7 @@ func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow u
 	a.class, a.state = call.Criticality.Index(), *state
 	a.pace = s.ask(now, call.Key, c)
 	a.queue = s.queue(a.pace.Scope)
-	s.place(a, flow)
+	s.setRank(a, flow)
 	a.order = orderOf(a.rank, call.Progress, call.Level)
 	a.time(now, call, c.MaxWait)
 	a.queue.overload(&a.pace, a.patience)
@@ -49,16 +48,7 @@ func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow u
 	a.queue.seeLimit(s.at, a)
 	a.queue.seeLeaving(s.at, &a.pace)
 	s.seeProcessors(a)
-	a.longest = min(a.patience, longest)
-	if call.Deadline.IsZero() {
-		a.longest = longest
-	}
-	if !a.queue.limited {
-		a.atMost(c.MaxWait, byMaxWait)
-		if s.bursts() && call.Deadline.IsZero() && a.patience < burst {
-			a.patience, a.by = burst, byBurst
-		}
-	}
+	s.bound(a, call, c)
 	a.queue.parked, a.queue.delay = a.pace.Parked, a.pace.Wait
 	if a.pace.Throughput > 0 {
 		a.queue.served = a.pace.Throughput * c.MaxWait.Seconds()
@@ -77,8 +67,8 @@ func (s *Shedder) ask(now time.Time, key string, c *Config) (p spillway.Pace) {
 	return p
 }
 
-// time finds out how long a request may wait. Half of that is for the wait behind the limit, and the
-// other half for the queue before it.
+// time finds out how long a request may wait. With a deadline, half of that is for the wait behind
+// the limit, and the other half for the queue before it.
 func (a *arrival) time(now time.Time, call *spillway.Call, most time.Duration) {
 	calls := 1.0
 	if call.Progress == 0 {
@@ -96,7 +86,7 @@ func (a *arrival) time(now time.Time, call *spillway.Call, most time.Duration) {
 }
 
 // delayed reports whether a request probably has to wait in the handler: its limit is saturated,
-// and recent requests there waited for more than 5 ms plus a quarter of their latency.
+// and recent requests waited behind it for more than 5 ms plus a quarter of their latency.
 func (a *arrival) delayed() bool {
 	return a.pace.Saturated && a.pace.Wait.Seconds() > brief.Seconds()+float64(a.pace.Latency/4)
 }
@@ -109,9 +99,9 @@ func (s *Shedder) measure(utilization float64, c *Config) {
 	}
 }
 
-// place finds out which rank a caller has in its class. In all of a class that is not
-// rejected, and where the caller is unknown, it is the lower one.
-func (s *Shedder) place(a *arrival, flow uint64) {
+// setRank finds out which of the two ranks of its class a request has. It is the lower one while no
+// request of the class is rejected, or if the caller is unknown.
+func (s *Shedder) setRank(a *arrival, flow uint64) {
 	within, pass := a.queue.callers[a.class].judge(flow, s.at)
 	a.rank, a.flow, a.pass = 2*a.class, flow, pass
 	if within {
@@ -119,8 +109,9 @@ func (s *Shedder) place(a *arrival, flow uint64) {
 	}
 }
 
-// among reports whether a request is among the share of its rank that is rejected: its lowest levels. Of requests without a level
-// random decides, in [0, 1). A task that has made progress is not rejected as part of a share.
+// among reports whether a request is in the share of its rank that is rejected: the lowest levels.
+// For requests without a level, random decides, a number in [0, 1). Calls of a task with progress
+// are rejected only if the whole rank is.
 func (a *arrival) among(share float64, random func() float64) bool {
 	switch level := a.order.level(); {
 	case share >= 1:

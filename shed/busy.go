@@ -1,23 +1,48 @@
 package shed
 
-import "time"
+import (
+	"time"
 
-// seeProcessors observes at an arrival whether a processor is free. That one is busy says nothing:
-// with what, is seen when waiters are let in.
+	"github.com/seed90641741/spillway"
+)
+
+// seeProcessors observes, at an arrival, whether a processor is free for it. If none is, that says
+// nothing yet: what keeps them busy is seen when waiters are let in.
 func (s *Shedder) seeProcessors(a *arrival) {
-	free := a.state.Runnable < s.processors
-	if free || s.queues[0].n == 0 {
-		s.stall.end(s.at)
+	if a.state.Runnable < s.processors && !a.behind {
+		s.seeBusy(true)
 	}
-	if free && !a.behind {
-		s.busy.see(s.at, true, slice)
-	}
+}
+
+// seeBusy observes whether requests wait for a processor while others are let in. An overload is
+// over after a tenth of a second in which none has to wait, however long it was.
+func (s *Shedder) seeBusy(free bool) {
+	s.busy.see(s.at, free, slice)
+	s.busy.lasts = min(s.busy.lasts, 4*burst)
 }
 
 // bursts reports whether no overload of the processors stands. One does if waiters were let in at
 // free processors for 100 ms, and others still waited. Nothing is let in while no processor is
 // free: what keeps them busy then are not the requests, and to reject these would relieve nothing.
 func (s *Shedder) bursts() bool { return s.busy.lasts < burst }
+
+// stands reports whether the overload lasts in which requests of a queue were rejected. For the
+// processors, their signal says so. The signal of a limit is zero as soon as the limit is free for
+// a moment, between two waves of requests: there the rejections are forgotten with time only.
+func (s *Shedder) stands(q *queue) bool { return q.byLimit || !s.bursts() }
+
+// bound bounds the wait for a processor: by MaxWait if an overload stands, else by 1 s.
+func (s *Shedder) bound(a *arrival, call *spillway.Call, c *Config) {
+	switch {
+	case a.queue.limited:
+	case !s.bursts() || c.MaxWait > longest:
+		a.atMost(c.MaxWait, byMaxWait)
+	case call.Deadline.IsZero():
+		a.patience, a.by = longest, byBurst
+	default:
+		a.atMost(longest, byBurst)
+	}
+}
 
 // burst is for how long waiters may be let in, and others wait for a processor, before that
 // is overload. It is the interval of CoDel, after which a queue that did not drain is a
@@ -28,15 +53,6 @@ const burst = 100 * time.Millisecond
 // many wait: at half, 799 of 1,800 clients that connect at once to two processors are rejected.
 const crowd = 1000
 
-// longest is the maximum wait while no processor is free. At half, handshakes of 600 ms in all lead
-// to rejections; at double, requests wait for 2 s if they never end.
+// longest is the maximum wait while no overload stands, where MaxWait is less. At half, handshakes
+// of 600 ms in all lead to rejections; at double, requests wait for 2 s if handshakes never end.
 const longest = time.Second
-
-// stall is the time in which requests wait and no processor is free, without the first time slice of each.
-type stall struct{ free, lasted time.Duration }
-
-// until returns the sum up to a time.
-func (s *stall) until(at time.Duration) time.Duration { return s.lasted + max(0, at-s.free-slice) }
-
-// end notes that a processor is free, or that no request waits.
-func (s *stall) end(at time.Duration) { s.lasted, s.free = s.until(at), at }

@@ -1,20 +1,16 @@
 package shed
 
 import (
-	"math"
 	"time"
 
 	"github.com/seed90641741/spillway"
 )
 
-// calm is the share below which rejections are over and done with.
-const calm = noise / 20
-
-// Pass admits a request at once, if no request waits, none was rejected recently, no limit was
-// found and a processor is free. Otherwise it returns false and decides nothing, and
-// [Shedder.Arrive] must be called. Arrive admits every request that Pass admits, but takes
-// longer. Pass sets t, which must be settled exactly once, and takes only the lock of the [Limit].
-// It keeps none of the pointers.
+// Pass admits a request at once if no request waits, none was rejected in the last two seconds, no
+// limit was found and a processor is free. Then it returns true and sets t, which must be settled
+// exactly once. Otherwise it returns false and has decided nothing: call [Shedder.Arrive]. Arrive
+// admits every request that Pass admits, but takes longer, as Pass takes only the lock of the
+// [Limit]. Pass keeps none of the pointers.
 func (s *Shedder) Pass(now time.Time, call *spillway.Call, state *State, t *spillway.Ticket) bool {
 	c := s.config.Load()
 	if c.Limit == nil || !s.plenty(state, c) {
@@ -28,12 +24,12 @@ func (s *Shedder) Pass(now time.Time, call *spillway.Call, state *State, t *spil
 	return ok
 }
 
-// plenty reports whether there is calm, and nothing is short now.
+// plenty reports whether there is calm, a processor is free, and utilization rejects no class.
 func (s *Shedder) plenty(state *State, c *Config) bool {
 	return s.calm.Load() && state.Runnable < state.processors() && state.Utilization < c.Thresholds[0]
 }
 
-// disturb ends the calm. Requests that Pass admitted were not seen by Arrive.
+// disturb ends the calm. The signals begin at zero, as Arrive has not seen what Pass admitted.
 func (s *Shedder) disturb() {
 	if !s.calm.Swap(false) {
 		return
@@ -46,20 +42,13 @@ func (s *Shedder) disturb() {
 	}
 }
 
-// calmDown finds out whether there is calm. It lasts until a request does not run at once.
+// calmDown decides whether calm begins: nothing waits, no class is rejected, no overload stands and
+// no caller is counted, which ends two seconds after the last rejection. Calm ends with the first
+// request that does not run at once.
 func (s *Shedder) calmDown() {
-	quiet := s.waiting.Load() == 0 && s.busy.lasts == 0 && s.levels == levels{} && math.Abs(s.depth.factor-1) < calm
+	quiet := s.waiting.Load() == 0 && s.busy.lasts == 0 && s.levels == levels{}
 	for _, q := range s.queues {
-		quiet = quiet && (q == nil || q.full.over(s.at) && q.cascade.calm())
+		quiet = quiet && (q == nil || q.full.over(s.at))
 	}
 	s.calm.Store(quiet && !s.told.Load())
-}
-
-// calm reports whether rejections are over.
-func (c *cascade) calm() bool {
-	most := max(c.all, c.pressed)
-	for i := range c.ranks {
-		most = max(most, c.ranks[i].rejected, c.ranks[i].above, c.ranks[i].pressed)
-	}
-	return most < calm
 }

@@ -2,173 +2,138 @@ package shed
 
 import (
 	"math"
-	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/elapsed"
 )
 
 const (
-	// memory is the number of decisions over which the rejected share of a class is averaged
-	// (EWMA): 50 ms at 1,000 requests per second. What decides on lower ranks is averaged
-	// over 100 ms if that is longer: requests that began together end together, and leave as
-	// many admissions in a row.
+	// memory is the number of decisions from which a rejected share is known. With fewer decisions
+	// the missing ones count as admissions.
 	memory = 50
-	// forget is the half-life of the rejected share of a class without requests, so that past
-	// rejections do not reject later requests.
-	forget = 50 * time.Millisecond
-	// relent is the factor, per forget, by which the effect of a class on lower classes
-	// falls: also at a low rate of requests it ends in some 100 ms.
-	relent = 0.9
-	// lighten is that factor for an admission to an idle server: that of ten admissions,
-	// (1 - 1/memory)^10.
-	lighten = 0.82
-	// noise is the rejected share below which a class counts as served: one rejection in
-	// memory. From cut on, all lower classes are rejected.
+	// noise is the rejected share up to which a rank counts as served: one rejection in memory.
+	// From the share cut on, all lower ranks are rejected.
 	noise, cut = 0.02, 0.2
 )
 
-// mostCalls is the number of calls of a task at most: a server may see nothing but tasks that have begun elsewhere.
+// mostCalls bounds the number of calls of a task. Without it the number would be infinite at a
+// server that sees only tasks that have begun elsewhere.
 const mostCalls = 100.
 
-// ranks is the number of ranks: each class has one for all callers, and one above it for
-// callers that ask for no more than their fair share. Rank / 2 is the class.
+// ranks is the number of ranks. Each class has two: one for all callers, and one above it for
+// callers that ask for no more than their fair share. Rank / 2 is the index of the class.
 const ranks = 2 * spillway.Criticalities
 
-// cascade averages the rejected share of each rank, and rejects lower ranks while a
-// higher one is rejected. Without it lower ranks would take part of the capacity of a
-// partly rejected one, whenever the queue happens to have space.
+// A cascade rejects lower ranks while requests of a higher rank are rejected. The order in the
+// queue alone would do so if requests came at random. Real requests come in waves: many that began
+// together end together, and leave the queue empty for a moment. Lower ranks would then take part
+// of the capacity that a partly rejected rank needs in the next wave.
+//
+// A cascade counts the decisions on each rank. The counts are halved each 100 ms.
 type cascade struct {
-	ranks    [ranks]share
-	all      float64 // rejected share of all classes
-	pressed  float64 // the same, without the rejections by the cascade itself
-	tick     time.Time
-	spared   time.Duration   // when spare last counted
-	admitted [groups]float64 // admissions, of which marginal forgets the older ones
-	begun    float64         // share of the admissions that were of tasks that had made progress
+	ranks    [ranks]decisions
+	admitted [groups]float64 // admissions; marginal halves them
+	begun    float64         // share of the admissions that were of tasks with progress
 }
 
-type share struct {
-	rejected float64
-	above    float64 // rejected share of this rank and all higher ones together
-	pressed  float64 // rejected share, without the rejections by the cascade itself
-	asked    bool    // a request arrived since the last tick
-	decided  int     // decisions since then
-	rate     float64 // decisions in about two ticks
+// decisions are numbers of decisions on the requests of a rank.
+type decisions struct {
+	admitted float64
+	full     float64 // rejected because the queue was full, or the maximum wait had passed
+	lower    float64 // rejected because requests of a higher rank were
+	excess   float64 // rejected because the caller asks for more than its fair share
 }
 
-// note counts one decision: rejected is 1 for a rejection and 0 for an admission.
-func (c *cascade) note(rank int, rejected float64) {
-	s := &c.ranks[rank]
-	s.decided++
-	s.pressed = ewma(rejected, s.pressed, max(memory, s.rate))
-	c.pressed = ewma(rejected, c.pressed, memory)
-	c.noteHigherClass(rank, rejected)
+// count returns the number to increase for a rejection, nil if its reason is not a lack of
+// capacity.
+func (d *decisions) count(why cause) *float64 {
+	switch why {
+	case higherClass:
+		return &d.lower
+	case excessive:
+		return &d.excess
+	case late, utilized:
+		return nil
+	default: // the queue is full, or it waited for too long
+		return &d.full
+	}
 }
 
-// admit counts an admission of a group.
-func (c *cascade) admit(group int) {
-	c.admitted[group]++
+// admit counts an admission.
+func (c *cascade) admit(o order) {
+	c.ranks[o.rank()].admitted++
+	c.admitted[o.group()]++
 	begun := 0.0
-	if group%steps > 0 {
+	if o.group()%steps > 0 {
 		begun = 1
 	}
 	c.begun = ewma(begun, c.begun, 10*memory)
 }
 
-// calls returns for how many calls, on average, a task asks that begins now: admissions for each one of a task without progress.
+// calls returns how many calls a task makes that begins now: the number of admissions for each
+// admission of a task without progress.
 func (c *cascade) calls() float64 { return 1 / max(1-c.begun, 1/mostCalls) }
-
-// spare counts an admission to an idle server. It counts like ten admissions, so that
-// all classes are served again soon after an overload. Once in a time slice is enough: a
-// burst finds a server idle that is not idle between bursts.
-func (c *cascade) spare(at time.Duration) {
-	if at < c.spared+slice {
-		return
-	}
-	c.spared = at
-	for i := range c.ranks {
-		c.ranks[i].pressed *= lighten
-	}
-}
-
-// noteHigherClass counts a rejection because of a higher rank. It does not affect lower
-// ranks: otherwise they would be served again only one after the other.
-func (c *cascade) noteHigherClass(rank int, rejected float64) {
-	s := &c.ranks[rank]
-	s.asked = true
-	s.rejected = ewma(rejected, s.rejected, memory)
-	for i := range c.ranks[:rank+1] {
-		c.ranks[i].above = ewma(rejected, c.ranks[i].above, 2*memory)
-	}
-	c.all = ewma(rejected, c.all, 2*memory)
-}
-
-// noteExcess counts a rejection of a request beyond the share of its caller. It affects neither
-// the depth of the queue nor lower ranks: both depend on the requests that reach the queue.
-func (c *cascade) noteExcess(rank int) {
-	s := &c.ranks[rank]
-	s.asked = true
-	s.rejected = ewma(1, s.rejected, memory)
-}
 
 // ewma updates an EWMA over n decisions.
 func ewma(decision, share, n float64) float64 {
 	return elapsed.Trim(share + float64((decision-share)*(1/n)))
 }
 
-// advance reduces the rejected shares of classes without requests. A tick in which a
-// request arrived does not count.
-func (c *cascade) advance(now time.Time) {
-	ticks := now.Sub(c.tick) / forget
-	if ticks < 1 {
-		return
-	}
-	c.tick = now
-	least := ticks
+// fade halves all counts of decisions so many times.
+func (c *cascade) fade(halvings int) {
+	keep := math.Ldexp(1, -halvings)
 	for i := range c.ranks {
-		s, quiet := &c.ranks[i], ticks
-		if s.asked {
-			quiet--
+		d := &c.ranks[i]
+		for _, n := range []*float64{&d.admitted, &d.full, &d.lower, &d.excess} {
+			*n = elapsed.Trim(*n * keep)
 		}
-		s.rejected *= halved(quiet)
-		s.above *= halved(quiet)
-		s.pressed *= halved(quiet) * math.Pow(relent, float64(ticks))
-		s.rate, s.decided = 2*float64(s.decided)/float64(ticks), 0
-		s.asked = false
-		least = min(least, quiet)
 	}
-	c.all *= halved(least)
-	c.pressed *= halved(least)
 }
 
-// halved returns 2 to the power of -n.
-func halved(n time.Duration) float64 { return 1 / float64(uint64(1)<<min(n, 63)) }
+// share returns a part of all decisions, where fewer than memory count as memory.
+func share(part, all float64) float64 { return part / max(all, memory) }
 
-// shut returns which share of a rank to reject because a higher rank is rejected. It rises from 0 to 1 at cut.
-func (c *cascade) shut(rank int) float64 {
-	most := c.above(rank)
-	if most <= noise {
-		return 0
-	}
-	return most / cut
+// rejected returns the rejected share of a rank.
+func (c *cascade) rejected(rank int) float64 {
+	d := &c.ranks[rank]
+	rejected := d.full + d.lower + d.excess
+	return share(rejected, rejected+d.admitted)
 }
 
-// above returns the highest rejected share of the ranks above one.
-func (c *cascade) above(rank int) (most float64) {
-	for i := range c.ranks[rank+1:] {
-		most = max(most, c.ranks[rank+1+i].pressed)
+// above returns the rejected share of a rank and all higher ranks together. It says how deep the
+// queue must be. Requests beyond the fair share of their caller do not reach the queue, and do not
+// count.
+func (c *cascade) above(rank int) float64 {
+	rejected, admitted := 0.0, 0.0
+	for i := range c.ranks[rank:] {
+		d := &c.ranks[rank+i]
+		rejected += d.full + d.lower
+		admitted += d.admitted
+	}
+	return share(rejected, rejected+admitted)
+}
+
+// pressed returns the rejected share of a rank without the rejections that higher ranks cause. If
+// these counted, an overload that is over would end for one rank after the other.
+func (c *cascade) pressed(rank int) float64 {
+	d := &c.ranks[rank]
+	return share(d.full, d.full+d.admitted)
+}
+
+// highest returns the highest pressed share of the ranks above one.
+func (c *cascade) highest(rank int) (most float64) {
+	for i := rank + 1; i < ranks; i++ {
+		most = max(most, c.pressed(i))
 	}
 	return most
 }
 
-// next reports whether a rank follows the highest one that is rejected, by itself or as part
-// of the class that does: it may use an idle server.
-func (c *cascade) next(rank int) bool {
-	for highest := ranks - 1; highest > rank; highest-- {
-		if c.ranks[highest].pressed > noise {
-			return rank >= highest-1-(1-highest%2)
-		}
+// shut returns the share of a rank to reject because a higher rank is rejected. It rises in
+// proportion to the highest pressed share, to 1 at cut.
+func (c *cascade) shut(rank int) float64 {
+	most := c.highest(rank)
+	if most <= noise {
+		return 0
 	}
-	return false
+	return most / cut
 }

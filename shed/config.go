@@ -12,17 +12,14 @@ import (
 type Config struct {
 	// MaxWait is the maximum time that a request waits for a processor, and for a limit if
 	// the request has no deadline. With a deadline a request waits for a processor no longer
-	// than leaves time to serve it, and for a limit until then. While no overload of the processors
-	// stands, a request without a deadline may wait for them for 100 ms, and time in which none is free
-	// to let a request in does not count, up to 1 s and the deadline. A longer MaxWait
-	// accepts longer bursts and makes some rejections later. Zero means 60 ms; it must be 1 ms
-	// to 10 s.
+	// than leaves time to serve it, and for a limit until then. It begins to count when an overload
+	// of the processors stands: until then a request may wait for them for 1 s. A longer MaxWait
+	// makes some rejections later. Zero means 60 ms; it must be 1 ms to 10 s.
 	MaxWait time.Duration
 
-	// Thresholds are the utilizations from which each class begins to be rejected;
-	// index them with [spillway.Criticality.Index]. All zero means
-	// 0.80, 0.87, 0.95 and 1 ([DefaultThresholds]). They must ascend by at least 0.05, the span over which
-	// a class goes from served to rejected.
+	// Thresholds are the utilizations from which each class begins to be rejected; index them with
+	// [spillway.Criticality.Index]. All zero means 0.80, 0.87, 0.95 and 1 ([DefaultThresholds]).
+	// They must ascend by at least 0.05, the span over which a class goes from served to rejected.
 	Thresholds [spillway.Criticalities]float64
 
 	// Limit is the limit on requests at work, usually a concurrency.Limiter. Requests that it
@@ -77,8 +74,8 @@ func (c Config) withDefaults() (Config, error) {
 
 // State is what the process is doing at the time of a decision.
 type State struct {
-	// Runnable is the number of goroutines that are ready and not running, without the goroutines of
-	// the request itself.
+	// Runnable is the number of goroutines that are ready and not running, without the goroutines
+	// of the request itself.
 	Runnable int
 	// Processors is the maximum number that run at once: GOMAXPROCS. Below 1 counts as 1.
 	Processors int
@@ -108,10 +105,10 @@ type Decision struct {
 	Ticket spillway.Ticket
 	// Behind is true for a request that is to Run, but probably has to wait in the handler: its
 	// limit is saturated, and recent requests there waited for a slot of the backend, such as a
-	// pool, for longer than 5 ms plus a quarter of their latency. The answer can then tell the
-	// client that another task may be less busy.
+	// pool, for longer than 5 ms plus a quarter of their latency. The answer can then say that
+	// another task may be less busy.
 	Behind bool
-	// MaxWait is the maximum time that a request that is to Wait may wait; see [Shedder.More].
+	// MaxWait is the maximum time that a request that is to Wait may wait.
 	MaxWait time.Duration
 	// Evicted, if not nil, is a waiter that this request has replaced. It is rejected with
 	// its Err, and the caller must answer it.

@@ -4,18 +4,23 @@
 //
 // # Algorithm
 //
-//  1. A request runs at once if a processor is free, its [Limit] admits one more, and no waiter could run instead.
-//     Otherwise it waits, in one queue for the processors and the limit of all keys, or in that of its key.
-//  2. When a processor is idle, [Shedder.Next] returns the most critical waiter that its limit admits, of a class one whose task
-//     has made most progress, and of these the oldest. While nothing is rejected, class does not count.
-//  3. In a full queue a request replaces the lowest waiter, or is rejected if none is below it: of the lowest class, without
-//     progress, with the lowest [spillway.Level] (order.go). So levels decide who is rejected, and time decides who runs next: what is
-//     served has not waited for long. The queue becomes shorter when more is rejected (depth.go); before a limit its load decides
-//     (standing.go).
-//     A burst of up to 1,000 requests per processor may wait for 100 ms, and 1 s if others keep them busy (busy.go).
-//  4. While a class is rejected, so are all lower ones of that queue (cascade.go). Utilization above the threshold of a
-//     class rejects it (thresholds.go). A request whose deadline is too close to wait behind a limit is the next to run;
-//     one whose deadline is closer than the fastest recent response is rejected, except one per second.
+//  1. A request runs at once if a processor is free, its [Limit] admits one more, and no waiter
+//     could run instead. Otherwise it waits, in one queue for the processors and the limit of all
+//     keys, or in that of its key.
+//  2. When a processor is idle, [Shedder.Next] returns the most critical waiter that its limit
+//     admits, of a class one whose task has made most progress, and of these the oldest. While
+//     nothing is rejected, class does not count.
+//  3. In a full queue a request replaces the lowest waiter, or is rejected if none is below it: of
+//     the lowest class, without progress, with the lowest [spillway.Level] (order.go). So levels
+//     decide who is rejected, and time decides who runs next: what is served has not waited for
+//     long. The queue becomes shorter when more is rejected (depth.go); before a limit its load
+//     decides (standing.go). An overload stands when requests had to wait for 100 ms, while others
+//     were let in. Until then up to 1,000 requests per processor may wait, for 1 s: a burst, or
+//     other work that keeps the processors busy, is no overload (busy.go).
+//  4. While a class is rejected, so are all lower ones of that queue (cascade.go). Utilization
+//     above the threshold of a class rejects it (thresholds.go). A request whose deadline is too
+//     close to wait behind a limit is the next to run; one whose deadline is closer than the
+//     fastest recent response is rejected, except one per second.
 //
 // # Fairness
 //
@@ -49,30 +54,33 @@
 // be rejected before it is read. A request that is to [Run] has a Ticket. Settle it exactly
 // once. For a request that is to [Wait] keep its [Waiter] until exactly one of these
 // returns it: Next, to run or to be rejected; a later Arrive, as evicted; or
-// [Shedder.Expire] or [Shedder.Withdraw], which the caller calls. When the MaxWait of the
-// Decision has passed, ask [Shedder.More] before Expire. While [Shedder.Waiting]
-// is above zero, call Next after each Settle and Suspend. While Next reports busy, call it
-// again whenever a processor is idle.
+// [Shedder.Expire] or [Shedder.Withdraw], which the caller calls: Expire when the MaxWait of
+// the Decision has passed, Withdraw when the client has left. While [Shedder.Waiting] is above
+// zero, call Next after each Settle and Suspend. While Next reports busy, call it again whenever a
+// processor is idle.
 //
 // Sources for fairness: Stoica, Shenker and Zhang, "Core-Stateless Fair Queueing" (SIGCOMM
 // 1998), for the share; API Priority and Fairness of Kubernetes, for seats times duration.
 //
 // # Whole tasks
 //
-// A user's task needs several calls, and the calls of a task that fails later were wasted. If each call were rejected at random, a
-// task of five calls would succeed half as often, compared with one of two. Two rules keep tasks whole:
+// A user's task needs several calls, and the calls of a task that fails later were wasted. If each
+// call were rejected at random, a task of five calls would succeed half as often, compared with one
+// of two. Two rules keep tasks whole:
 //
-//   - A task that has made progress goes before one that has made less, in the queue and is rejected after it. While an
-//     overload stands behind a limit, a task begins when no other one needs the slot.
-//   - All calls of a task have the same level, in all services. So the same tasks are rejected everywhere.
+//   - A task that has made progress goes before one that has made less, in the queue and is
+//     rejected after it. While an overload stands behind a limit, a task begins when no other one
+//     needs the slot.
+//   - All calls of a task have the same level, in all services. So the same tasks are rejected
+//     everywhere.
 //
-// Within a class the order of arrival decides who runs next, not the level, so that the calls that a task makes at once run together:
-// where the newest or the highest level runs first, later tasks cut in, and of tasks of ten calls half as many are done.
+// Within a class the order of arrival decides who runs next, not the level, so that the calls that
+// a task makes at once run together: where the newest or the highest level runs first, later tasks
+// cut in, and of tasks of ten calls half as many are done.
 //
-// Sources: Site Reliability Engineering, chapter 21, "Criticality" and "Utilization
-// Signals"; Zhou and others, "Overload Control for Scaling WeChat Microservices" (SoCC 2018), for levels. The
-// first source compares a smoothed executor load average with thresholds. This package
-// uses the current run queue and a bounded waiting queue instead: the smoothed value
-// reacts too late to a step of load. docs/shed.md says what each constant does at half and at
-// double.
+// Sources: Site Reliability Engineering, chapter 21, "Criticality" and "Utilization Signals"; Zhou
+// and others, "Overload Control for Scaling WeChat Microservices" (SoCC 2018), for levels. The
+// first source compares a smoothed executor load average with thresholds. This package uses the
+// current run queue and a bounded waiting queue instead: the smoothed value reacts too late to a
+// step of load. docs/shed.md says what each constant does at half and at double.
 package shed

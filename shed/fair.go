@@ -26,8 +26,9 @@ const (
 	defended = 1.5
 	// enough is the number of admissions below which no share is computed.
 	enough = 8
-	// excess is how many fair shares of a caller may compete for what is left. With one,
-	// chance would leave capacity unused; with two, a caller that asks for little more than its share gets less than a greedy one.
+	// excess is the number of fair shares of each caller that may compete for what is left. With
+	// one, chance would leave capacity unused; with two, a caller that asks for little more than
+	// its share gets less than a greedy one.
 	excess = 1.5
 )
 

@@ -161,7 +161,7 @@ func (m *model) check(op int) {
 	if admitted != uint64(len(m.flight)+m.settled) {
 		m.t.Fatalf("op %d: %d admitted, the model says %d", op, admitted, len(m.flight)+m.settled)
 	}
-	if st.Depth < 2 || st.Depth > 49 {
+	if st.Depth < 2 || st.Depth > 49*2 { // for up to four processors
 		m.t.Fatalf("op %d: limits %+v", op, st)
 	}
 }

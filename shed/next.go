@@ -1,15 +1,15 @@
 package shed
 
 import (
+	"math"
 	"time"
 
 	"github.com/seed90641741/spillway"
 )
 
-// Next returns the next waiter to leave its queue: one to run now, with its
-// Ticket, or one that will never run, with its Err. Ask again until it returns
-// nil. If it is nil and busy is set, a waiter would run if a processor
-// were free: ask again when one is. Otherwise ask after the next Settle. Next
+// Next returns the next waiter to leave its queue: one to run now, with its Ticket, or one that
+// will never run, with its Err. Ask again until it returns nil. If busy is set then, a waiter would
+// run if a processor were free: ask again when one is. Otherwise ask after the next Settle. Next
 // allocates nothing.
 func (s *Shedder) Next(now time.Time, state State) (w *Waiter, busy bool) {
 	c := s.config.Load()
@@ -20,9 +20,6 @@ func (s *Shedder) Next(now time.Time, state State) (w *Waiter, busy bool) {
 		return nil, false
 	}
 	free := state.Runnable < state.processors()
-	if free {
-		s.stall.end(s.at)
-	}
 	if w = s.excess(); w != nil {
 		s.evict(w)
 		return w, false
@@ -39,14 +36,14 @@ func (s *Shedder) Next(now time.Time, state State) (w *Waiter, busy bool) {
 	}
 	s.leave(w, 0)
 	if free && w.queue == s.queues[0] && !w.queue.limited {
-		s.busy.see(s.at, w.queue.n == 0, slice)
+		s.seeBusy(w.queue.n == 0)
 	}
 	call := spillway.Call{Key: w.key, Criticality: spillway.Criticality(w.order.class()) + spillway.Sheddable, Level: w.order.level(), Deadline: w.deadline}
 	w.Ticket, w.Err = s.run(now, &call, &from), nil
 	return w, false
 }
 
-// best returns the most critical waiter that its limit admits, the oldest of several.
+// best returns the most critical waiter that its limit admits, and of several the oldest.
 func (s *Shedder) best(now time.Time, c *Config) (best *Waiter) {
 	for i := 0; i < len(s.queues); i++ { //nolint:intrange // front may append
 		if s.queues[i] == nil {
@@ -63,9 +60,9 @@ func (s *Shedder) best(now time.Time, c *Config) (best *Waiter) {
 	return best
 }
 
-// front returns the first waiter of a queue if its limit admits it. If the limit of another
-// queue does not admit the waiter by now, front moves the waiter to that queue: it must not
-// block the waiters behind it.
+// front returns the first waiter of a queue if its limit admits it, else nil. If the waiter now
+// depends on the limit of another queue, front moves it there: it must not block the waiters behind
+// it.
 func (s *Shedder) front(now time.Time, q *queue, c *Config) *Waiter {
 	for q.n > 0 {
 		w := q.first()
@@ -90,9 +87,9 @@ func (s *Shedder) front(now time.Time, q *queue, c *Config) *Waiter {
 	return nil
 }
 
-// excess returns a waiter for a processor that will never run, if any: the last one of the
-// lowest class, if the queue is above its capacity. If the oldest run first, that is what is
-// left of a burst.
+// excess returns a waiter that will never run, nil if there is no such waiter: the one with the
+// lowest order, if more wait for the processors than the queue has capacity for. They came in a
+// burst, when the capacity was greater.
 func (s *Shedder) excess() *Waiter {
 	q := s.queues[0]
 	w := q.lowest()
@@ -100,15 +97,15 @@ func (s *Shedder) excess() *Waiter {
 		return nil
 	}
 	rank := w.order.rank()
-	if q.n <= s.places(q, rank) || !q.overloaded(rank) && (q.limited || q.n <= int(deepest)*s.processors) {
+	if q.n <= s.places(q, rank) || !q.overloaded(rank) && (q.limited || float64(q.n) <= deepest*math.Sqrt(float64(s.processors))) {
 		return nil
 	}
 	return w
 }
 
-// stalled reports whether other goroutines keep the processors busy: no request began for a
-// time slice, and fewer requests than processors are at work. Then the waiter runs. For a
-// caller within its fair share, only requests of such callers count.
+// stalled reports whether goroutines that serve no request keep the processors busy: no request
+// began for a time slice, and fewer requests than processors are at work. Then the waiter runs. If
+// its caller is within the fair share, only requests of such callers count.
 func (s *Shedder) stalled(c *Config, state State, w *Waiter) bool {
 	if s.at-s.began < slice || c.Limit == nil {
 		return false
@@ -122,26 +119,6 @@ func (s *Shedder) stalled(c *Config, state State, w *Waiter) bool {
 
 // slice is the time slice of the Go scheduler.
 const slice = 10 * time.Millisecond
-
-// More returns how much longer a waiter may wait whose maximum wait has passed, zero for no
-// longer: the time in which no processor was free, unless an overload stands. Ask before
-// [Shedder.Expire], and again after that time.
-func (s *Shedder) More(now time.Time, w *Waiter) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.advance(now)
-	if !w.waiting || w.queue != s.queues[0] || w.queue.limited || !s.bursts() {
-		return 0
-	}
-	stalled := s.stall.until(s.at)
-	more := min(stalled-w.stalled, w.until-s.at)
-	w.stalled = stalled
-	if more < time.Millisecond {
-		return 0
-	}
-	w.maxWait, w.by = w.maxWait+more, byBurst
-	return more
-}
 
 // Waiting returns how many requests wait. It takes no lock.
 func (s *Shedder) Waiting() int { return int(s.waiting.Load()) }

@@ -6,17 +6,22 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// Observe takes in a request that runs at once, whatever s decides. It returns its Ticket, which must be settled exactly once, and
-// the rejection that [Shedder.Arrive] would have returned, or nil. A request that would wait takes a place in a queue that no goroutine
-// waits in, with w as its Waiter, until what has ended made room for it. Then waits is true, and w belongs to s until the Ticket is settled:
-// it has an Err then if the request would have been rejected later, for another one or after its maximum wait. Otherwise Observe keeps no
-// pointer. If w is nil, the request was rejected elsewhere: it only runs.
+// Observe takes in a request that runs at once, whatever s decides. It returns the Ticket of the
+// request, which must be settled exactly once, and the rejection that [Shedder.Arrive] would have
+// returned, or nil.
 //
-// What is in flight is as it is, not as it would be. So the rule is that of a queue in front of the server as it is:
-// each answer makes room for one. What clients gave up makes none, as that was no capacity.
+// A request that would wait joins a queue in which no goroutine waits, with w as its Waiter, and
+// waits is true. Then w belongs to s until the Ticket is settled. It has an Err after that if the
+// request would have been rejected later: replaced by another one, or after its maximum wait. In
+// all other cases Observe keeps no pointer. If w is nil, the request was rejected elsewhere: it
+// only runs.
 //
-// A Shedder that observes is asked [Shedder.Pass], Observe, [Shedder.Stats] and TellsCallersApart, and nothing else. Another one, with the same Limit, may
-// decide meanwhile.
+// The requests in flight are those of a server that rejects nothing. So the queue is one in front
+// of this server: each answer has one waiter leave it. A request that its client gave up does not,
+// as it was no use of the capacity.
+//
+// Of a Shedder that observes, call only [Shedder.Pass], Observe, [Shedder.Stats] and
+// [Shedder.TellsCallersApart]. Another Shedder, with the same Limit, may decide meanwhile.
 func (s *Shedder) Observe(now time.Time, call *spillway.Call, state *State, w *Waiter) (t spillway.Ticket, waits bool, err error) {
 	c := s.config.Load()
 	s.mu.Lock()
@@ -36,8 +41,9 @@ func (s *Shedder) Observe(now time.Time, call *spillway.Call, state *State, w *W
 	return t, of.place != nil, err
 }
 
-// hold keeps a limit reached where it is only observed: what is in flight does not obey it, so that it cannot find out when the overload is over.
-// It is over when no more are in flight that have come since than were in all when it began.
+// hold keeps a limit reached that is only observed. The requests in flight do not obey the limit,
+// so that it cannot find out when the overload is over. It is over when no more of the requests
+// that came since are in flight than were in all when it began.
 func (s *Shedder) hold(p *spillway.Pace, key string, c *Config) {
 	if !p.Free {
 		if q := s.queue(p.Scope); !q.holds {
@@ -78,14 +84,11 @@ func (s *Shedder) observe(now time.Time, call *spillway.Call, state *State, w *W
 		return of, nil
 	}
 	s.join(&a, w, call)
-	if a.queue.limited || !s.bursts() {
-		w.until = s.at + w.maxWait
-	}
 	of.place = w
 	return of, nil
 }
 
-// clear has those leave their queues that would run by now.
+// clear has all waiters leave their queues that would run by now.
 func (s *Shedder) clear(now time.Time, state *State, c *Config) {
 	s.advance(now)
 	for w := s.excess(); w != nil; w = s.excess() {
@@ -99,8 +102,8 @@ func (s *Shedder) clear(now time.Time, state *State, c *Config) {
 	}
 }
 
-// end takes in how an observed request has ended. An answer makes room for one: for the request itself if it still waits, or else for
-// the next one.
+// end takes in how an observed request has ended. An answer has one waiter leave the queue: the
+// request itself if it still waits, or else the next one.
 func (s *Shedder) end(of *account, o spillway.Outcome) {
 	of.queue.present--
 	answered := o == spillway.OutcomeServed || o == spillway.OutcomeFailed
@@ -128,7 +131,8 @@ func (s *Shedder) letOne(q *queue) bool {
 	return false
 }
 
-// letIn has a waiter leave its queue because there is room. It reports whether the waiter runs: it does not if it has waited for too long by now.
+// letIn has a waiter leave its queue. It reports whether the waiter runs: if its maximum wait has
+// passed by now, it was rejected.
 func (s *Shedder) letIn(w *Waiter) (runs bool) {
 	q := w.queue
 	if s.at > w.until {
@@ -138,7 +142,7 @@ func (s *Shedder) letIn(w *Waiter) (runs bool) {
 	s.leave(w, 0)
 	s.admit(&start{queue: q, order: w.order})
 	if q == s.queues[0] && !q.limited {
-		s.busy.see(s.at, q.n == 0, slice)
+		s.seeBusy(q.n == 0)
 	}
 	return true
 }

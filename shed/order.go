@@ -8,8 +8,9 @@ import (
 	"github.com/seed90641741/spillway/internal/precedence"
 )
 
-// An order says which of two requests is rejected first, the lower one: that of the lower class; within a class, that of a caller
-// above its fair share; then the one whose task has made less progress; then the one with the lower level.
+// An order says which of two requests is rejected first: the one with the lower order. That is the
+// one of the lower class; within a class, of a caller above its fair share; then, of the task with
+// less progress; then, with the lower level.
 type order uint16
 
 const steps = precedence.Steps
@@ -24,26 +25,26 @@ func (o order) class() int { return o.rank() / 2 }
 
 func (o order) level() spillway.Level { return spillway.Level(o) }
 
-// group numbers the requests of a rank and a step of progress together.
+// group returns the order without the level: the number of a rank and a step of progress.
 func (o order) group() int { return int(o >> 8) }
 
-// groups is how many groups there are.
+// groups is the number of groups.
 const groups = ranks * steps
 
-// waiters is a waiting queue. It runs by rank, progress and time of arrival, and is rejected from the lowest order up: so what
-// runs has not waited for long, whatever its level is.
+// waiters holds the waiters of a queue. They run by rank, progress and time of arrival, and are
+// rejected from the lowest order up: so what runs has not waited for long, whatever its level is.
 type waiters struct {
 	n        int
 	groups   [groups]list
-	occupied uint64 // the bits of the groups that wait
+	occupied uint64 // a bit for each group that has waiters
 	last     byOrder
 }
 
 // list holds the waiters of a group in the order of their arrival.
 type list struct{ oldest, newest *Waiter }
 
-// add puts a waiter behind earlier waiters. One that comes from another queue may
-// not be the newest.
+// add puts a waiter behind the waiters of its group that arrived earlier. A waiter that comes from
+// another queue may have arrived before some of them.
 func (q *waiters) add(w *Waiter) {
 	l := &q.groups[w.order.group()]
 	older, newer := l.newest, (*Waiter)(nil)
@@ -69,7 +70,7 @@ func (q *waiters) remove(w *Waiter) {
 	heap.Remove(&q.last, w.index)
 }
 
-// join makes two waiters neighbors. One of them is nil at an end of the list.
+// join makes two waiters neighbors in the list. One of them is nil at an end.
 func (l *list) join(older, newer *Waiter) {
 	if older == nil {
 		l.oldest = newer
@@ -83,7 +84,8 @@ func (l *list) join(older, newer *Waiter) {
 	}
 }
 
-// lowest returns the waiter that is rejected first, nil for none. Of several in the same order it is the newest.
+// lowest returns the waiter that is rejected first, nil if none waits. Of several with the same
+// order it is the newest.
 func (q *waiters) lowest() *Waiter {
 	if q.n == 0 {
 		return nil
@@ -91,11 +93,11 @@ func (q *waiters) lowest() *Waiter {
 	return q.last[0]
 }
 
-// highest returns the highest group that waits, -1 for none.
+// highest returns the highest group that has waiters, -1 if none has.
 func (q *waiters) highest() int { return bits.Len64(q.occupied) - 1 }
 
-// oldest returns the waiter with most progress, and of several the one that has waited for longest, of a group and those above
-// it; nil for nothing.
+// oldest returns, of the waiters of a group and the groups above it, the one with most progress,
+// and of several the one that has waited for longest. It returns nil if none waits.
 func (q *waiters) oldest(group int) (first *Waiter) {
 	for left := q.occupied >> group << group; left != 0; left &= left - 1 {
 		w := q.groups[bits.TrailingZeros64(left)].oldest

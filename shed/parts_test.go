@@ -110,25 +110,26 @@ func TestLevelsFallAtTheRamp(t *testing.T) {
 	}
 }
 
+// decided is a thousand decisions, of which this share are rejections for lack of capacity.
+func decided(rejected float64) decisions {
+	return decisions{admitted: 1000 - 1000*rejected, full: 1000 * rejected}
+}
+
 // A rank is rejected for a higher one whose rejected share is above the noise, in proportion to the
-// share, and may use an idle server only below the highest such rank.
+// share.
 func TestCascadeAtItsBounds(t *testing.T) {
 	for _, row := range []struct {
 		pressed, shut float64 // of rank 5, and of rank 4
-		next          bool    // rank 4
 	}{
-		{noise, 0, false}, {math.Nextafter(noise, 1), noise / cut, true}, {cut / 2, 0.5, true}, {cut, 1, true},
+		{noise, 0}, {2 * noise, 2 * noise / cut}, {cut / 2, 0.5}, {cut, 1},
 	} {
 		var c cascade
-		c.ranks[5].pressed = row.pressed
+		c.ranks[5] = decided(row.pressed)
 		if got := c.shut(4); math.Abs(got-row.shut) > 1e-9 {
 			t.Errorf("%+v: %v of the rank are rejected", row, got)
 		}
-		if got := c.next(4); got != row.next {
-			t.Errorf("%+v: next is %v", row, got)
-		}
-		if c.next(5) {
-			t.Errorf("%+v: a rank follows itself", row)
+		if got := c.shut(5); got != 0 {
+			t.Errorf("%+v: %v of the rank itself are rejected", row, got)
 		}
 	}
 }
@@ -160,28 +161,6 @@ func TestServedWithoutAThroughput(t *testing.T) {
 	s.examine(&a, time.Unix(1e9, 0), new(spillway.Call), 0, new(State), s.config.Load())
 	if a.queue.served != 5 {
 		t.Errorf("served %v, want 5", a.queue.served)
-	}
-}
-
-// After fifty admissions the factor follows the share of the capacity that was lost, if there are
-// rejections.
-func TestFactorOfTheDepth(t *testing.T) {
-	for _, row := range []struct {
-		starved  int
-		rejected float64
-		want     float64
-	}{
-		{1, 0.5, 4 * 1.3}, {1, 0.6, 4}, {1, 0.7, 4}, {1, 0.9, 4 * 0.9}, {0, 0.5, 4 * 0.9}, {1, noise, 4 * 1.3}, {1, noise / 2, 3.7},
-	} {
-		d := depth{factor: 4}
-		for i := range lesson {
-			if d.note(i < row.starved, row.rejected); i < lesson-1 && d.factor != 4 {
-				t.Fatalf("the factor changes after %d admissions", i+1)
-			}
-		}
-		if math.Abs(d.factor-row.want) > 1e-9 {
-			t.Errorf("%d starved with %v rejected: %v, want %v", row.starved, row.rejected, d.factor, row.want)
-		}
 	}
 }
 
@@ -301,7 +280,7 @@ func TestRejectAtItsBounds(t *testing.T) {
 		}
 		row.a.queue = s.queue(0)
 		row.a.queue.full.lasts = 1
-		row.a.queue.cascade.ranks[0].pressed = row.pressed
+		row.a.queue.cascade.ranks[0] = decided(row.pressed)
 		s.at, s.hurried, s.levels[0] = row.at, 0, row.level
 		if got := s.reject(&row.a, func() float64 { return row.random }); got != row.want {
 			t.Errorf("%+v: reason %v", row, got)
@@ -331,8 +310,8 @@ func TestQueueAtItsBounds(t *testing.T) {
 		pressed, served float64
 		waiters         int
 		want            bool
-	}{{noise, 0, 100, true}, {math.Nextafter(noise, 1), 0, 0, false}, {0, 10, 8, true}, {0, 10, 9, false}} {
-		q.cascade.pressed, q.served, q.n = row.pressed, row.served, row.waiters
+	}{{noise, 0, 100, true}, {2 * noise, 0, 0, false}, {0, 10, 8, true}, {0, 10, 9, false}} {
+		q.cascade.ranks[0], q.served, q.n = decided(row.pressed), row.served, row.waiters
 		if q.calm() != row.want {
 			t.Errorf("%+v: calm is %v", row, !row.want)
 		}
@@ -421,19 +400,32 @@ func TestClassOfAWaiter(t *testing.T) {
 	}
 }
 
-// A waiter may wait for longer if no processor was free for a millisecond or more, by that time.
-func TestMoreAtItsBound(t *testing.T) {
-	for stalled, want := range map[time.Duration]time.Duration{time.Millisecond - 1: 0, time.Millisecond: time.Millisecond} {
-		s, err := New(Config{})
-		if err != nil {
-			t.Fatal(err)
+// The depth grows while the processors are idle too often, returns to the formula while they are
+// not, and at once where nothing is rejected.
+func TestDepthFollowsWhatIsLost(t *testing.T) {
+	d := depth{factor: 1}
+	note := func(n int, starved bool, rejected float64) float64 {
+		for range n {
+			d.note(starved, rejected)
 		}
-		now := time.Unix(1e9, 0)
-		s.advance(now)
-		s.stall = stall{lasted: stalled, free: s.at}
-		w := &Waiter{waiting: true, queue: s.queue(0), until: time.Hour, maxWait: time.Second}
-		if more := s.More(now, w); more != want || w.maxWait != time.Second+want {
-			t.Errorf("after %v: %v more, %v in all", stalled, more, w.maxWait)
+		return d.factor
+	}
+	for _, row := range []struct {
+		n        int
+		starved  bool
+		rejected float64
+		from, to float64
+	}{
+		{1, true, 0.5, 1.24, 1.25}, {100, true, 0.5, deepest / shallow, deepest / shallow}, {1000, false, 0.5, 1, 1},
+		{1, true, 0.9, 1.04, 1.05}, {1, true, noise, 1, 1}, {20, true, 0.5, 20, deepest / shallow}, {1, true, 0, 1, 1},
+	} {
+		if got := note(row.n, row.starved, row.rejected); got < row.from || got > row.to {
+			t.Errorf("%+v: factor %v", row, got)
+		}
+	}
+	for rejected, want := range map[float64]float64{0: 2 * deepest, 0.5: 2 * 5.66, 0.9: 2 * shallow} {
+		if got := d.of(rejected, 4); math.Abs(got-want) > 0.01 {
+			t.Errorf("for four processors, %v rejected: %v, want %v", rejected, got, want)
 		}
 	}
 }

@@ -14,7 +14,7 @@ func TestFirstCallWaitsForItsShare(t *testing.T) {
 		t.Errorf("%v calls of a task, and none has come", c.calls())
 	}
 	for i := range 5000 {
-		c.admit(orderOf(4, spillway.Progress(i%10), 9).group())
+		c.admit(orderOf(4, spillway.Progress(i%10), 9))
 	}
 	calls := c.calls()
 	if calls < 9 || calls > 11 {
@@ -37,7 +37,7 @@ func TestFirstCallWaitsForItsShare(t *testing.T) {
 		}
 	}
 	for range 100_000 { // of tasks that have all begun elsewhere
-		c.admit(orderOf(4, 1, 9).group())
+		c.admit(orderOf(4, 1, 9))
 	}
 	if c.calls() != mostCalls {
 		t.Errorf("%v calls of a task, want %v at most", c.calls(), mostCalls)

@@ -30,73 +30,50 @@ type Waiter struct {
 	order      order
 	waiting    bool
 	maxWait    time.Duration
-	by         cause         // of the rejection if it waits for longer
+	by         cause         // of its rejection after maxWait
 	bears      time.Duration // as in arrival
-	until      time.Duration // it may wait until then if no processor is free
-	stalled    time.Duration // until when it arrived, or its wait became longer
+	until      time.Duration // when its maximum wait has passed
 	arrived    uint64        // in order
 	index      int           // in the heap of its queue
 	prev, next *Waiter       // to the older and the newer one of its group
 }
 
-// queue is the waiting queue of one scope: of scope 0 for a processor or for the limit of all
-// keys, of other scopes for the limit of one key. Rejections in one scope do not affect other
-// scopes.
+// A queue is the waiting queue of one scope. In scope 0 requests wait for a processor or for the
+// limit of all keys, in each other scope for the limit of one key. Rejections in one scope do not
+// affect other scopes.
 type queue struct {
 	waiters
 	cascade  cascade
 	callers  [spillway.Criticalities]callers
-	limited  bool          // requests wait for a limit, not for a processor
-	full     standing      // the limit is
-	short    int           // waiters, while an overload stands behind the limit; 0: none does
+	limited  bool          // a request that came last would wait for a limit, not for a processor
+	byLimit  bool          // limited, when a request was last rejected
+	full     standing      // the signal that an overload stands before the limit
+	short    int           // capacity while an overload stands behind the limit; 0: none does
 	marginal int           // the lowest group that is served then
-	served   float64       // requests in MaxWait, as of the limit's throughput; 0: unknown
-	leaving  bool          // clients leave while they wait, more of them than of those whose requests run
+	served   float64       // requests that are served in MaxWait; 0: unknown
+	leaving  bool          // more clients leave while they wait than while their requests run
 	left     float64       // share of waiters whose clients have left
-	again    time.Duration // when the queue may become long to find that out
-	delay    time.Duration // of each request behind the limit
-	present  int           // requests in flight that came here, if they are observed
-	holds    bool          // the limit was reached, and still counts as reached while more of them are present than
-	reached  int           // were in flight then,
-	key      string        // for this key
+	again    time.Duration // when the queue may become long to find out whether clients leave
+	delay    time.Duration // wait of each request behind the limit
 	parked   time.Duration // age from which a request at work does not count; 0: none
+
+	// If the limit is only observed (see hold):
+	present int    // requests in flight that came to this queue
+	holds   bool   // the limit was reached, and counts as reached while present is above reached
+	reached int    // requests that were in flight when it was
+	key     string // for which it was
 }
 
-// overloaded reports whether so much of a rank is rejected that waiters with a low order have little
-// chance to run. The queue for a limit is short instead.
+// overloaded reports whether so much of a rank is rejected that its waiters with a low order have
+// little chance to run. A queue for a limit is never overloaded in this sense: it is short instead.
 func (q *queue) overloaded(rank int) bool {
-	return !q.limited && q.cascade.ranks[rank].rejected > cut
+	return !q.limited && q.cascade.rejected(rank) > cut
 }
 
-// standing is the time for which requests recently had to wait. Time in which they did not is
-// subtracted four times: a server that is free for a fifth of the time is not overloaded for long.
-type standing struct{ seen, lasts time.Duration }
-
-// remembered is the longest such time, and for how long it counts if no request comes.
-const remembered = 10 * time.Second
-
-// see observes, at an arrival, whether it need not wait. What an arrival that must wait says of
-// the time before it goes back to most.
-func (s *standing) see(at time.Duration, free bool, most time.Duration) {
-	passed := at - s.seen
-	s.seen = at
-	switch {
-	case passed >= remembered: // whether requests would have had to wait is not known
-		s.lasts = 0
-		return
-	case free:
-		passed *= -4
-	}
-	s.lasts = min(max(s.lasts+min(passed, most), 0), remembered)
-}
-
-// over reports whether requests do not have to wait, as far as is known.
-func (s *standing) over(at time.Duration) bool { return s.lasts == 0 || at-s.seen >= remembered }
-
-// wait is the maximum time in the queue for a limit with this latency. A queue that stands
-// for longer than patience absorbs no burst and only adds latency: half the latency is enough
-// to keep the limit reached. If the clients of waiters leave, and those of requests that run stay, the
-// queue stays long: it finds out who stays. If the latter leave, too, it is longer than clients wait.
+// wait returns the maximum time in the queue for a limit with this latency, in seconds. A queue
+// that stands for longer than patience absorbs no burst and only adds latency: then half the
+// latency is enough to keep the limit reached. If clients leave while they wait, the queue stays
+// long, so that those who stay are known when their turn comes.
 func (q *queue) wait(patience time.Duration, latency float64) time.Duration {
 	if q.leaving || q.full.lasts <= patience {
 		return patience
@@ -104,8 +81,9 @@ func (q *queue) wait(patience time.Duration, latency float64) time.Duration {
 	return min(patience, max(brief, time.Duration(latency/2*float64(time.Second))))
 }
 
-// first returns the waiter that runs first: the highest, or the oldest of all while
-// no request is rejected. So a server below its capacity keeps the order of arrival.
+// first returns the waiter that runs first, nil if none waits. It is the one with the highest
+// order, or the oldest of all while no request is rejected: a server below its capacity keeps the
+// order of arrival.
 func (q *queue) first() *Waiter {
 	if !q.limited && q.calm() {
 		return q.oldest(0)
@@ -122,15 +100,15 @@ func (q *queue) first() *Waiter {
 	return q.groups[group].oldest
 }
 
-// calm reports whether no request is rejected, nor will be because of its wait: no caller has a
-// fair share, and the queue is served within four fifths of MaxWait.
+// calm reports whether no request is rejected and none will be because of its wait: no caller has a
+// fair share, and all waiters are served within four fifths of MaxWait.
 func (q *queue) calm() bool {
 	for i := range q.callers {
 		if q.callers[i].shares() {
 			return false
 		}
 	}
-	return q.cascade.pressed <= noise && (q.served == 0 || float64(q.n) <= 0.8*q.served)
+	return q.cascade.highest(-1) <= noise && (q.served == 0 || float64(q.n) <= 0.8*q.served)
 }
 
 // within returns how many requests of callers within the fair share are at work.
@@ -151,9 +129,9 @@ func (q *queue) resting() bool {
 	return true
 }
 
-// keeps reports whether a request of a rank must leave the free places to callers within the
-// fair share of its class and of higher classes. So many are left. If none is at work, any
-// waiter may run: the limit may have fallen below what those callers needed.
+// keeps reports whether a request of a rank must leave the free slots of a limit, left in number,
+// to callers within the fair share of its class and of higher classes. If no request is at work,
+// any waiter may run: the limit may have fallen below what those callers needed.
 func (q *queue) keeps(rank int, at, wait time.Duration, left float64) bool {
 	if math.IsInf(left, 1) || q.resting() {
 		return false
@@ -165,8 +143,8 @@ func (q *queue) keeps(rank int, at, wait time.Duration, left float64) bool {
 	return kept > 0 && left <= kept
 }
 
-// victim returns the waiter that a newcomer replaces in a full queue: the lowest, if it is below the newcomer. Otherwise it
-// returns nil.
+// victim returns the waiter that a newcomer replaces in a full queue: the one with the lowest
+// order, if that is below the order of the newcomer. Otherwise it returns nil.
 func (q *queue) victim(newcomer order) *Waiter {
 	if w := q.lowest(); w != nil && w.order < newcomer {
 		return w
@@ -174,8 +152,8 @@ func (q *queue) victim(newcomer order) *Waiter {
 	return nil
 }
 
-// turn is the maximum useful wait in a short queue: twice the time in which it is served, because a limit is lower while its
-// base latency is measured.
+// turn returns the maximum useful wait in a short queue: twice the time in which it is served,
+// because a limit is lower while its base latency is measured. rate is requests per second.
 func (q *queue) turn(group int, capacity int, rate float64) time.Duration {
 	if q.short == 0 || group > q.marginal || rate == 0 {
 		return math.MaxInt64

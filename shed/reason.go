@@ -30,7 +30,7 @@ const (
 	moreWork = "; add capacity, or have clients send less"
 )
 
-// causes says what a rejection tells of its cause. A full queue and the maximum wait have no Limit:
+// causes says what a rejection contains, by cause. A full queue and the maximum wait have no Limit:
 // the Level has reached it.
 var causes = [...]struct {
 	reason                spillway.Reason
@@ -50,8 +50,7 @@ var causes = [...]struct {
 	},
 	byBurst: {
 		spillway.ReasonMaxWait, msWaited, ByBurst,
-		"no processor became free within 100 ms, which a request may wait in a burst if max_wait is less, " +
-			"or within 1 s in which no request could be let in" + moreWork,
+		"no processor became free within 1 s, which a request may wait while no overload stands" + moreWork,
 	},
 	byDeadline: {
 		spillway.ReasonMaxWait, msWaited, ByDeadline,
@@ -112,7 +111,7 @@ func (s *Shedder) rejection(why cause, a *arrival, c *Config) *spillway.Rejected
 	case utilized:
 		level, limit = 100*a.state.Utilization, 100*c.Thresholds[a.class]
 	case higherClass:
-		level, limit = 100*a.queue.cascade.above(a.rank), 100*noise
+		level, limit = 100*a.queue.cascade.highest(a.rank), 100*noise
 	case queueFull:
 		level, limit = float64(a.queue.n), 0
 	case excessive:

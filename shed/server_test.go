@@ -179,9 +179,7 @@ func (s *server) examine(r *request) {
 // outstay rejects a waiter after a while.
 func (s *server) outstay(after time.Duration, r *request) {
 	s.after(after, func() {
-		if more := s.shedder.More(s.now, &r.waiter); more > 0 {
-			s.outstay(more, r)
-		} else if s.shedder.Expire(&r.waiter) {
+		if s.shedder.Expire(&r.waiter) {
 			s.count(&s.rejected, r)
 		}
 	})

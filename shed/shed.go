@@ -15,26 +15,25 @@ import (
 type Shedder struct {
 	config     atomic.Pointer[Config]
 	waiting    atomic.Int64
-	told       atomic.Bool // requests are counted by caller
-	calm       atomic.Bool // Pass may admit
-	passed     [spillway.Criticalities]atomic.Uint64
+	told       atomic.Bool                           // callers of a class are counted
+	calm       atomic.Bool                           // Pass may admit
+	passed     [spillway.Criticalities]atomic.Uint64 // admitted by Pass
 	rejections rejections
 
 	mu         sync.Mutex
 	clock      elapsed.Clock
-	at         time.Duration
-	faded      time.Duration // when all cascades last advanced
-	queues     []*queue      // by scope; nil: nothing has waited there yet
-	arrived    uint64
+	at         time.Duration // the time of this decision
+	faded      time.Duration // when all cascades last faded
+	queues     []*queue      // by scope; nil: no request came there yet
+	arrived    uint64        // waiters, ever
 	depth      depth
 	levels     levels
-	measured   float64       // utilization that levels are for,
+	measured   float64       // the utilization for which levels were set,
 	by         *Config       // and the configuration
-	hurried    time.Duration // when a request with a deadline that seemed too close was last admitted
-	began      time.Duration // when a request last began
-	processors int           // as last seen
-	busy       standing      // requests wait for a processor, though others were let in
-	stall      stall
+	hurried    time.Duration // when a request was last admitted whose deadline seemed too close
+	began      time.Duration // when a request last began to work
+	processors int           // at the last arrival
+	busy       standing      // the signal that an overload of the processors stands
 	counts     [spillway.Criticalities]ClassStats
 	accounts   accounts
 	observes   bool // it is asked Observe
@@ -101,7 +100,7 @@ func (s *Shedder) join(a *arrival, w *Waiter, call *spillway.Call) (evicted *Wai
 	}
 	a.atMost(turn, byQueue)
 	s.arrived++
-	w.until, w.stalled = s.at+a.longest, s.stall.until(s.at)
+	w.until = s.at + a.patience
 	w.arrived, w.key, w.deadline, w.maxWait, w.by, w.bears = s.arrived, call.Key, call.Deadline, a.patience, a.by, a.bears
 	w.queue, w.order, w.Err = a.queue, a.order, nil
 	a.queue.add(w)
@@ -135,7 +134,8 @@ func certain() float64 { return math.Nextafter(1, 0) }
 
 func (s *Shedder) advance(now time.Time) {
 	s.at = s.clock.See(now)
-	if s.at-s.faded < forget {
+	halvings := int((s.at - s.faded) / burst)
+	if halvings == 0 {
 		return
 	}
 	s.faded = s.at
@@ -144,7 +144,7 @@ func (s *Shedder) advance(now time.Time) {
 		if q == nil {
 			continue
 		}
-		q.cascade.advance(now)
+		q.cascade.fade(halvings)
 		for i := range q.callers {
 			q.callers[i].advance(s.at, q.parked)
 			told = told || q.callers[i].active
@@ -169,8 +169,9 @@ func (s *Shedder) queue(scope int) *queue {
 	return s.queues[scope]
 }
 
-// reject returns the reason to reject a request, and counts it, or returns admitted. If only
-// a share of a class is rejected, its lowest levels are; random, in [0, 1), decides where there are none.
+// reject returns the reason to reject a request, and counts the rejection, or returns admitted. If
+// only a share of a class is rejected, it is the requests with the lowest levels. For those without
+// a level random decides, which returns a number in [0, 1).
 func (s *Shedder) reject(a *arrival, random func() float64) cause {
 	var why cause
 	switch {
@@ -178,7 +179,7 @@ func (s *Shedder) reject(a *arrival, random func() float64) cause {
 		why = late
 	case s.levels[a.class] > 0 && a.among(a.queue.callers[a.class].level(s.levels[a.class], a.rank%2 == 1), random):
 		why = utilized
-	case a.among(a.queue.cascade.shut(a.rank), random) && !s.spare(a):
+	case s.stands(a.queue) && a.among(a.queue.cascade.shut(a.rank), random):
 		why = higherClass
 	case s.full(a) && a.queue.victim(a.order) == nil:
 		why = queueFull
@@ -191,53 +192,48 @@ func (s *Shedder) reject(a *arrival, random func() float64) cause {
 	return why
 }
 
-// lately is the interval at which one request with a deadline that seems too close is
-// admitted. It finds out whether responses have become faster.
+// lately is the time in which one request is admitted whose deadline seems too close. That request
+// finds out whether responses have become faster.
 const lately = time.Second
 
-// spare reports whether the server is idle and the class is the next below a rejected one.
-// A limit with a standing queue is not idle: its free places are already within the margin
-// between what it admits and what is in service.
-func (s *Shedder) spare(a *arrival) bool {
-	return s.idle(a) && a.queue.full.lasts == 0 && a.queue.cascade.next(a.rank)
-}
-
-// full reports whether the queue has no place that a class may take.
+// full reports whether the queue has no space for a request.
 func (s *Shedder) full(a *arrival) bool { return a.queue.n > 0 && a.queue.n >= s.capacity(a) }
 
-// pressed reports whether a request would have to wait where requests of its rank were
-// rejected recently. The free places of a limit with a standing queue are no exception: a
-// caller that asks most often would find them first.
+// pressed reports whether a request would have to wait where requests of its rank were rejected
+// recently. While an overload stands before a limit, a free slot changes nothing: the caller that
+// asks most often would find it first.
 func (s *Shedder) pressed(a *arrival) bool {
-	return a.queue.cascade.ranks[a.rank].pressed > noise && (!s.runsAtOnce(a) || a.queue.full.lasts > 0)
+	return a.queue.cascade.pressed(a.rank) > noise && (!s.runsAtOnce(a) || a.queue.full.lasts > 0)
 }
 
-// capacity is the maximum number of waiters for a class to join the queue. For a processor
-// see depth. For a limit it is the number that is served in the maximum wait. Only a class
-// that is rejected in part has a short queue: a burst of a class that is served may wait.
+// capacity returns the number of waiters from which a request may not join the queue. For the
+// processors see places. For a limit it is the number of requests that are served in the maximum
+// wait; for a class that is rejected in part, in a shorter one: only a burst of a class that is
+// served may wait for long.
 func (s *Shedder) capacity(a *arrival) int {
 	if a.queue.limited && a.pace.Throughput > 0 {
 		if a.queue.isShort(a.order.group()) {
 			return a.queue.short
 		}
 		wait := a.patience
-		if a.queue.cascade.ranks[a.rank].rejected > noise {
+		if a.queue.cascade.rejected(a.rank) > noise {
 			wait = a.queue.wait(a.patience, a.pace.Latency)
 		}
-		// At least the depth that keeps the limit reached if arrivals are random.
-		floor := min(a.queue.served, a.pace.Throughput*a.patience.Seconds(), capacityAt(a.queue.cascade.ranks[a.rank].above))
+		// This depth keeps the limit reached if arrivals are random.
+		floor := min(a.queue.served, a.pace.Throughput*a.patience.Seconds(), capacityAt(a.queue.cascade.above(a.rank)))
 		return int(max(2, floor, a.pace.Throughput*wait.Seconds()))
 	}
 	return s.places(a.queue, a.rank)
 }
 
-// places is the capacity of a queue for the processors: no more than a quarter above what is served in MaxWait, as the rest would
-// wait in vain.
+// places returns the capacity of a queue for the processors: its depth, and at most a quarter more
+// than what is served in MaxWait, as the rest would wait in vain. A burst may fill it with many
+// more.
 func (s *Shedder) places(q *queue, rank int) int {
 	if q.limited && q.full.lasts < burst || !q.limited && s.bursts() {
 		return crowd * s.processors
 	}
-	n := s.depth.of(q.cascade.ranks[rank].above) * float64(s.processors)
+	n := s.depth.of(q.cascade.above(rank), s.processors)
 	if q.served > 0 {
 		n = min(n, max(float64(s.processors), 1.25*q.served))
 	}
@@ -257,30 +253,28 @@ func (s *Shedder) idle(a *arrival) bool {
 // count counts a rejection. The cascade only counts rejections for lack of capacity.
 func (s *Shedder) count(q *queue, rank int, why cause) {
 	s.counts[rank/2].RejectedTotal++
+	if n := q.cascade.ranks[rank].count(why); n != nil {
+		*n++
+	}
 	switch why {
 	case late:
 		s.counts[rank/2].LateTotal++
 		return
 	case higherClass:
-		q.cascade.noteHigherClass(rank, 1)
 		return
-	case excessive:
-		q.cascade.noteExcess(rank)
-	case utilized:
-	default: // the queue is full, or it waited for too long
-		q.cascade.note(rank, 1)
 	}
+	q.byLimit = q.limited
 	q.callers[rank/2].rejected(s.at, rank%2)
 	s.told.Store(true)
 }
 
-// start is how a request begins to work.
+// start says how a request begins to work.
 type start struct {
 	queue   *queue
 	order   order
 	flow    uint64
-	starved bool          // the server was idle
-	delay   time.Duration // for which it will wait for other requests
+	starved bool          // it found the server idle
+	delay   time.Duration // for which it will wait behind the limit, or for a processor
 }
 
 // run takes a request into flight.
@@ -299,13 +293,9 @@ func (s *Shedder) admit(from *start) {
 	class := from.order.class()
 	s.counts[class].AdmittedTotal++
 	q.callers[class].admit()
-	q.cascade.note(from.order.rank(), 0)
-	q.cascade.admit(from.order.group())
+	q.cascade.admit(from.order)
 	if q == s.queues[0] {
-		s.depth.note(from.starved, q.cascade.pressed)
-	}
-	if from.starved && q.full.lasts == 0 {
-		q.cascade.spare(s.at)
+		s.depth.note(from.starved, q.cascade.above(0))
 	}
 	s.began = s.at
 }

@@ -211,8 +211,8 @@ func TestFullQueueRejectsTheLowest(t *testing.T) {
 	}
 }
 
-// Once a class is rejected, so are all lower ones, and for no longer than the
-// class is. Only the next lower one may have a processor that has nothing to do.
+// Once a class is rejected, so are all lower ones, also if a processor is idle at that moment, and
+// for no longer than the class is.
 func TestCascade(t *testing.T) {
 	s := pastBurst(must(t, shed.Config{}))
 	waiters := fill(t, s, spillway.Critical)
@@ -228,7 +228,7 @@ func TestCascade(t *testing.T) {
 	if d, _ := arrive(s, t0, spillway.Sheddable, idle); d.Verdict != shed.Rejected {
 		t.Errorf("the lowest class, while the executor is idle: %+v", d)
 	}
-	if d, _ := arrive(s, t0, spillway.SheddablePlus, idle); d.Verdict != shed.Run {
+	if d, _ := arrive(s, t0, spillway.SheddablePlus, idle); d.Verdict != shed.Rejected {
 		t.Errorf("the next lower class, while the executor is idle: %+v", d)
 	}
 	if err := s.Reject(t0, &spillway.Call{Criticality: spillway.Sheddable}, 0, &idle); err == nil {

@@ -7,37 +7,68 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// overload finds out, for a request that may wait for so long, whether an overload stands behind a
-// limit whose queue was found: for longer than that requests had to wait. The queue is short then. Places of the limit beyond what is in service are
-// a queue as well, of which a static limit has as many.
+// standing is the signal that an overload stands. Its value, lasts, is the time for which requests
+// recently had to wait. Four times the time in which no request had to wait is subtracted: so a
+// server that is free for a fifth of the time is not overloaded for long. There is one signal for
+// the processors (busy.go) and one for the limit of each queue.
+type standing struct{ seen, lasts time.Duration }
+
+// remembered is the greatest value of a signal, and the time after which a signal that was not
+// observed is zero.
+const remembered = 10 * time.Second
+
+// see observes at a moment whether a request need not wait. If the request must wait, so much of
+// the time since the last observation counts as time of waiting, and at most the time most.
+func (s *standing) see(at time.Duration, free bool, most time.Duration) {
+	passed := at - s.seen
+	s.seen = at
+	switch {
+	case passed >= remembered: // nobody knows whether a request would have had to wait
+		s.lasts = 0
+		return
+	case free:
+		passed *= -4
+	}
+	s.lasts = min(max(s.lasts+min(passed, most), 0), remembered)
+}
+
+// over reports whether the signal is zero.
+func (s *standing) over(at time.Duration) bool { return s.lasts == 0 || at-s.seen >= remembered }
+
+// overload decides whether the queue is short for a request that may wait for the time patience. It
+// is short while an overload stands behind a limit whose own queue was found, that is, if requests
+// had to wait for longer than patience. The limit admits more requests than are in service, and
+// these wait, too: with a static limit, as many do.
 func (q *queue) overload(p *spillway.Pace, patience time.Duration) {
 	q.short = 0
 	if !p.Found || q.leaving || q.full.lasts <= patience {
 		return
 	}
-	waiters := capacityAt(q.cascade.all) - 1 // the queue M/M/1/K has one of K in service
+	waiters := capacityAt(q.cascade.above(0)) - 1 // the queue M/M/1/K has one of K in service
 	q.short = int(max(shallow, min(waiters, p.Throughput*patience.Seconds())))
 	q.marginal = q.cascade.marginal()
 }
 
-// isShort reports whether the queue is short for a group: for those up to the marginal one, and for
-// higher ones while they can replace one of these.
+// isShort reports whether the queue is short for a group. It is short for the marginal group, for
+// the groups below, and for higher groups while they can replace a waiter of these.
 func (q *queue) isShort(group int) bool {
 	return q.short > 0 && (group <= q.marginal || q.n > 0 && q.lowest().order.group() <= q.marginal)
 }
 
-// yields reports whether a group leaves a free place of the limit to higher ones, because others are
-// in service already: it gets what these leave idle.
+// yields reports whether a group below the marginal one leaves a free slot of the limit to higher
+// groups. It does if so many requests are at work that the backend is busy, so that the group gets
+// only the slots that would be idle.
 func (q *queue) yields(group int, p *spillway.Pace) bool {
 	return q.short > 0 && group < q.marginal && p.Saturated
 }
 
-// delays reports whether a request would wait behind the limit for longer than it may. It gets the
-// next place in service.
+// delays reports whether a request would wait behind the limit for longer than bears. If so, it
+// stays in the queue, where it is the next to run.
 func delays(p *spillway.Pace, bears time.Duration) bool { return p.Saturated && p.Wait > bears }
 
-// marginal returns the lowest group that has, with all lower ones, more than a fifth of the last 50 to
-// 100 admissions. Those of lower ones fill gaps: so tasks begin when none that has begun needs the slot.
+// marginal returns the lowest group that has, together with all lower groups, more than a fifth of
+// the last 50 to 100 admissions. The groups below it only fill gaps: so a task begins when no task
+// that has begun needs the slot.
 func (c *cascade) marginal() (group int) {
 	all, lower, keep := 0.0, 0.0, 1.0
 	for _, n := range c.admitted {
@@ -56,9 +87,9 @@ func (c *cascade) marginal() (group int) {
 	return group
 }
 
-// seeLimit observes at an arrival whether the limit is reached: one more request may not start, or
-// waits for others behind it. Where a queue was found, it is known when requests need not wait for one
-// another, so that an overload that is over is soon forgotten.
+// seeLimit observes at an arrival whether the limit is reached, so that one more request may not
+// start, or would wait behind the limit. If the queue behind the limit was found, the end of an
+// overload is seen soon, and 300 ms beyond the patience of requests are remembered.
 func (q *queue) seeLimit(at time.Duration, a *arrival) {
 	q.limited = !a.pace.Free || a.pace.Saturated
 	q.full.see(at, !q.limited, math.MaxInt64)
@@ -67,9 +98,10 @@ func (q *queue) seeLimit(at time.Duration, a *arrival) {
 	}
 }
 
-// seeLeaving finds out whether clients leave while they wait, more of them than of those whose requests run. A short queue cannot show
-// it: there the same clients leave later, and what their requests took is lost. So while a fifth of the requests that run behind a limit are
-// abandoned, the queue is long for half a second in ten, and stays long if that is where clients leave.
+// seeLeaving finds out whether more clients leave while their requests wait than while they run.
+// A short queue cannot show it: the same clients leave later, when their requests have taken slots
+// for nothing. So while a fifth of the requests that run are abandoned, the queue is long for half
+// a second in ten, and it stays long if clients leave there.
 func (q *queue) seeLeaving(at time.Duration, p *spillway.Pace) {
 	lost := p.Found && p.Abandoned > cut
 	if p.Abandoned <= noise {

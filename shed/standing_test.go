@@ -1,7 +1,6 @@
 package shed
 
 import (
-	"math"
 	"testing"
 	"time"
 
@@ -11,7 +10,7 @@ import (
 // lasting returns a queue with an overload behind its limit for longer than a second.
 func lasting() *queue {
 	q := &queue{full: standing{lasts: time.Second + 1}}
-	q.cascade.all = 0.5
+	q.cascade.ranks[0] = decided(0.5)
 	return q
 }
 
@@ -23,9 +22,9 @@ func TestShortQueueAtItsBounds(t *testing.T) {
 		want   int
 	}{
 		"twice the capacity":         {func(*queue, *spillway.Pace) {}, 4},
-		"ten times the capacity":     {func(q *queue, _ *spillway.Pace) { q.cascade.all = 0.9 }, shallow},
-		"a quarter more than it":     {func(q *queue, _ *spillway.Pace) { q.cascade.all = math.Nextafter(cut, 1) }, 12},
-		"hardly more than it":        {func(q *queue, _ *spillway.Pace) { q.cascade.all = 0.02 }, deepest - 1},
+		"ten times the capacity":     {func(q *queue, _ *spillway.Pace) { q.cascade.ranks[0] = decided(0.9) }, shallow},
+		"a quarter more than it":     {func(q *queue, _ *spillway.Pace) { q.cascade.ranks[0] = decided(cut) }, 12},
+		"hardly more than it":        {func(q *queue, _ *spillway.Pace) { q.cascade.ranks[0] = decided(0.02) }, deepest - 1},
 		"no queue was found":         {func(_ *queue, p *spillway.Pace) { p.Found = false }, 0},
 		"a burst":                    {func(q *queue, _ *spillway.Pace) { q.full.lasts = time.Second }, 0},
 		"clients leave":              {func(q *queue, _ *spillway.Pace) { q.leaving = true }, 0},

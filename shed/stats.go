@@ -16,7 +16,8 @@ type Stats struct {
 	RejectedRatio float64
 	// Waiting is the number of waiting requests.
 	Waiting int
-	// Depth is the capacity of the queue for each processor, for the lowest class.
+	// Depth is the number of requests of the lowest class that may wait for the processors while an
+	// overload stands. It is above zero.
 	Depth float64
 	// InFlight is how many requests are at work, by the Limit. Parked have been in flight
 	// for so long that they do not count.
@@ -37,8 +38,8 @@ func (s *Shedder) Stats(now time.Time) Stats {
 	defer s.mu.Unlock()
 	q := s.queues[0]
 	st := Stats{
-		Classes: s.counts, RejectedRatio: q.cascade.all, Waiting: s.Waiting(),
-		Depth: s.depth.of(q.cascade.ranks[0].above),
+		Classes: s.counts, RejectedRatio: q.cascade.above(0), Waiting: s.Waiting(),
+		Depth: s.depth.of(q.cascade.above(0), s.processors),
 	}
 	if limit := s.config.Load().Limit; limit != nil {
 		st.InFlight, st.Parked = limit.Working()
@@ -47,7 +48,7 @@ func (s *Shedder) Stats(now time.Time) Stats {
 		st.Classes[i].AdmittedTotal += s.passed[i].Load()
 		for _, q := range s.queues {
 			if q != nil {
-				st.Classes[i].RejectedRatio = max(st.Classes[i].RejectedRatio, q.cascade.ranks[2*i].rejected, q.cascade.ranks[2*i+1].rejected)
+				st.Classes[i].RejectedRatio = max(st.Classes[i].RejectedRatio, q.cascade.rejected(2*i), q.cascade.rejected(2*i+1))
 			}
 		}
 	}

@@ -6,13 +6,13 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// The Setting of a [spillway.RejectedError] with the reason [spillway.ReasonMaxWait]: what limited the
-// wait of the request.
+// The Setting of a [spillway.RejectedError] with the reason [spillway.ReasonMaxWait]: what limited
+// the wait of the request.
 const (
 	// ByMaxWait: [Config.MaxWait]. The request has no deadline, or waited for a processor.
 	ByMaxWait = "max_wait"
-	// ByBurst: 100 ms, which is more than MaxWait. The request has no deadline, and no overload of the
-	// processors stood. Or up to 1 s in which no processor was free to let a request in.
+	// ByBurst: 1 s, which is more than MaxWait. No overload of the processors stood, or none of
+	// them was free to let a request in.
 	ByBurst = "burst"
 	// ByDeadline: the deadline of the request leaves no more time to wait.
 	ByDeadline = "deadline"
@@ -29,10 +29,11 @@ func (a *arrival) atMost(wait time.Duration, by cause) {
 	}
 }
 
-// patience is the maximum wait before a limit, and what limits it: three quarters of the time to
-// the deadline that remains after twice the recent latency, or a quarter of all. Without a deadline
-// it is most. Where a queue was found, the time to the deadline is for so many calls: those that follow the first one of a task have to
-// wait, too, and to admit it is to promise them.
+// patience returns the maximum wait before a limit, and what limits it. Without a deadline the wait
+// is most. With a deadline it is three quarters of the time to the deadline that remains after
+// twice the recent latency, and at least a quarter of the whole time. If a queue was found behind
+// the limit, the time to the deadline is divided by the number of calls of a task: later calls of
+// the task have to wait, too, and to admit the first one is to promise them.
 func patience(now time.Time, call *spillway.Call, p *spillway.Pace, most time.Duration, calls float64) (time.Duration, cause) {
 	if call.Deadline.IsZero() {
 		return most, byMaxWait

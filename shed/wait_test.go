@@ -45,11 +45,10 @@ func TestWhatLimitsTheWait(t *testing.T) {
 		"a deadline, a queue was found": {found, idle, 300 * ms, 2040 * ms, false, shed.ByLatency, time.Second},
 		"a short queue":                 {found, idle, 300 * ms, 440 * ms, true, shed.ByQueue, 0},
 		"a short queue, no deadline":    {found, idle, 300 * ms, 0, true, shed.ByQueue, 0},
-		"a processor":                   {free, busy, 300 * ms, 2040 * ms, false, shed.ByMaxWait, 300 * ms},
+		"a processor":                   {free, busy, 300 * ms, 2040 * ms, false, shed.ByBurst, 1000 * ms},
 		"a processor, little time":      {free, busy, 300 * ms, 140 * ms, false, shed.ByDeadline, 75 * ms},
-		"a processor, burst":            {free, busy, 40 * ms, 0, false, shed.ByBurst, 100 * ms},
-		"a processor, as patient":       {free, busy, 100 * ms, 0, false, shed.ByMaxWait, 100 * ms},
-		"a processor, patient":          {free, busy, 400 * ms, 0, false, shed.ByMaxWait, 400 * ms},
+		"a processor, burst":            {free, busy, 40 * ms, 0, false, shed.ByBurst, 1000 * ms},
+		"a processor, patient":          {free, busy, 4000 * ms, 0, false, shed.ByMaxWait, 4000 * ms},
 	} {
 		s := must(t, shed.Config{MaxWait: row.maxWait, Limit: &paced{limiter(t, concurrency.Config{}), row.pace}})
 		now := t0

@@ -77,6 +77,7 @@ var table = map[string]row{
 	"quota":       {level: policies},
 	"ratelimit":   {level: policies, waits: "ratelimit/wait.go"},
 	"retry":       {level: policies, waits: "retry/do.go"},
+	"degradation": {level: policies},
 	"shed":        {level: policies},
 	"throttle":    {level: policies},
 	"tune":        {level: policies},

@@ -1,4 +1,4 @@
-package shed_test
+package degradation_test
 
 import (
 	"fmt"
@@ -9,15 +9,18 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/degradation"
 	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/internal/thorough"
-	"github.com/seed90641741/spillway/shed"
 )
+
+// thresholds are those of package shed.
+var thresholds = [...]float64{0.80, 0.87, 0.95, 1}
 
 // queueModel is a task with one processor and a bounded queue, whose answers cost
 // less at higher levels. It is fed by Poisson arrivals.
 type queueModel struct {
-	degrader shed.Degrader
+	degrader degradation.Degrader
 	rng      *rand.Rand
 	cost     [spillway.DegradationLevels]time.Duration // of an answer
 	mix      [spillway.Criticalities]float64
@@ -25,8 +28,8 @@ type queueModel struct {
 
 	now, free time.Time // when the processor is free
 	look      time.Time
-	queue     fifo[time.Time] // when the waiting ones are done
-	pressure  shed.Pressure
+	queue     []time.Time // when the waiting ones are done
+	pressure  degradation.Pressure
 	served    int
 	changes   [spillway.Criticalities][]time.Duration // of the level of each class
 	levels    [spillway.DegradationLevels]int         // answers
@@ -67,8 +70,8 @@ func (m *queueModel) run(rate float64, d time.Duration) {
 }
 
 func (m *queueModel) arrive() bool {
-	for m.queue.len() > 0 && !m.queue.first().After(m.now) {
-		m.queue.pop()
+	for len(m.queue) > 0 && !m.queue[0].After(m.now) {
+		m.queue = m.queue[1:]
 	}
 	class, x := 0, m.rng.Float64()
 	for x > m.mix[class] {
@@ -78,7 +81,7 @@ func (m *queueModel) arrive() bool {
 	m.pressure.Offered[class]++
 	if m.now.Sub(m.look) >= 10*time.Millisecond {
 		m.look = m.now
-		m.pressure.Fill = float64(m.queue.len()) / queueCapacity
+		m.pressure.Fill = float64(len(m.queue)) / queueCapacity
 		before := m.degrader.Stats(time.Time{}).Levels
 		m.degrader.Observe(m.now, m.pressure)
 		for class, level := range m.degrader.Stats(time.Time{}).Levels {
@@ -87,7 +90,7 @@ func (m *queueModel) arrive() bool {
 			}
 		}
 	}
-	if m.queue.len() >= queueCapacity {
+	if len(m.queue) >= queueCapacity {
 		m.pressure.Rejected[class]++
 		return false
 	}
@@ -96,7 +99,7 @@ func (m *queueModel) arrive() bool {
 		m.free = m.now
 	}
 	m.free = m.free.Add(m.cost[level])
-	m.queue.push(m.free)
+	m.queue = append(m.queue, m.free)
 	m.served++
 	m.levels[level]++
 	return true
@@ -219,8 +222,8 @@ func TestUtilizationDegradesThoseThatAreNear(t *testing.T) {
 		utilization float64
 		stage       int
 	}{{0.5, 0}, {0.74, 0}, {0.76, 1}, {0.83, 2}, {0.91, 3}, {0.96, 4}, {5, 4}} {
-		var d shed.Degrader
-		p := shed.Pressure{Utilization: row.utilization, Thresholds: shed.DefaultThresholds}
+		var d degradation.Degrader
+		p := degradation.Pressure{Utilization: row.utilization, Thresholds: thresholds}
 		now := began
 		for range 1000 {
 			for i := range p.Offered {
@@ -240,7 +243,7 @@ func TestDegradationAfterIdleTime(t *testing.T) {
 	const full = 1500 * time.Microsecond
 	m := newQueueModel(t, 11, full, 1)
 	m.run(5/full.Seconds(), 5*time.Second)
-	if s := m.degrader.Stats(time.Time{}); s.Stage != shed.Stages {
+	if s := m.degrader.Stats(time.Time{}); s.Stage != degradation.Stages {
 		t.Fatalf("stage %d", s.Stage)
 	}
 	m.now = m.now.Add(time.Hour)
@@ -252,8 +255,8 @@ func TestDegradationAfterIdleTime(t *testing.T) {
 }
 
 func TestDegraderAllocatesNothing(t *testing.T) {
-	var d shed.Degrader
-	now, p := began, shed.Pressure{Fill: 1}
+	var d degradation.Degrader
+	now, p := began, degradation.Pressure{Fill: 1}
 	if n := testing.AllocsPerRun(1000, func() {
 		now = now.Add(10 * time.Millisecond)
 		p.Offered[0]++
@@ -269,8 +272,8 @@ func TestDegraderAllocatesNothing(t *testing.T) {
 func FuzzDegrader(f *testing.F) {
 	f.Add([]byte{1, 255, 3, 9, 200, 0, 0, 1})
 	f.Fuzz(func(t *testing.T, steps []byte) {
-		var d shed.Degrader
-		now, p := began, shed.Pressure{Thresholds: shed.DefaultThresholds}
+		var d degradation.Degrader
+		now, p := began, degradation.Pressure{Thresholds: thresholds}
 		for _, b := range steps {
 			now = now.Add(time.Duration(int8(b)) * 37 * time.Millisecond)
 			p.Fill = float64(b%8) / 4
@@ -279,7 +282,7 @@ func FuzzDegrader(f *testing.F) {
 			p.Rejected[b%4] += uint64(b % 32)
 			d.Observe(now, p)
 			s := d.Stats(now)
-			if s.Stage < 0 || s.Stage > shed.Stages {
+			if s.Stage < 0 || s.Stage > degradation.Stages {
 				t.Fatal(fmt.Sprint(s))
 			}
 		}
@@ -288,7 +291,7 @@ func FuzzDegrader(f *testing.F) {
 
 // Thousands of handlers ask for their level while it changes.
 func TestLevelsAreReadConcurrently(t *testing.T) {
-	var d shed.Degrader
+	var d degradation.Degrader
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
 	for i := range 2000 {
@@ -308,7 +311,7 @@ func TestLevelsAreReadConcurrently(t *testing.T) {
 			}
 		})
 	}
-	now, p := began, shed.Pressure{}
+	now, p := began, degradation.Pressure{}
 	for i := range 3000 {
 		p.Fill = float64(i / 500 % 2)
 		for class := range p.Offered {

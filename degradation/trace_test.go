@@ -1,15 +1,17 @@
-package shed_test
+package degradation_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/degradation"
 	"github.com/seed90641741/spillway/internal/golden"
 	"github.com/seed90641741/spillway/internal/race"
-	"github.com/seed90641741/spillway/shed"
 )
 
 // A stretch is some time in which a Degrader observes the same.
@@ -66,16 +68,16 @@ func TestDegraderTrace(t *testing.T) {
 	race.SkipOneGoroutine(t)
 	var out strings.Builder
 	all := stretches()
-	for _, name := range sorted(all) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&out, "# %s\n", name)
-		var d shed.Degrader
-		p := shed.Pressure{Thresholds: shed.DefaultThresholds}
-		now, stage, passed := t0, 0, time.Duration(0)
+		var d degradation.Degrader
+		p := degradation.Pressure{Thresholds: thresholds}
+		now, stage, passed := began, 0, time.Duration(0)
 		for _, x := range all[name] {
-			every := max(x.every, 10*ms)
+			every := max(x.every, 10*time.Millisecond)
 			for end := now.Add(x.takes); now.Before(end); now = now.Add(every) {
 				d.Observe(now, p)
-				for passed += every; passed >= 10*ms; passed -= 10 * ms {
+				for passed += every; passed >= 10*time.Millisecond; passed -= 10 * time.Millisecond {
 					for class := range p.Offered {
 						p.Offered[class] += x.offered[class]
 					}
@@ -88,11 +90,11 @@ func TestDegraderTrace(t *testing.T) {
 				p.Fill, p.Utilization = max(0, x.fill-less), max(0, x.utilization-less)
 				if st.Stage != stage {
 					stage = st.Stage
-					fmt.Fprintf(&out, "%v: stage %d, levels %v\n", now.Sub(t0), stage, st.Levels)
+					fmt.Fprintf(&out, "%v: stage %d, levels %v\n", now.Sub(began), stage, st.Levels)
 				}
 			}
-			fmt.Fprintf(&out, "%v: %d changes\n", now.Sub(t0), d.Stats(now).ChangesTotal)
+			fmt.Fprintf(&out, "%v: %d changes\n", now.Sub(began), d.Stats(now).ChangesTotal)
 		}
 	}
-	golden.Check(t, "degrader.golden", out.String())
+	golden.Check(t, "trace.golden", out.String())
 }

@@ -1,4 +1,4 @@
-package shed
+package degradation
 
 import (
 	"sync/atomic"
@@ -42,6 +42,9 @@ const (
 	// less is the share of the offered rate below which the load has fallen: retries
 	// of rejected calls, a tenth where there is a budget, and chance are above it.
 	less = 0.8
+	// margin is the span of utilization below the threshold of a class in which its answers are
+	// degraded. It is the span over which package shed rejects more and more of a class.
+	margin = 0.05
 	// evidence is how many arrivals must be expected in a dwell: with 200 chance
 	// makes up a fifth less once in 400 times.
 	evidence = 200
@@ -54,7 +57,7 @@ const (
 	pressedRejected, calmRejected = 0.05, 0.01
 )
 
-// Pressure is what a [Degrader] observes: the signals by which a [Shedder] decides.
+// Pressure is what a [Degrader] observes: the signals by which a shed.Shedder decides.
 type Pressure struct {
 	// Fill is the share of the waiting queue that is in use.
 	Fill float64
@@ -70,27 +73,6 @@ type Pressure struct {
 // A Degrader decides how far a task degrades its answers, by class. The zero
 // Degrader is ready for use. Observe must not be called concurrently; all other
 // methods are safe for concurrent use.
-//
-// # Stages
-//
-// There is one stage for the task, from 0 to [Stages], and the level of a class is
-// the stage less the rank of the class: SHEDDABLE answers are degraded first,
-// SHEDDABLE_PLUS ones a stage later, and so on. Stages that change nothing for the
-// classes that call are skipped.
-//
-// A stage rises while the waiting queue is more than half full, more than one in
-// twenty requests is rejected, or utilization comes within the ramp of a class that
-// is not degraded yet.
-//
-// # Why a stage does not fall when the pressure is gone
-//
-// Cheap answers remove the pressure that called for them. A level that followed the
-// pressure would switch cheap answers on and off. So a stage remembers the rate of
-// requests that were offered when it was needed, and falls when, after a dwell of
-// calm, less than 0.8 of that is offered; or after 30 s, as a trial. A trial that
-// fails, with pressure again within a minute, doubles that time, and the rate at
-// which it failed becomes the one to fall below. So in steady load a level changes
-// at most four times a minute, whatever the handlers do.
 type Degrader struct {
 	level   atomic.Int32 // stage, for readers
 	changes atomic.Uint64
@@ -178,7 +160,7 @@ func (d *Degrader) pressed(p *Pressure) (stage int) {
 	if d.fill > pressedFill || d.rejectedShare > pressedRejected {
 		return Stages
 	}
-	return wanted(p, ramp)
+	return wanted(p, margin)
 }
 
 // drains reports whether the waiting queue gets shorter by itself.
@@ -187,14 +169,14 @@ func (d *Degrader) drains() bool {
 }
 
 func (d *Degrader) isCalm(p *Pressure) bool {
-	return d.fill < calmFill && d.rejectedShare < calmRejected && wanted(p, 2*ramp) < max(d.stage, 1)
+	return d.fill < calmFill && d.rejectedShare < calmRejected && wanted(p, 2*margin) < max(d.stage, 1)
 }
 
 // wanted is the stage that the utilization calls for: one for each class that is
-// nearer to its threshold than margin.
-func wanted(p *Pressure, margin float64) (stage int) {
+// nearer to its threshold than that.
+func wanted(p *Pressure, within float64) (stage int) {
 	for _, t := range p.Thresholds {
-		if t > 0 && p.Utilization >= t-margin {
+		if t > 0 && p.Utilization >= t-within {
 			stage++
 		}
 	}
@@ -310,8 +292,8 @@ func levelIn(stage, class int) spillway.DegradationLevel {
 	return spillway.DegradationLevel(min(max(stage-class, 0), spillway.DegradationLevels-1))
 }
 
-// DegradationStats says how a [Degrader] stands.
-type DegradationStats struct {
+// Stats says how a [Degrader] stands.
+type Stats struct {
 	// Stage is 0 to [Stages].
 	Stage int
 	// Levels are by class; index them with [spillway.Criticality.Index].
@@ -321,8 +303,8 @@ type DegradationStats struct {
 }
 
 // Stats returns how d stands.
-func (d *Degrader) Stats(now time.Time) DegradationStats {
-	s := DegradationStats{Stage: int(d.level.Load()), ChangesTotal: d.changes.Load()}
+func (d *Degrader) Stats(now time.Time) Stats {
+	s := Stats{Stage: int(d.level.Load()), ChangesTotal: d.changes.Load()}
 	for i := range s.Levels {
 		s.Levels[i] = levelIn(s.Stage, i)
 	}

@@ -1,4 +1,4 @@
-package shed
+package degradation
 
 import (
 	"math"
