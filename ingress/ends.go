@@ -17,13 +17,3 @@ type EndObserver interface {
 	// What holds for Observe holds for ObserveEnd: it is called by many goroutines at once, on the path of the request.
 	ObserveEnd(e spillway.Event)
 }
-
-// Modes are the modes of the gates of a [Server].
-type Modes struct {
-	RateLimit, Quota, InFlight, Shed spillway.Mode
-}
-
-// modesOf returns the modes. A gate that limits nothing is off.
-func modesOf(m [gates]spillway.Mode) Modes {
-	return Modes{RateLimit: m[limitGate], Quota: m[quotaGate], InFlight: m[flightGate], Shed: m[shedGate]}
-}

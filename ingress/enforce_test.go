@@ -72,7 +72,7 @@ func TestEnforceAfterObserve(t *testing.T) {
 		for seed := range uint64(3) {
 			synctest.Test(t, func(t *testing.T) {
 				s := must(t, Config{ShedMode: spillway.ModeObserve})
-				s.core.state = func(time.Time) shed.State { return shed.State{Processors: 2} }
+				s.core.State = func(time.Time) shed.State { return shed.State{Processors: 2} }
 				c := &poolOf4{s, make(chan struct{}, 4), rand.New(rand.NewPCG(seed, 2)), timeout}
 				c.offer(4*time.Second, 100, 250)
 				c.offer(1500*time.Millisecond, 10, 20)

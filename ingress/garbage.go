@@ -4,8 +4,6 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
-
-	"github.com/seed90641741/spillway"
 )
 
 // collectEvery is the shortest time from one collection of garbage for lack of memory to the next. If all memory is in
@@ -22,7 +20,7 @@ var garbage struct {
 // because memory is short. Until then garbage counts as memory, and a process that rejects its requests makes too little
 // of it for a collection to begin by itself.
 func (s *Server) collect(now time.Time) {
-	if s.core.settings.Load().modes[shedGate] != spillway.ModeEnforce || !garbage.collecting.TryLock() {
+	if !s.core.Sheds() || !garbage.collecting.TryLock() {
 		return
 	}
 	if now.Sub(garbage.collected).Abs() < collectEvery {

@@ -38,7 +38,7 @@ func (s *Server) beat() {
 // none is at work or waits.
 func (s *Server) tick() {
 	h := &s.heart
-	limit := s.core.shed().limit
+	limit := s.core.Shedder().Limit
 	working, _ := limit.Working()
 	came := h.again.Swap(false)
 	if working == 0 && s.core.Waiting() == 0 && !came {
@@ -51,7 +51,7 @@ func (s *Server) tick() {
 // rest ends the heartbeats. A request that has come since tick has looked has seen them armed, and has begun none.
 func (s *Server) rest() {
 	h := &s.heart
-	s.core.shed().limit.Rest()
+	s.core.Shedder().Limit.Rest()
 	h.armed.Store(false)
 	if h.again.Load() && !h.armed.Swap(true) {
 		s.pulse(true)
@@ -62,7 +62,7 @@ func (s *Server) rest() {
 // longer counts. Requests that come or end look for waiters, so that this matters in a silence.
 func (s *Server) pulse(came bool) {
 	h := &s.heart
-	h.silent.Store(s.core.shed().limit.Beat(time.Now(), s.busy()))
+	h.silent.Store(s.core.Shedder().Limit.Beat(time.Now(), s.busy()))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.quiet++; came {
@@ -84,7 +84,7 @@ func (s *Server) pulse(came bool) {
 // busy reports whether this process uses most of its processors. What only passes requests
 // on is not what they wait for.
 func (s *Server) busy() bool {
-	return s.load.CPU() > scarce && !s.core.settings.Load().config.ProxyOnly
+	return s.load.CPU() > scarce && !s.config.Load().ProxyOnly
 }
 
 // scarce is the share of the processors' time above which they are what is short.

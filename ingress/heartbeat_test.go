@@ -24,7 +24,7 @@ func TestHeartbeats(t *testing.T) {
 					t.Errorf("%+v: heartbeats %v", c, got)
 				}
 				time.Sleep(10 * heartbeatEvery)
-				if working, _ := s.core.shed().limit.Working(); s.heart.armed.Load() != (working > 0) {
+				if working, _ := s.core.Shedder().Limit.Working(); s.heart.armed.Load() != (working > 0) {
 					t.Errorf("%+v: %d at work, heartbeats %v", c, working, working == 0)
 				}
 				p.Done(spillway.OutcomeServed)

@@ -24,7 +24,7 @@ type Meter struct {
 // for it and learns from the processor time of this process (Linux only). Until [Meter.End] the goroutine has
 // its own thread. What it leaves to other goroutines is not measured.
 func (p *Slot) Measure() (m Meter) {
-	if a := &p.admission; !a.measurable() || !a.settings.config.Costs.OfThisProcess() {
+	if !p.admission.MeasuredHere() {
 		return m
 	}
 	if meters.Add(1) > maxMeters {
@@ -63,7 +63,7 @@ func (p *Slot) used(now time.Time, cpu time.Duration) {
 	if !p.mu.lock() {
 		return
 	}
-	correction := p.admission.correction(cpu)
+	correction := p.admission.Correction(cpu)
 	p.mu.unlock()
 	p.Charge(now, correction)
 }

@@ -83,7 +83,7 @@ func (tr trace) play(t *testing.T, c Config) (decisions []string, rejections int
 		s := must(t, c)
 		start := time.Now()
 		var last atomic.Int64
-		s.core.state = func(now time.Time) shed.State {
+		s.core.State = func(now time.Time) shed.State {
 			st := tr.states(now.Sub(start))
 			if last.Swap(now.UnixNano()) == now.UnixNano() {
 				st.Runnable = 5 // a free processor takes one request
@@ -207,7 +207,7 @@ func TestObserverBeforeEnforcer(t *testing.T) {
 			RateLimit: ratelimit.Config{Rate: 10, BurstSeconds: 0.1, QueueDepth: 5}, RateLimitMode: spillway.ModeObserve,
 			Observer: &seen,
 		})
-		s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1, Utilization: 2} }
+		s.core.State = func(time.Time) shed.State { return shed.State{Processors: 1, Utilization: 2} }
 		for _, want := range []string{
 			"shed rejected, ratelimit not started (observe)",
 			"shed rejected, ratelimit not started (observe)", // it would have waited for a token
@@ -297,7 +297,7 @@ func TestStopObserving(t *testing.T) {
 		s := must(t, config)
 		s.dispatcher.idle.close()
 		s.dispatcher.idle = nap{}
-		s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1, Runnable: 5} }
+		s.core.State = func(time.Time) shed.State { return shed.State{Processors: 1, Runnable: 5} }
 		var observed [5]Slot
 		for i := range observed {
 			observed[i], _ = enter(s, spillway.Call{})
@@ -306,7 +306,7 @@ func TestStopObserving(t *testing.T) {
 		if err := s.Update(config); err != nil {
 			t.Fatal(err)
 		}
-		s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1} }
+		s.core.State = func(time.Time) shed.State { return shed.State{Processors: 1} }
 		if st := s.Stats(time.Now()); st.InFlight.InFlight != 5 || st.Shed.InFlight != 5 || st.InFlight.Waiting+st.Shed.Waiting+s.Waiting() != 0 {
 			t.Errorf("after the change: %+v, %+v", st.InFlight, st.Shed)
 		}
@@ -336,7 +336,7 @@ func TestObservingAllocatesNothing(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	s := must(t, Config{MaxInFlight: 1, InFlightMode: spillway.ModeObserve, ShedMode: spillway.ModeObserve, Observer: spillway.ObserverFunc(func(spillway.Event) {})})
-	s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1, Runnable: 5} }
+	s.core.State = func(time.Time) shed.State { return shed.State{Processors: 1, Runnable: 5} }
 	ctx := context.Background()
 	var slots [50]Slot
 	ask := func() {

@@ -85,7 +85,7 @@ func TestObserverPanicsWhileItObserves(t *testing.T) {
 		panics(t, func() {
 			second, _ := enter(s, spillway.Call{})
 			second.Done(spillway.OutcomeServed)
-			s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1, Utilization: 2} }
+			s.core.State = func(time.Time) shed.State { return shed.State{Processors: 1, Utilization: 2} }
 			for range 2 {
 				enter(s, spillway.Call{Criticality: spillway.Sheddable})
 			}
@@ -102,7 +102,7 @@ func TestSignalPanicsInTheDispatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := must(t, Config{MaxInFlight: 1, Shed: shed.Config{MaxWait: 10 * time.Second}})
 		var armed atomic.Int32
-		s.core.state = func(time.Time) shed.State {
+		s.core.State = func(time.Time) shed.State {
 			if armed.Add(-1) >= 0 {
 				panic("signal")
 			}
@@ -137,7 +137,7 @@ func TestClientLeavesInASilence(t *testing.T) {
 		var w witness
 		ctx, cancel := context.WithCancel(t.Context())
 		p := new(Slot)
-		p.admission.tickets[shedGate].By = &w
+		p.admission.Shedder().By = &w
 		p.watch(ctx)
 		cancel()
 		synctest.Wait()

@@ -102,7 +102,7 @@ func share(t *testing.T, mode spillway.Mode, cpu, aborts bool, times float64, ti
 	synctest.Test(t, func(t *testing.T) {
 		x := &loaded{slots: make(chan struct{}, 4), random: rand.New(rand.NewPCG(3, 4)), timeout: timeout, aborts: aborts}
 		s := must(t, Config{ShedMode: mode, Observer: x})
-		s.core.state = x.state(cpu)
+		s.core.State = x.state(cpu)
 		s.dispatcher.idle.close()
 		s.dispatcher.idle = soon{}
 		x.server = s
@@ -129,7 +129,7 @@ func TestObservedOverloadEnds(t *testing.T) {
 					x.slots <- struct{}{}
 				}
 				s := must(t, Config{ShedMode: spillway.ModeObserve, Observer: x})
-				s.core.state = x.state(cpu)
+				s.core.State = x.state(cpu)
 				x.server = s
 				x.counts = time.Now().Add(20 * time.Second)
 				time.AfterFunc(5*time.Second, func() {

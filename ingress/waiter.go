@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/requests"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/shed"
 )
@@ -16,7 +16,7 @@ type waiter struct {
 	timer *time.Timer
 }
 
-func newWaiter() any {
+func newWaiter() *shed.Waiter {
 	w := &waiter{done: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
 	w.timer.Stop()
 	w.Owner = w
@@ -26,32 +26,17 @@ func newWaiter() any {
 // release informs a waiter that it has left the queue.
 func release(w *shed.Waiter) { w.Owner.(*waiter).done <- struct{}{} }
 
-// abandon gives back what an Admission holds when its request has panicked. step is its last Step.
-func (s *Server) abandon(a *Admission, step Step) {
-	if a.settings == nil {
-		return
-	}
-	if step.Evicted != nil {
-		release(step.Evicted)
-	}
+// abandon gives back what an Admission holds when its request has panicked.
+func abandon(a *requests.Admission) {
 	now := time.Now()
-	if a.reservation != nil {
-		a.reservation.End(now)
-		a.reservation = nil
+	if !a.Abandon(now, false) {
+		<-a.Waiter().Owner.(*waiter).done
+		a.Abandon(now, true)
 	}
-	if w := a.waiter; w != nil {
-		a.waiter = nil
-		if !a.settings.shedders[a.last()].Withdraw(w) {
-			<-w.Owner.(*waiter).done
-			w.Ticket.Settle(now, spillway.OutcomeNotStarted)
-		}
-		a.settings.core.waiters.Put(w)
-	}
-	a.settle(now, spillway.OutcomeNotStarted)
 }
 
 // await waits as step says, and returns what to do next.
-func (s *Server) await(ctx context.Context, a *Admission, step Step, from *ratelimit.Caller) (next Step) {
+func (s *Server) await(ctx context.Context, a *requests.Admission, step requests.Step, from *ratelimit.Caller) (next requests.Step) {
 	if step.Wake {
 		s.wakeWaiters()
 	}
@@ -66,7 +51,7 @@ func (s *Server) await(ctx context.Context, a *Admission, step Step, from *ratel
 	if step.Evicted != nil {
 		release(step.Evicted)
 	}
-	came := a.start
+	came := a.Start
 	next = s.queue(ctx, a, step, from)
 	s.beat()
 	s.load.Waited(time.Since(came))
@@ -75,7 +60,7 @@ func (s *Server) await(ctx context.Context, a *Admission, step Step, from *ratel
 
 // queue waits until a request leaves its queue, its maximum wait has passed, or its client
 // has left.
-func (s *Server) queue(ctx context.Context, a *Admission, step Step, from *ratelimit.Caller) Step {
+func (s *Server) queue(ctx context.Context, a *requests.Admission, step requests.Step, from *ratelimit.Caller) requests.Step {
 	w := step.Waiter.Owner.(*waiter)
 	w.timer.Reset(step.For)
 	select {

@@ -1,4 +1,4 @@
-package ingress
+package requests
 
 import (
 	"fmt"
@@ -54,7 +54,7 @@ func newNeighbors(t *testing.T, limits quota.LocalConfig, measures, byRoute bool
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.core, err = NewCore(c, func(time.Time) shed.State { return shed.State{Processors: 4} })
+	x.core, err = New(c, Shell{State: func(time.Time) shed.State { return shed.State{Processors: 4} }})
 	if err != nil {
 		t.Fatal(err)
 	}

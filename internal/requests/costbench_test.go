@@ -1,4 +1,4 @@
-package ingress
+package requests
 
 import (
 	"testing"
@@ -49,7 +49,7 @@ func decisions(tb testing.TB) map[string]*decision {
 			}
 		}
 		x := &decision{call: spillway.Call{Customer: row.customer, Key: "/"}, now: time.Now(), suspends: row.suspends}
-		if x.core, err = NewCore(c, func(time.Time) shed.State { return shed.State{Processors: 2} }); err != nil {
+		if x.core, err = New(c, Shell{State: func(time.Time) shed.State { return shed.State{Processors: 2} }}); err != nil {
 			tb.Fatal(err)
 		}
 		all[name] = x
@@ -63,8 +63,8 @@ func (x *decision) make(a *Admission, from *ratelimit.Caller) {
 		return
 	}
 	if x.suspends {
-		a.change(x.now, 1, 0)
-		a.change(x.now, -1, 0)
+		a.Change(x.now, 1, 0)
+		a.Change(x.now, -1, 0)
 	}
 	a.Done(x.now, spillway.OutcomeServed)
 }
