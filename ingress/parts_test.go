@@ -108,28 +108,21 @@ func TestExemptHasNotWaited(t *testing.T) {
 			Exempt: func(call spillway.Call) bool { return call.Key == "health" },
 		})
 		var p Slot
-		enters := map[string]func(*spillway.Call) bool{
-			"EnterAt": func(c *spillway.Call) bool {
-				return !p.EnterAt(t.Context(), s, time.Now(), c, &ratelimit.Caller{}).Rejected()
-			},
-			"AdmitAt": func(c *spillway.Call) bool {
-				return p.AdmitAt(t.Context(), s, time.Now(), c, &ratelimit.Caller{}, new(Rejection))
-			},
+		enters := func(c *spillway.Call) bool {
+			return !p.EnterAt(t.Context(), s, time.Now(), c, &ratelimit.Caller{}).Rejected()
 		}
-		for name, enters := range enters {
-			waited := false
-			for range 2 {
-				if !enters(&spillway.Call{Key: "work"}) {
-					t.Fatal(name, ": rejected")
-				}
-				waited = p.Waited()
-				p.Done(spillway.OutcomeServed)
+		waited := false
+		for range 2 {
+			if !enters(&spillway.Call{Key: "work"}) {
+				t.Fatal("rejected")
 			}
-			if !enters(&spillway.Call{Key: "health"}) || !waited || p.Waited() || p.Call().Key != "" {
-				t.Errorf("%s: request before waited: %v, exempt one: %v, call %+v", name, waited, p.Waited(), p.Call())
-			}
+			waited = p.Waited()
 			p.Done(spillway.OutcomeServed)
 		}
+		if !enters(&spillway.Call{Key: "health"}) || !waited || p.Waited() || p.Call().Key != "" {
+			t.Errorf("request before waited: %v, exempt one: %v, call %+v", waited, p.Waited(), p.Call())
+		}
+		p.Done(spillway.OutcomeServed)
 	})
 }
 

@@ -96,14 +96,10 @@ func (s *Server) WantsCaller() bool { return s.core.WantsCaller() }
 // and the call counts.
 //
 // from identifies the caller, for exemptions from the rate limit. Enter reads the clock once,
-// and again after it has waited. It allocates nothing unless it waits.
-func (s *Server) Enter(ctx context.Context, call spillway.Call, from ratelimit.Caller) (Slot, Rejection) {
-	return s.EnterAt(ctx, time.Now(), call, from)
-}
-
-// EnterAt is Enter at the time now, for callers that have already read the clock.
-func (s *Server) EnterAt(ctx context.Context, now time.Time, call spillway.Call, from ratelimit.Caller) (p Slot, r Rejection) {
-	r = p.EnterAt(ctx, s, now, &call, &from)
+// and again after it has waited. It allocates nothing unless it waits. [Slot.EnterAt] is Enter
+// for callers that have already read the clock.
+func (s *Server) Enter(ctx context.Context, call spillway.Call, from ratelimit.Caller) (p Slot, r Rejection) {
+	r = p.EnterAt(ctx, s, time.Now(), &call, &from)
 	return
 }
 

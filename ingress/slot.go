@@ -37,9 +37,10 @@ func (p *Slot) Context() context.Context { return p.admission.Context }
 // Call returns the call as it was admitted.
 func (p *Slot) Call() spillway.Call { return p.admission.Call }
 
-// EnterAt is [Server.EnterAt] of s, for callers that have memory for the Slot, which
-// must be zero or have ended: nothing of it, of the call or of the caller is copied twice. It
-// keeps none of the pointers.
+// EnterAt is [Server.Enter] of s at the time now, for callers that have already read the clock.
+// The Slot must be zero or have ended, so that callers can use its memory again: a Slot is large,
+// and to copy it takes a tenth of the time of a decision. EnterAt keeps none of the pointers. A
+// call without a Level gets a random one, which EnterAt sets in call, too.
 func (p *Slot) EnterAt(ctx context.Context, s *Server, now time.Time, call *spillway.Call, from *ratelimit.Caller) (r Rejection) {
 	a := &p.admission
 	if !s.core.Begin(a, now, call) {
@@ -51,18 +52,6 @@ func (p *Slot) EnterAt(ctx context.Context, s *Server, now time.Time, call *spil
 	}
 	p.enter(ctx, s, from, &r)
 	return r
-}
-
-// AdmitAt is EnterAt for callers that have compared the deadlines of ctx and call, and have
-// memory for the Rejection: only the deadline of call counts, which must not be later than that of
-// ctx. It reports whether the request was admitted. If not, r is the Rejection; otherwise r stays
-// as it is.
-func (p *Slot) AdmitAt(ctx context.Context, s *Server, now time.Time, call *spillway.Call, from *ratelimit.Caller, r *Rejection) (admitted bool) {
-	if !s.core.Begin(&p.admission, now, call) {
-		*p = Slot{admission: requests.Admission{Context: ctx}} // as in EnterAt
-		return true
-	}
-	return p.enter(ctx, s, from, r)
 }
 
 // enter asks the gates about an Admission that has begun. If they reject the request, r says why.
