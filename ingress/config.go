@@ -22,14 +22,15 @@ type Config struct {
 	RateLimit ratelimit.Config
 	// Quota limits the use of each customer. Without an Allocator there is no quota.
 	Quota quota.Config
-	// Costs, if not nil, learns the cost of requests, in processor time of this process.
-	// The quota charges it in place of Quota.Cost once it is known. Rates and capacities of the
-	// Allocator are then in the unit of Costs: milliseconds of processor time per second, by default. Servers of
-	// one process should share one Estimator.
+	// Costs, if not nil, learns the cost of requests, in processor time of this process. The
+	// quota charges it in place of Quota.Cost once it is known. Rates and capacities of the
+	// Allocator are then in the unit of Costs: milliseconds of processor time per second, by
+	// default. Servers of one process should share one Estimator.
 	Costs *cost.Estimator
-	// CostKey returns the route whose cost is learned, or "". It is called once for each request and must be quick
-	// and safe for concurrent use. It must return no name that clients invent. Nil means that the cost of each
-	// customer is learned, customers that the Allocator of the quota knows first.
+	// CostKey returns the route whose cost is learned, or "". It is called once for each request
+	// and must be quick and safe for concurrent use. It must return no name that clients invent.
+	// Nil means that the cost of each customer is learned, customers that the Allocator of the
+	// quota knows first.
 	CostKey func(spillway.Call) string
 	// MaxInFlight is the maximum number of requests at work at once. Others wait, and are
 	// rejected, in the order of their criticality. The server measures by itself how many
@@ -43,9 +44,10 @@ type Config struct {
 	// Concurrency limits, for each key, the requests that wait for something other than a
 	// processor.
 	Concurrency concurrency.Config
-	// LimitKey returns the name of what requests with a Call.Key wait for. Keys with the same name share a limit of Concurrency,
-	// where their classes are served in order, and Concurrency.MaxInFlightByKey has these names. It must be quick and safe for
-	// concurrent use. Nil means that the name is the key.
+	// LimitKey returns the name of what requests with a Call.Key wait for. Keys with the same
+	// name share a limit of Concurrency, where their classes are served in order, and
+	// Concurrency.MaxInFlightByKey has these names. It must be quick and safe for concurrent use.
+	// Nil means that the name is the key.
 	LimitKey func(key string) string
 	// ProxyOnly says that this process only forwards requests to another one, which does the
 	// work: the number of runnable goroutines here then says nothing about the load of that
@@ -72,8 +74,9 @@ type Config struct {
 	// value fewer requests are rejected. Zero means 1 s; it must be 1 ms to 1 h.
 	RetryAfter time.Duration
 
-	// Rand returns a number in [0, 1) and is safe for concurrent use. Nil means
-	// [rand.Float64]. It draws the levels of calls that have none, and is also used for Shed, unless Shed.Rand is set.
+	// Rand returns a number in [0, 1) and is safe for concurrent use. Nil means [rand.Float64].
+	// It draws the levels of calls that have none, and is also used for Shed, unless Shed.Rand is
+	// set.
 	Rand func() float64
 
 	// Observer, if not nil, observes each decision: one event for each request
@@ -81,7 +84,8 @@ type Config struct {
 	Observer spillway.Observer
 }
 
-// requests returns what the core of a Server needs of c.
+// requests returns the fields of c that are for the core of a Server: all but Load, and the parts of
+// Trust by which adapters judge claims.
 func (c *Config) requests() requests.Config {
 	return requests.Config{
 		RateLimit: c.RateLimit, Quota: c.Quota, Costs: c.Costs, CostKey: c.CostKey, MaxInFlight: c.MaxInFlight,
@@ -92,8 +96,8 @@ func (c *Config) requests() requests.Config {
 	}
 }
 
-// measures returns the configuration of the measures of the process. Its Reference is by default that
-// of the shedder, for which the zero value means the same.
+// measures returns the configuration of the measures of the process. Its Reference is by default
+// that of the shedder, for which the zero value means the same.
 func (c *Config) measures() load.Config {
 	l := c.Load
 	l.Reference = cmp.Or(l.Reference, load.Thresholds(c.Shed.Thresholds))

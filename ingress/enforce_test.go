@@ -20,8 +20,8 @@ type poolOf4 struct {
 	timeout time.Duration
 }
 
-// offer sends requests of two classes, whose key is the pool that they wait for, at random times, and returns which share of each was
-// served in time.
+// offer sends requests of two classes, whose key is the pool that they wait for, at random times,
+// and returns which share of each was served in time.
 func (c *poolOf4) offer(d time.Duration, critical, sheddable float64) (shares [2]float64) {
 	var served, offered [2]int
 	done := make(chan int, 1<<16)

@@ -8,8 +8,8 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// Heartbeats come while a request is at work, and end when none is. Without a gate that has a
-// queue there are none.
+// Heartbeats come while a request is at work, and end when none is. They do not come if no gate has
+// a queue.
 func TestHeartbeats(t *testing.T) {
 	const off = spillway.ModeOff
 	for want, configs := range map[bool][]Config{
@@ -37,7 +37,8 @@ func TestHeartbeats(t *testing.T) {
 	}
 }
 
-// A request that comes while the heartbeats end, when it has been looked whether one came, has heartbeats.
+// A request that comes while the heartbeats end, when it has been looked whether one came, has
+// heartbeats.
 func TestRequestComesWhileHeartbeatsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := must(t, Config{})

@@ -32,8 +32,8 @@ type visit struct {
 	panics           bool
 }
 
-// newTrace returns a trace of some seconds, with calm and busy times, requests of
-// all classes and customers, that come in bursts. All are patient: when one leaves depends on how long it waits.
+// newTrace returns a trace of some seconds, with calm and busy times, requests of all classes and
+// customers, that come in bursts. All are patient: when one leaves depends on how long it waits.
 func newTrace(seed uint64) (tr trace) {
 	r := rand.New(rand.NewPCG(seed, 2))
 	var at time.Duration
@@ -71,7 +71,8 @@ func newTrace(seed uint64) (tr trace) {
 	return tr
 }
 
-// play lets a trace pass a Server, and returns what each gate has, or would have, rejected, and how many answers were rejections.
+// play lets a trace pass a Server, and returns what each gate has, or would have, rejected, and
+// how many answers were rejections.
 func (tr trace) play(t *testing.T, c Config) (decisions []string, rejections int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -142,8 +143,9 @@ func (v visit) visit(s *Server) (rejected bool) {
 // usedSlots are used again for other requests, as adapters do.
 var usedSlots = sync.Pool{New: func() any { return new(Slot) }}
 
-// TestObserveReportsWhatEnforceDoes: the rate limit and the quota decide by what comes alone. In the mode observe they reject no
-// request, and report what they reject in the mode enforce.
+// TestObserveReportsWhatEnforceDoes: the rate limit and the quota decide by the arriving requests
+// alone. In the mode observe they reject no request, and report what they reject in the mode
+// enforce.
 func TestObserveReportsWhatEnforceDoes(t *testing.T) {
 	for name, row := range map[string]struct {
 		config Config
@@ -222,7 +224,8 @@ func TestObserverBeforeEnforcer(t *testing.T) {
 	})
 }
 
-// A request that would wait runs at once. It ends as served if there was room before its maximum wait, and else as one that would have been rejected.
+// A request that would wait runs at once. It ends as served if there was room before its maximum
+// wait, and else as one that would have been rejected.
 func TestWouldWait(t *testing.T) {
 	const ms = time.Millisecond
 	for name, row := range map[string]struct {
@@ -265,7 +268,8 @@ func TestWouldWait(t *testing.T) {
 	}
 }
 
-// Requests that wait for their client are not in flight at a gate that observes, whether they would run or would wait.
+// Requests that wait for their client are not in flight at a gate that observes, whether they
+// would run or would wait.
 func TestSuspendedWhileObserved(t *testing.T) {
 	s := must(t, Config{InFlightMode: spillway.ModeObserve, MaxInFlight: 1, ShedMode: spillway.ModeOff})
 	inFlight := func(want int) {
@@ -290,7 +294,8 @@ func TestSuspendedWhileObserved(t *testing.T) {
 	inFlight(0)
 }
 
-// At whatever moment gates stop to observe, what is in flight is known at once, and nothing waits that no goroutine waits for.
+// At whatever moment gates stop to observe, what is in flight is known at once, and nothing waits
+// that no goroutine waits for.
 func TestStopObserving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := Config{MaxInFlight: 2, InFlightMode: spillway.ModeObserve, ShedMode: spillway.ModeObserve}

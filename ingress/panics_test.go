@@ -65,8 +65,9 @@ func TestObserverPanicsAtTheEnd(t *testing.T) {
 	})
 }
 
-// Nor does it leave a request in the queue, or in flight, at a gate that observes: whether it panics about a rejection that another gate has made,
-// about one that would have been, or at the end.
+// Nor does it leave a request in the queue, or in flight, at a gate that observes: whether it
+// panics about a rejection that another gate has made, about one that would have been, or at the
+// end.
 func TestObserverPanicsWhileItObserves(t *testing.T) {
 	for name, at := range map[string]func(spillway.Event) bool{
 		"rejected":       func(e spillway.Event) bool { return e.Rejected && e.Policy == "shed" },
@@ -147,7 +148,8 @@ func TestClientLeavesInASilence(t *testing.T) {
 	})
 }
 
-// A Signal that panics where there is no request, as for a listener that accepts connections, does so for the next request, once.
+// A Signal that panics where there is no request, as for a listener that accepts connections,
+// does so for the next request, once.
 func TestSignalPanicsForNoRequest(t *testing.T) {
 	broken := true
 	s := must(t, Config{Load: load.Config{Signals: []load.Signal{{Name: "user", Read: func() float64 {

@@ -126,8 +126,8 @@ func TestExemptHasNotWaited(t *testing.T) {
 	})
 }
 
-// TestAcceptRatioOfEachGate: what each gate rejects for the task counts, whatever the others do. A quota does not, nor does a gate that
-// observes, and at an edge it must be asked for.
+// TestAcceptRatioOfEachGate: what each gate rejects for the task counts, whatever the others do.
+// A quota does not, nor does a gate that observes, and at an edge it must be asked for.
 func TestAcceptRatioOfEachGate(t *testing.T) {
 	internal := Trust{Boundary: Internal}
 	limit := ratelimit.Config{Rate: 10}

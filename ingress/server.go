@@ -32,8 +32,8 @@ type Server struct {
 	collections sync.WaitGroup // of garbage
 }
 
-// companions is how many goroutines a request brings along that are ready to run
-// and are no work: the one by which net/http notices that the client has left.
+// companions is the number of goroutines of each request that are ready to run and are no work: the
+// one by which net/http notices that the client has left.
 const companions = 1
 
 // New returns a Server, or an error that names the field of c that is wrong.
@@ -64,7 +64,7 @@ func (s *Server) Update(c Config) error {
 	if err := errors.Join(tried.Close(), s.configure(c)); err != nil {
 		return err
 	}
-	s.wakeWaiters() // a limit may be higher
+	s.wakeWaiters() // a limit may have been raised
 	return s.load.Update(c.measures())
 }
 
@@ -105,16 +105,16 @@ func (s *Server) Enter(ctx context.Context, call spillway.Call, from ratelimit.C
 
 // Reject reports whether a request would be rejected if it came now, for adapters that can reject
 // more cheaply before they have read the request. It asks the gates that Enter asks, in the same
-// order, until one would have the request wait, and never waits. If the Rejection that it returns is
-// one, it is counted and reported; if not, nothing was counted or taken, and the request must still
-// Enter.
+// order, until one would have the request wait, and never waits. If the Rejection that it returns
+// is one, it is counted and reported; if not, nothing was counted or taken, and the request must
+// still Enter.
 func (s *Server) Reject(call spillway.Call, from ratelimit.Caller) Rejection {
 	return s.RejectAt(context.Background(), time.Now(), &call, &from)
 }
 
-// RejectAt is Reject at the time now, for callers that have already read the clock. A call without a
-// Level gets a random one, which must be that of the call when it enters. RejectAt keeps neither call
-// nor from. Ctx is the Context of the event, and may be nil.
+// RejectAt is Reject at the time now, for callers that have already read the clock. A call
+// without a Level gets a random one, which must be that of the call when it enters. RejectAt
+// keeps neither call nor from. Ctx is the Context of the event, and may be nil.
 func (s *Server) RejectAt(ctx context.Context, now time.Time, call *spillway.Call, from *ratelimit.Caller) Rejection {
 	return Rejection(s.core.Reject(ctx, now, call, from))
 }
@@ -127,9 +127,9 @@ func (s *Server) Charge(now time.Time, customer string, cost float64) {
 	s.core.Charge(now, customer, cost)
 }
 
-// Work returns how many requests have begun since the start, and the share of the processors' time that
-// the process uses. It is for the limit on new connections: see Work of connlimit.Config. While the
-// shedder does not enforce, both are zero.
+// Work returns how many requests have begun since the start, and the share of the processors'
+// time that the process uses. It is for the limit on new connections: see Work of
+// connlimit.Config. While the shedder does not enforce, both are zero.
 func (s *Server) Work(now time.Time) (begun uint64, cpu float64) {
 	if !s.core.Sheds() {
 		return 0, 0
@@ -139,17 +139,18 @@ func (s *Server) Work(now time.Time) (begun uint64, cpu float64) {
 	return begun, s.load.CPU()
 }
 
-// sample has the load read what it measures. A listener that accepts connections cannot recover from
-// a Signal that panics; the next request can.
+// sample has the load read what it measures. A listener that accepts connections cannot recover
+// from a Signal that panics; the next request can.
 func (s *Server) sample(now time.Time) {
 	defer s.panicked.Keep()
 	s.load.Utilization(now)
 }
 
-// Waiting returns how many requests wait in the queues of the shedder and of MaxInFlight. It takes no lock.
+// Waiting returns how many requests wait in the queues of the shedder and of MaxInFlight. It
+// takes no lock.
 func (s *Server) Waiting() int { return s.core.Waiting() }
 
-// process returns the state of the process.
+// process returns the state of the process at the time now.
 func (s *Server) process(now time.Time) shed.State {
 	u, x := s.load.Utilization(now), s.load.Executor(now)
 	if s.load.ShortOfMemory() {
@@ -162,9 +163,8 @@ func (s *Server) process(now time.Time) shed.State {
 // failures; log them once.
 func (s *Server) Missing() []error { return s.load.Missing() }
 
-// Close closes the files of the Server and waits for its goroutines, if there are
-// any: there are while requests wait.
-// Call it when the last request has ended.
+// Close closes the files of the Server, and waits for its goroutines, which it has while requests
+// wait. Call it when the last request has ended.
 func (s *Server) Close() error {
 	s.heart.stop()
 	err := s.dispatcher.stop()

@@ -183,8 +183,8 @@ func TestMaxInFlight(t *testing.T) {
 	})
 }
 
-// Rejections of a client whose deadlines are too close say nothing of the load: nobody else gets cheaper answers for them, or is
-// told to send less.
+// Rejections of a client whose deadlines are too close say nothing of the load: they degrade no
+// answers to other clients, and do not lower the accept ratio.
 func TestCloseDeadlinesAreNoOverload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := must(t, Config{Trust: Trust{Boundary: Internal}})
@@ -208,7 +208,8 @@ func TestCloseDeadlinesAreNoOverload(t *testing.T) {
 	})
 }
 
-// What waits for a limit runs when an Update has raised or removed it, and not only when another request ends.
+// What waits for a limit runs when an Update has raised or removed it, and not only when another
+// request ends.
 func TestUpdateWakesWaiters(t *testing.T) {
 	for _, most := range []int{2, 0} {
 		synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 	"github.com/seed90641741/spillway/shed"
 )
 
-// A loaded is a Server of what serves four requests at once, of 20 ms each in the mean: four processors, or a pool of four slots.
+// A loaded is a Server of what serves four requests at once, of 20 ms each in the mean: four
+// processors, or a pool of four slots.
 type loaded struct {
 	server  *Server
 	slots   chan struct{}
@@ -119,7 +120,8 @@ func share(t *testing.T, mode spillway.Mode, cpu, aborts bool, times float64, ti
 	return all, classes
 }
 
-// TestObservedOverloadEnds: an overload that is over is over for the gate that observes it: when less comes, and when the server can do more.
+// TestObservedOverloadEnds: an overload that is over is over for the gate that observes it: when
+// less comes, and when the server can do more.
 func TestObservedOverloadEnds(t *testing.T) {
 	for _, cpu := range []bool{false, true} {
 		for more, rate := range map[int]float64{0: 100, 36: 400} {
@@ -154,8 +156,8 @@ func TestObservedOverloadEnds(t *testing.T) {
 	}
 }
 
-// TestObservedShare: a server that observes counts about what it would reject, of each class, if clients stay. If they leave it answers less
-// than it could, and counts more.
+// TestObservedShare: a server that observes counts about what it would reject, of each class, if
+// clients stay. If they leave it answers less than it could, and counts more.
 func TestObservedShare(t *testing.T) {
 	for name, row := range map[string]struct {
 		timeout time.Duration

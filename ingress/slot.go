@@ -15,15 +15,15 @@ import (
 // and is not safe for concurrent use. The zero Slot ends as a no-op, and so
 // does that of an exempt request.
 type Slot struct {
-	server    *Server
-	mu        spinlock // guards all once the request runs
-	waited    bool
-	admission requests.Admission
-	unwatch   func() bool // ends the watch over the client; nil: none
+	server    *Server            // nil: exempt, rejected, or not entered
+	mu        spinlock           // guards admission once the request runs; it ends with Done
+	waited    bool               // for standing or longer, until the gates admitted the request
+	admission requests.Admission // the request on its way through the gates
+	unwatch   func() bool        // ends the watch over the client; nil: there is none
 }
 
-// standing is the shortest wait that reports a standing queue. It is the wait that a limit of
-// package concurrency allows, as too short to matter.
+// standing is the shortest wait that counts for Waited. Package concurrency takes a shorter wait
+// for too short to show a standing queue.
 const standing = 5 * time.Millisecond
 
 // Waited reports whether the request waited for 5 ms or longer until the gates admitted it, or
@@ -44,7 +44,7 @@ func (p *Slot) Call() spillway.Call { return p.admission.Call }
 func (p *Slot) EnterAt(ctx context.Context, s *Server, now time.Time, call *spillway.Call, from *ratelimit.Caller) (r Rejection) {
 	a := &p.admission
 	if !s.core.Begin(a, now, call) {
-		*p = Slot{admission: requests.Admission{Context: ctx}} // without what the request before has left
+		*p = Slot{admission: requests.Admission{Context: ctx}} // nothing of the request before is left
 		return r
 	}
 	if d, ok := ctx.Deadline(); ok && (a.Call.Deadline.IsZero() || d.Before(a.Call.Deadline)) {
@@ -55,7 +55,7 @@ func (p *Slot) EnterAt(ctx context.Context, s *Server, now time.Time, call *spil
 }
 
 // enter asks the gates about an Admission that has begun. If they reject the request, r says why.
-func (p *Slot) enter(ctx context.Context, s *Server, from *ratelimit.Caller, r *Rejection) (admitted bool) {
+func (p *Slot) enter(ctx context.Context, s *Server, from *ratelimit.Caller, r *Rejection) {
 	a := &p.admission
 	p.server, p.mu, p.waited, a.Context = s, unlocked, false, ctx
 	s.panicked.GoOn()
@@ -70,28 +70,29 @@ func (p *Slot) enter(ctx context.Context, s *Server, from *ratelimit.Caller, r *
 	if a.Queues() {
 		s.beat()
 	}
-	admitted = runs || p.follow(ctx, &step, from, r)
-	if admitted && s.heart.silent.Load() {
+	if (runs || p.follow(ctx, &step, from, r)) && s.heart.silent.Load() {
 		p.watch(ctx)
 	}
 	returned = true
-	return admitted
 }
 
-// abort gives back what a request holds that has not begun, after code of the user has panicked: an Observer, a Signal, an Allocator.
+// abort gives back what the request holds after code of the user (an Observer, a Signal, an
+// Allocator) has panicked before the request was admitted.
 func (p *Slot) abort() {
 	defer p.server.wakeWaiters()
 	abandon(&p.admission)
 	*p = Slot{}
 }
 
-// watch reports to the limit when the client leaves. While requests are answered, that is known soon enough when they end.
+// watch reports to the limit when the client leaves. It is for a silence: while requests are
+// answered, the limit learns that soon enough when they end.
 func (p *Slot) watch(ctx context.Context) {
 	ticket := *p.admission.Shedder()
 	p.unwatch = context.AfterFunc(ctx, func() { ticket.Leave(time.Now()) })
 }
 
-// follow does what the gates say until they admit or reject the request.
+// follow does what the gates say until they admit or reject the request. If they reject it, r says
+// why.
 func (p *Slot) follow(ctx context.Context, step *requests.Step, from *ratelimit.Caller, r *Rejection) (admitted bool) {
 	s, a := p.server, &p.admission
 	came := a.Start
@@ -120,8 +121,9 @@ func (p *Slot) Suspend(now time.Time) { p.change(now, 1, 0) }
 // Resume ends one Suspend at the time now. It never waits.
 func (p *Slot) Resume(now time.Time) { p.change(now, -1, 0) }
 
-// Answer reports, at the time now, that the answer begins, where it ends much later: a stream, a watch, an upgraded connection. A client
-// that leaves afterwards was answered. Answer is safe for concurrent use, also with Done, after which it does nothing.
+// Answer reports, at the time now, that the answer begins, where it ends much later: a stream, a
+// watch, an upgraded connection. A client that leaves afterwards was answered. Answer is safe for
+// concurrent use, also with Done, after which it does nothing.
 func (p *Slot) Answer(now time.Time) {
 	if !p.mu.lock() {
 		return
@@ -136,6 +138,7 @@ func (p *Slot) Answer(now time.Time) {
 // Done, after which it does nothing, as without a quota.
 func (p *Slot) Charge(now time.Time, cost float64) { p.change(now, 0, cost) }
 
+// change is Suspend, Resume if suspends is negative, and Charge.
 func (p *Slot) change(now time.Time, suspends int, cost float64) {
 	if s := p.apply(now, suspends, cost); s != nil && suspends > 0 {
 		s.wakeWaiters()
@@ -163,7 +166,7 @@ func (p *Slot) Chargeable() bool { return p.admission.Chargeable() }
 func (p *Slot) Done(o spillway.Outcome) {
 	if p.server != nil {
 		start := p.admission.Start
-		p.DoneAt(start.Add(time.Since(start)), o) // which reads one clock, and time.Now two
+		p.DoneAt(start.Add(time.Since(start)), o) // time.Since reads one clock, and time.Now two
 	}
 }
 
@@ -179,5 +182,5 @@ func (p *Slot) DoneAt(now time.Time, o spillway.Outcome) {
 	if p.admission.End(now, o) {
 		p.server.wakeWaiters()
 	}
-	p.admission.Report(now, o) // last: an Observer may panic
+	p.admission.Report(now, o) // last, as an Observer may panic
 }

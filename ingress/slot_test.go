@@ -45,8 +45,8 @@ func TestSlotServesOneAfterTheOther(t *testing.T) {
 	})
 }
 
-// EnterAt goes by the earlier one of the deadlines of the context and the call. It says why a request
-// is rejected, and leaves a Slot that serves the next one.
+// EnterAt goes by the earlier one of the deadlines of the context and the call. It says why a
+// request is rejected, and leaves a Slot that serves the next one.
 func TestEnterAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := must(t, Config{})

@@ -9,11 +9,11 @@ import (
 	"github.com/seed90641741/spillway/shed"
 )
 
-// waiter is a request that waits in the queue of a shedder.
+// A waiter is a request that waits in the queue of a shedder.
 type waiter struct {
 	shed.Waiter
-	done  chan struct{} // receives one value when it has left the queue
-	timer *time.Timer
+	done  chan struct{} // receives one value when the request has left the queue
+	timer *time.Timer   // for the maximum wait; stopped while the request does not wait
 }
 
 func newWaiter() *shed.Waiter {
@@ -23,7 +23,7 @@ func newWaiter() *shed.Waiter {
 	return &w.Waiter
 }
 
-// release informs a waiter that it has left the queue.
+// release informs the goroutine of a waiter that the request has left the queue.
 func release(w *shed.Waiter) { w.Owner.(*waiter).done <- struct{}{} }
 
 // abandon gives back what an Admission holds when its request has panicked.
@@ -35,7 +35,7 @@ func abandon(a *requests.Admission) {
 	}
 }
 
-// await waits as step says, and returns what to do next.
+// await waits as step says, which says wait, and returns what to do next.
 func (s *Server) await(ctx context.Context, a *requests.Admission, step requests.Step, from *ratelimit.Caller) (next requests.Step) {
 	if step.Wake {
 		s.wakeWaiters()
@@ -65,7 +65,7 @@ func (s *Server) queue(ctx context.Context, a *requests.Admission, step requests
 	w.timer.Reset(step.For)
 	select {
 	case <-w.done:
-		w.timer.Stop() // here, as w is another request's after the next call
+		w.timer.Stop() // now, as another request may use w after Proceed
 		return a.Proceed(time.Now(), from)
 	case <-w.timer.C:
 		if next, ok := a.Expire(time.Now(), from); ok {

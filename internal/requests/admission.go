@@ -13,8 +13,8 @@ import (
 type Step struct {
 	// Verdict is
 	//   - [shed.Run]: the shell serves the request, and calls [Admission.End] when it has ended;
-	//   - [shed.Wait]: the request waits. The shell calls Expire after For, or Withdraw if the client
-	//     leaves before, or Proceed if the Waiter leaves its queue before;
+	//   - [shed.Wait]: the request waits. The shell calls Expire after For, or Withdraw if the
+	//     client leaves before, or Proceed if the Waiter leaves its queue before;
 	//   - [shed.Rejected]: the shell answers with the [Admission.Rejection]. The request has ended.
 	Verdict shed.Verdict
 	// Wake says that requests may leave their queues: the shell asks [Core.Next].
@@ -31,9 +31,9 @@ type Step struct {
 	Err error
 }
 
-// An Admission is the way of one request through the gates of a [Core]. It is not safe for concurrent
-// use. The zero Admission is ready for [Core.Begin], and so is one that has ended. That of an exempt
-// request stays as it was, and End, Report and Change of it do nothing.
+// An Admission is the way of one request through the gates of a [Core]. It is not safe for
+// concurrent use. The zero Admission is ready for [Core.Begin], and so is one that has ended.
+// That of an exempt request stays as it was, and End, Report and Change of it do nothing.
 type Admission struct {
 	// Context is for events. The shell sets it, after Begin, or leaves it nil.
 	Context context.Context //nolint:containedctx // events have it
@@ -103,9 +103,9 @@ func (a *Admission) Withdraw(now time.Time, err error) (Step, bool) {
 }
 
 // Abandon gives back what a request holds after code of the user (an Observer, a Signal, an
-// Allocator) has panicked. It reports nothing to the Observer. It reports false, and changes nothing,
-// if the Waiter has just left its queue: the shell calls Abandon again, with left, when Next or
-// another request has handed it over.
+// Allocator) has panicked. It reports nothing to the Observer. It reports false, and changes
+// nothing, if the Waiter has just left its queue: the shell calls Abandon again, with left, when
+// Next or another request has handed it over.
 func (a *Admission) Abandon(now time.Time, left bool) (ended bool) {
 	if a.settings == nil {
 		return true
@@ -136,7 +136,8 @@ func (a *Admission) Behind() bool { return a.behind }
 // Queues reports whether the request has passed a gate that has a queue.
 func (a *Admission) Queues() bool { return a.settings.queues }
 
-// Shedder returns the ticket of the shedder. It is zero if the shedder has not admitted the request.
+// Shedder returns the ticket of the shedder. It is zero if the shedder has not admitted the
+// request.
 func (a *Admission) Shedder() *spillway.Ticket { return &a.tickets[shedGate] }
 
 // leave ends the wait for a token, which is given back if its time has not come.

@@ -26,16 +26,17 @@ type Core struct {
 
 // A Shell is what a [Core] needs of its surroundings.
 type Shell struct {
-	// State returns the state of the process at a time. It may be called by many goroutines at once.
+	// State returns the state of the process at a time. It may be called by many goroutines at
+	// once.
 	State func(now time.Time) shed.State
-	// NewWaiter returns a new Waiter, which the Core keeps and uses for one request after the other.
-	// Nil means new(shed.Waiter).
+	// NewWaiter returns a new Waiter, which the Core keeps and uses for one request after the
+	// other. Nil means new(shed.Waiter).
 	NewWaiter func() *shed.Waiter
 	// Companions is the number of goroutines of each request that State counts as runnable and that
 	// are no work.
 	Companions int
-	// Secret makes the hashes of callers unpredictable for clients, and so different in each process.
-	// Without it they are the same in all processes, as a simulation needs.
+	// Secret makes the hashes of callers unpredictable for clients, and so different in each
+	// process. Without it they are the same in all processes, as a simulation needs.
 	Secret bool
 }
 
@@ -45,10 +46,11 @@ func New(c Config, s Shell) (*Core, error) {
 	return core, core.Update(c)
 }
 
-// Update changes the configuration of a Core in use, or returns an error that names the field that
-// is wrong and changes nothing. The policies keep their state, except the shedder when it begins to
-// enforce after it has observed: what it learned of requests that were not held back says nothing of
-// the requests that it admits. Requests in flight end under the old configuration.
+// Update changes the configuration of a Core in use, or returns an error that names the field
+// that is wrong and changes nothing. The policies keep their state, except the shedder when it
+// begins to enforce after it has observed: what it learned of requests that were not held back
+// says nothing of the requests that it admits. Requests in flight end under the old
+// configuration.
 func (c *Core) Update(config Config) error {
 	st, err := build(config)
 	if err != nil {
@@ -75,10 +77,10 @@ func (c *Core) Enter(a *Admission, now time.Time, call *spillway.Call, from *rat
 	return step
 }
 
-// Begin begins a request in a, which must be zero or have ended and belongs to the request until that
-// has ended. It reports whether the request has to pass the gates; if not, the request is exempt and
-// a stays as it is. A call without a Level gets a random one, which Begin sets in call, too. Begin
-// does not keep call.
+// Begin begins a request in a, which must be zero or have ended and belongs to the request until
+// that has ended. It reports whether the request has to pass the gates; if not, the request is
+// exempt and a stays as it is. A call without a Level gets a random one, which Begin sets in
+// call, too. Begin does not keep call.
 func (c *Core) Begin(a *Admission, now time.Time, call *spillway.Call) bool {
 	st := c.settings.Load()
 	if st.config.exempt(call) {
@@ -91,10 +93,11 @@ func (c *Core) Begin(a *Admission, now time.Time, call *spillway.Call) bool {
 	return true
 }
 
-// Reject reports whether a request would be rejected if it came now. It asks the gates that Ask asks,
-// in the same order, until one would have the request wait. If the answer is a rejection, it is
-// counted and reported; if not, nothing was counted or taken, and the request must still Begin. As
-// in Begin, a call without a Level gets one. Ctx is for the event alone, and may be nil.
+// Reject reports whether a request would be rejected if it came now. It asks the gates that Ask
+// asks, in the same order, until one would have the request wait. If the answer is a rejection,
+// it is counted and reported; if not, nothing was counted or taken, and the request must still
+// Begin. As in Begin, a call without a Level gets one. Ctx is for the event alone, and may be
+// nil.
 func (c *Core) Reject(ctx context.Context, now time.Time, call *spillway.Call, from *ratelimit.Caller) Rejection {
 	st := c.settings.Load()
 	if st.config.exempt(call) {

@@ -120,7 +120,8 @@ func TestWaitForLonger(t *testing.T) {
 	}
 }
 
-// What decides, and what is in flight, outlives all changes of the mode; what only observed does not.
+// What decides, and what is in flight, outlives all changes of the mode; what only observed does
+// not.
 func TestShedderAfterUpdate(t *testing.T) {
 	modes := []spillway.Mode{spillway.ModeEnforce, spillway.ModeObserve, spillway.ModeOff}
 	for _, from := range modes {

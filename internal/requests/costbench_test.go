@@ -20,7 +20,8 @@ type decision struct {
 	suspends bool
 }
 
-// decisions returns the same decision without costs, with costs of this process, and with those of other processes.
+// decisions returns the same decision without costs, with costs of this process, and with those
+// of other processes.
 func decisions(tb testing.TB) map[string]*decision {
 	tb.Helper()
 	used := time.Duration(0)
@@ -69,8 +70,8 @@ func (x *decision) make(a *Admission, from *ratelimit.Caller) {
 	a.Done(x.now, spillway.OutcomeServed)
 }
 
-// TestDecisionsWithCostsDoNotAllocate covers a second and more of each decision, with the ends of rounds and intervals; the texts of rejections are
-// made once per second.
+// TestDecisionsWithCostsDoNotAllocate covers a second and more of each decision, with the ends of
+// rounds and intervals; the texts of rejections are made once per second.
 func TestDecisionsWithCostsDoNotAllocate(t *testing.T) {
 	race.SkipOneGoroutine(t)
 	for name, x := range decisions(t) {

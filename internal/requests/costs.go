@@ -38,18 +38,19 @@ func (a *Admission) beginCost() {
 // measurable reports whether the processor time of the request is to be measured.
 func (a *Admission) measurable() bool { return a.settings != nil && a.cost.ticket.Measure() }
 
-// MeasuredHere reports whether the processor time of the request is to be measured, and Config.Costs
-// learns from that of this process.
+// MeasuredHere reports whether the processor time of the request is to be measured, and
+// Config.Costs learns from that of this process.
 func (a *Admission) MeasuredHere() bool {
 	return a.measurable() && a.settings.config.Costs.OfThisProcess()
 }
 
-// Used reports that the request was measured to use some processor time. If Config.Costs asks for it,
-// the quota charges that in place of what it has charged before. Call Used before End, and once.
+// Used reports that the request was measured to use some processor time. If Config.Costs asks for
+// it, the quota charges that in place of what it has charged before. Call Used before End, and
+// once.
 func (a *Admission) Used(now time.Time, cpu time.Duration) { a.Change(now, 0, a.Correction(cpu)) }
 
-// Correction returns what Used charges in addition to what was charged before. A shell that calls it
-// in place of Used passes the result to Change.
+// Correction returns what Used charges in addition to what was charged before. A shell that calls
+// it in place of Used passes the result to Change.
 func (a *Admission) Correction(cpu time.Duration) (cost float64) {
 	if !a.measurable() {
 		return 0
@@ -57,7 +58,8 @@ func (a *Admission) Correction(cpu time.Duration) (cost float64) {
 	return a.settings.config.Costs.Measured(a.cost.ticket, cpu) - a.cost.extra - a.settings.baseCost
 }
 
-// endCost ends the cost of a request with its outcome. The second call for a request changes nothing.
+// endCost ends the cost of a request with its outcome. The second call for a request changes
+// nothing.
 func (a *Admission) endCost(now time.Time, o spillway.Outcome) {
 	if a.cost.extra != 0 && o == spillway.OutcomeNotStarted && a.tickets[quotaGate].By != nil {
 		a.settings.quota.Charge(now, &a.tickets[quotaGate], -a.cost.extra)

@@ -6,10 +6,10 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// Change takes in what happens to a request while it runs. If suspends is positive, the request waits
-// for its client that many times more; if it is negative, that many of these waits have ended. cost
-// is added to what the quota has charged the customer, in the unit of the quota; a negative cost is
-// given back.
+// Change takes in what happens to a request while it runs. If suspends is positive, the request
+// waits for its client that many times more; if it is negative, that many of these waits have
+// ended. cost is added to what the quota has charged the customer, in the unit of the quota; a
+// negative cost is given back.
 func (a *Admission) Change(now time.Time, suspends int, cost float64) {
 	for range suspends {
 		a.tickets[flightGate].Suspend(now)

@@ -18,8 +18,8 @@ func (c *Core) flowAt(by *shed.Shedder, call *spillway.Call, from *ratelimit.Cal
 	return flowOf(call.Customer, from, c.Secret)
 }
 
-// flowOf returns a hash of the proven identity of the caller, or else of the customer, or else of the
-// network of the address. It returns 0 if none of them is known.
+// flowOf returns a hash of the proven identity of the caller, or else of the customer, or else of
+// the network of the address. It returns 0 if none of them is known.
 func flowOf(customer string, from *ratelimit.Caller, secret bool) uint64 {
 	switch {
 	case from.Identity != "":
@@ -48,8 +48,8 @@ var (
 	networks   = kind{"a", maphash.MakeSeed()}
 )
 
-// hash returns a hash of a name, which is not 0. If it is not secret, as for simulated clients, it is
-// the same in each process.
+// hash returns a hash of a name, which is not 0. If it is not secret, as for simulated clients,
+// it is the same in each process.
 func (k *kind) hash(name string, secret bool) uint64 {
 	if secret {
 		return max(1, maphash.String(k.seed, name))

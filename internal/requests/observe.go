@@ -8,8 +8,8 @@ import (
 	"github.com/seed90641741/spillway/shed"
 )
 
-// observe asks a gate that observes. The request goes on at once, whatever the gate decides, and is in
-// flight there as it really is.
+// observe asks a gate that observes. The request goes on at once, whatever the gate decides, and
+// is in flight there as it really is.
 func (a *Admission) observe(gate int, from *ratelimit.Caller) {
 	var err error
 	switch {
@@ -30,7 +30,8 @@ func (a *Admission) observe(gate int, from *ratelimit.Caller) {
 	}
 }
 
-// watch asks a shedder that observes. It returns the rejection that the mode enforce would have made.
+// watch asks a shedder that observes. It returns the rejection that the mode enforce would have
+// made.
 func (a *Admission) watch(gate int, from *ratelimit.Caller) (err error) {
 	call, core := &a.Call, a.settings.core
 	if gate == shedGate && a.settings.config.LimitKey != nil {
@@ -57,8 +58,8 @@ func (a *Admission) watch(gate int, from *ratelimit.Caller) (err error) {
 	return err
 }
 
-// observedWaiters are the Waiters of requests that would wait. No goroutine waits with them, so they
-// are not those of the shell.
+// observedWaiters are the Waiters of requests that would wait. No goroutine waits with them, so
+// they are not those of the shell.
 var observedWaiters = sync.Pool{New: func() any { return new(shed.Waiter) }}
 
 // later returns why a gate that observes would have rejected the request after a wait, or nil.
@@ -69,8 +70,8 @@ func (a *Admission) later(gate int) error {
 	return a.observed[gate-flightGate].Err
 }
 
-// forgetObserved gives back the Waiters of gates that observe. The tickets of the request are settled,
-// so no Shedder uses them any more.
+// forgetObserved gives back the Waiters of gates that observe. The tickets of the request are
+// settled, so no Shedder uses them any more.
 func (a *Admission) forgetObserved() {
 	for i, w := range a.observed {
 		if w != nil {

@@ -40,8 +40,8 @@ func (c *Core) rejection(st *settings, now time.Time, call *spillway.Call, err e
 	r.AcceptRatio = c.acceptRatio(st, call.Criticality).String()
 	r.DontRetry = r.Outcome == spillway.OutcomeOverloaded && st.dontRetry(now, call)
 	r.RetryAfter = st.config.RetryAfter
-	// The hint of a limit is exact: a client that comes earlier is rejected, and one that comes later
-	// loses nothing. So its jitter only adds.
+	// The hint of a limit is exact: a client that comes earlier is rejected, and one that comes
+	// later loses nothing. So its jitter only adds.
 	jitter := st.config.Rand()
 	if rejected.RetryAfter > 0 {
 		r.RetryAfter, jitter = rejected.RetryAfter, jitter+0.5

@@ -121,8 +121,8 @@ func (s *settings) draw(call *spillway.Call) {
 }
 
 // named returns the call as the limit of the shedder knows it, by the name of what it waits for.
-// The name is looked up when the request arrives. To look it up when a waiter is let in would have a
-// panic of LimitKey in a goroutine of the shell, where no caller could recover from it.
+// The name is looked up when the request arrives. To look it up when a waiter is let in would
+// have a panic of LimitKey in a goroutine of the shell, where no caller could recover from it.
 func (s *settings) named(call *spillway.Call) spillway.Call {
 	named := *call
 	named.Key = s.config.LimitKey(call.Key)

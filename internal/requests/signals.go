@@ -23,8 +23,9 @@ type signals struct {
 	ratio [gates][spillway.Criticalities]shed.AcceptRatio // the rate limit has the same one for all classes, the first
 }
 
-// refreshEvery is the interval of the signals: short enough for a waiting queue that fills within tens
-// of milliseconds, and long enough to cost a request nothing but the comparison of two times.
+// refreshEvery is the interval of the signals: short enough for a waiting queue that fills within
+// tens of milliseconds, and long enough to cost a request nothing but the comparison of two
+// times.
 const refreshEvery = 10 * time.Millisecond
 
 // due reports whether the interval is over. It is, too, if the clock was set back.

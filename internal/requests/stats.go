@@ -49,8 +49,8 @@ func (c *Core) Stats(now time.Time) Stats {
 	return all
 }
 
-// WantsCaller reports whether Ask and Reject need to know the caller now: there is a rate limit, which
-// may exempt it, or a shedder counts callers.
+// WantsCaller reports whether Ask and Reject need to know the caller now: there is a rate limit,
+// which may exempt it, or a shedder counts callers.
 func (c *Core) WantsCaller() bool {
 	st := c.settings.Load()
 	return st.modes[limitGate] != spillway.ModeOff ||
