@@ -16,7 +16,7 @@ func (a *Admission) Ask(from *ratelimit.Caller, step *Step) (runs bool) {
 	}
 	st.countAttempt(a.Start, &a.Call)
 	if c.signals.due(a.Start) {
-		c.refresh(st, a.Start)
+		c.signals.refresh(st, a.Start, c.State)
 	}
 	return a.advance(from, step)
 }
@@ -130,7 +130,7 @@ func (a *Admission) join(
 ) (admits bool) {
 	c := a.settings.core
 	w := c.newWaiter()
-	w.Flow = c.flowAt(by.Shedder, call, from)
+	w.Flow = flowAt(by.Shedder, call, from, c.Secret)
 	d := by.Arrive(a.Start, call, state, w)
 	if d.Verdict == shed.Wait {
 		a.waiter = w

@@ -139,7 +139,7 @@ func (c *Core) rejects(st *settings, gate int, now time.Time, call *spillway.Cal
 			named := st.named(call)
 			call = &named
 		}
-		return by.Reject(now, call, c.flowAt(by.Shedder, call, from), &state)
+		return by.Reject(now, call, flowAt(by.Shedder, call, from, c.Secret), &state)
 	}
 }
 

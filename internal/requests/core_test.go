@@ -37,7 +37,7 @@ func TestSignalsAreDue(t *testing.T) {
 		if c.signals.due(at) != row.due {
 			t.Errorf("due at %v: %v", row.at, !row.due)
 		}
-		if c.refresh(c.settings.Load(), at); c.signals.last.Sub(now) != row.last {
+		if c.signals.refresh(c.settings.Load(), at, c.State); c.signals.last.Sub(now) != row.last {
 			t.Errorf("refreshed at %v, want %v", c.signals.last.Sub(now), row.last)
 		}
 		c.signals.seen.Store(now.Add(row.last).UnixNano())
@@ -68,7 +68,7 @@ func TestDegradationByTheQueue(t *testing.T) {
 		}
 		for range 100 {
 			now = now.Add(refreshEvery)
-			c.refresh(c.settings.Load(), now)
+			c.signals.refresh(c.settings.Load(), now, c.State)
 		}
 		if got := !c.signals.degrader.Idle(); got != row.degrades {
 			t.Errorf("%+v: degrades %v", row, got)

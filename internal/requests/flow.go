@@ -11,11 +11,11 @@ import (
 )
 
 // flowAt returns the hash of the caller while a shedder counts callers, and 0 otherwise.
-func (c *Core) flowAt(by *shed.Shedder, call *spillway.Call, from *ratelimit.Caller) uint64 {
+func flowAt(by *shed.Shedder, call *spillway.Call, from *ratelimit.Caller, secret bool) uint64 {
 	if !by.TellsCallersApart() {
 		return 0
 	}
-	return flowOf(call.Customer, from, c.Secret)
+	return flowOf(call.Customer, from, secret)
 }
 
 // flowOf returns a hash of the proven identity of the caller, or else of the customer, or else of

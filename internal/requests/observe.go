@@ -48,7 +48,7 @@ func (a *Admission) watch(gate int, from *ratelimit.Caller) (err error) {
 		return nil
 	}
 	w := observedWaiters.Get().(*shed.Waiter)
-	w.Flow = core.flowAt(by.observer, call, from)
+	w.Flow = flowAt(by.observer, call, from, core.Secret)
 	ticket, waits, err := by.observer.Observe(a.Start, call, &state, w)
 	if a.tickets[gate] = ticket; waits {
 		a.observed[gate-flightGate] = w

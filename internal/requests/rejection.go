@@ -37,7 +37,7 @@ func (c *Core) rejection(st *settings, now time.Time, call *spillway.Call, err e
 	if !ok {
 		return r
 	}
-	r.AcceptRatio = c.acceptRatio(st, call.Criticality).String()
+	r.AcceptRatio = c.signals.acceptRatio(st, call.Criticality).String()
 	r.DontRetry = r.Outcome == spillway.OutcomeOverloaded && st.dontRetry(now, call)
 	r.RetryAfter = st.config.RetryAfter
 	// The hint of a limit is exact: a client that comes earlier is rejected, and one that comes

@@ -33,9 +33,9 @@ func (g *signals) due(now time.Time) bool {
 	return uint64(now.UnixNano()-g.seen.Load()) >= uint64(refreshEvery)
 }
 
-// refresh updates the signals, unless another request is doing so.
-func (c *Core) refresh(st *settings, now time.Time) {
-	g := &c.signals
+// refresh updates the signals from the policies and the state of the process, unless another
+// request is doing so.
+func (g *signals) refresh(st *settings, now time.Time, stateAt func(time.Time) shed.State) {
 	if !g.mu.TryLock() {
 		return
 	}
@@ -45,7 +45,7 @@ func (c *Core) refresh(st *settings, now time.Time) {
 		return
 	}
 	g.last = now
-	stats, state := c.Shedder().deciding().Stats(now), c.State(now)
+	stats, state := st.shedders[shedGate].deciding().Stats(now), stateAt(now)
 	p := shed.Pressure{Utilization: state.Utilization, Thresholds: cmp.Or(st.config.Shed.Thresholds, shed.DefaultThresholds)}
 	p.Fill = float64(stats.Waiting) / (stats.Depth * float64(max(state.Processors, 1)))
 	share := g.shares(st, now)
@@ -92,28 +92,11 @@ func (g *signals) shares(st *settings, now time.Time) (share [spillway.Criticali
 	return share
 }
 
-// Degradation returns how far answers to calls of a criticality should be degraded now. It is
-// [spillway.DegradationNone] unless the shedder enforces. It allocates nothing and takes no lock.
-func (c *Core) Degradation(class spillway.Criticality) spillway.DegradationLevel {
-	d := &c.signals.degrader
-	if d.Idle() || !c.Sheds() {
-		return spillway.DegradationNone
-	}
-	return d.Level(class)
-}
-
-// AcceptRatio returns which share of the calls of a criticality the Core has accepted recently, or
+// acceptRatio returns which share of the calls of a criticality was accepted recently, or
 // [shed.RatioOne] if clients must not learn it.
-func (c *Core) AcceptRatio(class spillway.Criticality) shed.Ratio {
-	if !c.signals.rejects.Load() {
-		return shed.RatioOne
-	}
-	return c.acceptRatio(c.settings.Load(), class)
-}
-
-func (c *Core) acceptRatio(st *settings, class spillway.Criticality) shed.Ratio {
+func (g *signals) acceptRatio(st *settings, class spillway.Criticality) shed.Ratio {
 	if !st.config.Internal && !st.config.AcceptRatio {
 		return shed.RatioOne
 	}
-	return shed.Ratio(c.signals.accepts[class.Index()].Load())
+	return shed.Ratio(g.accepts[class.Index()].Load())
 }

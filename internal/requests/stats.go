@@ -75,3 +75,22 @@ func (c *Core) Begun(now time.Time) (begun uint64) {
 	}
 	return begun
 }
+
+// Degradation returns how far answers to calls of a criticality should be degraded now. It is
+// [spillway.DegradationNone] unless the shedder enforces. It allocates nothing and takes no lock.
+func (c *Core) Degradation(class spillway.Criticality) spillway.DegradationLevel {
+	d := &c.signals.degrader
+	if d.Idle() || !c.Sheds() {
+		return spillway.DegradationNone
+	}
+	return d.Level(class)
+}
+
+// AcceptRatio returns which share of the calls of a criticality the Core has accepted recently, or
+// [shed.RatioOne] if clients must not learn it.
+func (c *Core) AcceptRatio(class spillway.Criticality) shed.Ratio {
+	if !c.signals.rejects.Load() {
+		return shed.RatioOne
+	}
+	return c.signals.acceptRatio(c.settings.Load(), class)
+}
