@@ -115,8 +115,9 @@ func (s *Server) Reject(call spillway.Call, from ratelimit.Caller) Rejection {
 // RejectAt is Reject at the time now, for callers that have already read the clock. A call
 // without a Level gets a random one, which must be that of the call when it enters. RejectAt
 // keeps neither call nor from. Ctx is the Context of the event, and may be nil.
-func (s *Server) RejectAt(ctx context.Context, now time.Time, call *spillway.Call, from *ratelimit.Caller) Rejection {
-	return Rejection(s.core.Reject(ctx, now, call, from))
+func (s *Server) RejectAt(ctx context.Context, now time.Time, call *spillway.Call, from *ratelimit.Caller) (r Rejection) {
+	s.core.Reject(ctx, now, call, from, (*requests.Rejection)(&r))
+	return r
 }
 
 // Charge charges cost to the quota of a customer, at the time now, for what the customer costs

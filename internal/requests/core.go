@@ -94,14 +94,19 @@ func (c *Core) Begin(a *Admission, now time.Time, call *spillway.Call) bool {
 }
 
 // Reject reports whether a request would be rejected if it came now. It asks the gates that Ask
-// asks, in the same order, until one would have the request wait. If the answer is a rejection,
-// it is counted and reported; if not, nothing was counted or taken, and the request must still
-// Begin. As in Begin, a call without a Level gets one. Ctx is for the event alone, and may be
-// nil.
-func (c *Core) Reject(ctx context.Context, now time.Time, call *spillway.Call, from *ratelimit.Caller) Rejection {
+// asks, in the same order, until one would have the request wait. If the request is rejected, that
+// is counted and reported, and r is the answer; if not, nothing was counted or taken, r stays as it
+// is, and the request must still Begin. As in Begin, a call without a Level gets one. Ctx is for
+// the event alone, and may be nil.
+//
+// Reject does not return the Rejection, as a shell converts it: that would be one more copy on a
+// path that has to be cheap.
+func (c *Core) Reject(
+	ctx context.Context, now time.Time, call *spillway.Call, from *ratelimit.Caller, r *Rejection,
+) (rejected bool) {
 	st := c.settings.Load()
 	if st.config.exempt(call) {
-		return Rejection{}
+		return false
 	}
 	st.draw(call)
 	for gate, mode := range st.modes {
@@ -117,10 +122,11 @@ func (c *Core) Reject(ctx context.Context, now time.Time, call *spillway.Call, f
 				a := Admission{settings: st, Context: ctx, Call: *call, Start: now}
 				a.reportRejection(gate, err)
 			}
-			return c.rejection(st, now, call, err)
+			*r = c.rejection(st, now, call, err)
+			return true
 		}
 	}
-	return Rejection{}
+	return false
 }
 
 // rejects returns the rejection of one gate.

@@ -147,7 +147,7 @@ func TestLevelIsDrawn(t *testing.T) {
 	for r, want := range map[float64]spillway.Level{0: 1, 0.5: 65, 1 - 0x1p-53: spillway.Levels} {
 		random = r
 		var call spillway.Call
-		core.Reject(context.Background(), now, &call, &ratelimit.Caller{})
+		core.Reject(context.Background(), now, &call, &ratelimit.Caller{}, new(Rejection))
 		random = 0.25
 		var a Admission
 		core.Enter(&a, now, &call, &ratelimit.Caller{})
