@@ -25,7 +25,7 @@ func must(tb testing.TB, c Config) *Server {
 			tb.Error(err)
 		}
 	})
-	s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1} }
+	s.core.State = func(time.Time) shed.State { return shed.State{Processors: 1} }
 	return s
 }
 
@@ -38,10 +38,10 @@ func occupy(t *testing.T, s *Server) *Slot {
 		t.Fatalf("%+v", r)
 	}
 	idle, busy := shed.State{Processors: 1}, shed.State{Processors: 1, Runnable: 5}
-	s.core.state = func(time.Time) shed.State { return busy }
+	s.core.State = func(time.Time) shed.State { return busy }
 	s.dispatcher.idle.close()
 	s.dispatcher.idle = nap{}
-	by, last := s.core.shed(), new(shed.Waiter)
+	by, last := s.core.Shedder(), new(shed.Waiter)
 	by.Arrive(time.Now(), &spillway.Call{}, &busy, last)
 	for range 20 { // one is let in, and another one waits
 		time.Sleep(10 * time.Millisecond)

@@ -29,7 +29,8 @@ func TestContract(t *testing.T) {
 	}, 0, 0)
 }
 
-// Work that is no request has the same contract. Its context takes three allocations; TestAllocations counts those of a rejection.
+// Work that is no request has the same contract. Its context takes three allocations;
+// TestAllocations counts those of a rejection.
 func TestContractOfWork(t *testing.T) {
 	contract(t, func(server *ingress.Server) spilltest.Do {
 		return func(ctx context.Context, work func(context.Context) error) error {

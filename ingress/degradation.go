@@ -1,132 +1,22 @@
 package ingress
 
-import (
-	"cmp"
-	"sync"
-	"sync/atomic"
-	"time"
-
-	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/degradation"
-	"github.com/seed90641741/spillway/shed"
-)
-
-// signals are what a Core reports of its load: levels of degradation to handlers,
-// accept ratios to clients. They are updated on the path of a request, at most once
-// in an interval.
-type signals struct {
-	seen     atomic.Int64                          // when they were last updated
-	accepts  [spillway.Criticalities]atomic.Uint32 // each a shed.Ratio
-	rejects  atomic.Bool                           // one of them is below 1
-	degrader degradation.Degrader
-
-	mu    sync.Mutex // held during an update
-	last  time.Time
-	ratio [gates][spillway.Criticalities]shed.AcceptRatio // that of the rate limit is the same for all classes
-}
-
-// refreshEvery is the interval of the signals: short enough for a waiting queue that
-// fills within tens of milliseconds, and long enough to cost a request nothing but the
-// comparison of two times.
-const refreshEvery = 10 * time.Millisecond
-
-// due reports whether the interval is over, also where a clock was set back.
-func (g *signals) due(now time.Time) bool {
-	return uint64(now.UnixNano()-g.seen.Load()) >= uint64(refreshEvery)
-}
-
-// refresh updates the signals, unless another request is doing so.
-func (c *Core) refresh(st *settings, now time.Time) {
-	g := &c.signals
-	if !g.mu.TryLock() {
-		return
-	}
-	defer g.mu.Unlock()
-	g.seen.Store(now.UnixNano())
-	if now.Sub(g.last) < refreshEvery {
-		return
-	}
-	g.last = now
-	stats, state := c.shed().asked().Stats(now), c.state(now)
-	p := degradation.Pressure{Utilization: state.Utilization, Thresholds: cmp.Or(st.config.Shed.Thresholds, shed.DefaultThresholds)}
-	p.Fill = float64(stats.Waiting) / stats.Depth
-	share := g.shares(st, now)
-	rejects := false
-	for i := range stats.Classes {
-		p.Rejected[i] = stats.Classes[i].RejectedTotal - stats.Classes[i].LateTotal // which any client can cause
-		p.Offered[i] = stats.Classes[i].AdmittedTotal + p.Rejected[i]
-		g.ratio[shedGate][i].Observe(now, p.Offered[i], p.Rejected[i])
-		if st.modes[shedGate] == spillway.ModeEnforce {
-			share[i] *= g.ratio[shedGate][i].Share()
-		}
-		ratio := shed.RatioOf(share[i])
-		g.accepts[i].Store(uint32(ratio))
-		rejects = rejects || ratio != shed.RatioOne
-	}
-	g.rejects.Store(rejects)
-	g.degrader.Observe(now, p)
-}
-
-// shares returns which share of the calls of each class pass the gates before the shedder, apart from the quota: a call passes
-// one after the other. The mutex is held.
-func (g *signals) shares(st *settings, now time.Time) (share [spillway.Criticalities]float64) {
-	limit := 1.
-	if st.modes[limitGate] == spillway.ModeEnforce {
-		s, r := st.limiter.Stats(now), &g.ratio[limitGate][0]
-		r.Observe(now, s.AdmittedTotal+s.RejectedTotal, s.RejectedTotal)
-		limit = r.Share()
-	}
-	flight := st.modes[flightGate] == spillway.ModeEnforce
-	var stats shed.Stats
-	if flight {
-		stats = st.shedders[flightGate].Stats(now)
-	}
-	for i := range share {
-		share[i] = limit
-		if flight {
-			c, r := &stats.Classes[i], &g.ratio[flightGate][i]
-			rejected := c.RejectedTotal - c.LateTotal
-			r.Observe(now, c.AdmittedTotal+rejected, rejected)
-			share[i] *= r.Share()
-		}
-	}
-	return share
-}
+import "github.com/seed90641741/spillway"
 
 // Degradation returns how far answers to calls of a criticality should be degraded
 // now. It is [spillway.DegradationNone] unless the shedder enforces. It allocates
 // nothing and takes no lock. A handler gets the level that its request was admitted
 // with from the context: [spillway.DegradationFrom].
 func (s *Server) Degradation(c spillway.Criticality) spillway.DegradationLevel {
-	d := &s.core.signals.degrader
-	if d.Idle() || s.core.settings.Load().modes[shedGate] != spillway.ModeEnforce {
-		return spillway.DegradationNone
-	}
-	return d.Level(c)
+	return s.core.Degradation(c)
 }
 
 // AcceptRatio returns, as a decimal number, the share of the calls of a criticality that this
 // server has accepted recently, or nothing if it accepts about all of them. Adapters send it
 // with each answer, so that clients that call rarely benefit from the calls of others
-// (Throttle.Advise in package throttle). Rejections by the rate limit, by MaxInFlight and by the shedder count, of the gates that
-// enforce; those for a quota do not, as they concern one customer. At
-// the [Edge] it returns nothing unless [Trust].AcceptRatio is set: untrusted clients must not learn how loaded the server is. It
-// allocates nothing.
-func (s *Server) AcceptRatio(c spillway.Criticality) string {
-	return s.core.AcceptRatio(c).String()
-}
-
-// AcceptRatio is [Server.AcceptRatio] as a number.
-func (c *Core) AcceptRatio(class spillway.Criticality) shed.Ratio {
-	if !c.signals.rejects.Load() {
-		return shed.RatioOne
-	}
-	return c.acceptRatio(c.settings.Load(), class)
-}
-
-func (c *Core) acceptRatio(st *settings, class spillway.Criticality) shed.Ratio {
-	if st.config.Trust.Boundary != Internal && !st.config.Trust.AcceptRatio {
-		return shed.RatioOne
-	}
-	return shed.Ratio(c.signals.accepts[class.Index()].Load())
-}
+// (Throttle.Advise in package throttle).
+//
+// Rejections by the rate limit, by MaxInFlight and by the shedder count, of the gates that
+// enforce; those for a quota do not, as they concern one customer. At the [Edge] it returns
+// nothing unless [Trust].AcceptRatio is set: untrusted clients must not learn how loaded the
+// server is. It allocates nothing.
+func (s *Server) AcceptRatio(c spillway.Criticality) string { return s.core.AcceptRatio(c).String() }

@@ -7,15 +7,16 @@ import (
 	"time"
 )
 
-// dispatcher lets waiters in when the executor has nothing better to do. It is a
-// goroutine that runs while requests wait.
+// A dispatcher lets waiters in when a processor is idle. It is a goroutine that runs while requests
+// wait and one of them may run soon.
 type dispatcher struct {
 	idle    idle
-	armed   atomic.Bool // one is under way
+	armed   atomic.Bool // a goroutine waits for an idle moment, after which it looks for waiters
 	running sync.WaitGroup
 }
 
-// wakeWaiters makes sure that waiters, if there are any, are looked for when a processor is idle.
+// wakeWaiters makes sure that the dispatcher looks for waiters, if there are any, when a processor
+// is idle.
 func (s *Server) wakeWaiters() {
 	if d := &s.dispatcher; s.core.Waiting() > 0 && !d.armed.Swap(true) {
 		d.running.Add(1)
@@ -23,14 +24,14 @@ func (s *Server) wakeWaiters() {
 	}
 }
 
-// dispatch lets waiters in at idle moments, until none is left or the next one
-// has to wait for another request to end, which wakes again.
+// dispatch lets waiters in at idle moments, until none is left or the next one has to wait for
+// another request to end, which calls wakeWaiters.
 func (s *Server) dispatch() {
 	d := &s.dispatcher
 	defer d.running.Done()
 	for {
 		d.idle.wait()
-		runtime.Gosched() // behind everything that the same poll found
+		runtime.Gosched() // let all goroutines run first that the same poll has found
 		d.armed.Store(false)
 		if busy := s.letIn(); !busy || d.armed.Swap(true) {
 			return
@@ -39,13 +40,9 @@ func (s *Server) dispatch() {
 	}
 }
 
-// takeOver is how long a processor needs to take over what another one has not begun. It does so
-// when it finds nothing to read from the network, and each wait for an idle moment is something
-// to read.
-const takeOver = 5 * time.Microsecond
-
-// letIn admits all waiters that may run now. It reports whether more could run if a
-// processor were free. A Signal that panics here does so for the next request, and the waiters are looked for again.
+// letIn lets all waiters in that may run now. It reports whether more could run if a processor were
+// free. If a Signal panics here, the panic goes on in the next request, and letIn reports true, so
+// that the dispatcher tries again.
 func (s *Server) letIn() (busy bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -55,7 +52,7 @@ func (s *Server) letIn() (busy bool) {
 	}()
 	for {
 		now := time.Now()
-		s.load.Refresh(now) // idle at first; busy, once a waiter was let in
+		s.load.Refresh(now) // the process is idle at first, and busy once a waiter was let in
 		w, more := s.core.Next(now)
 		if w == nil {
 			return more

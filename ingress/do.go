@@ -8,18 +8,25 @@ import (
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
-// Do has work done that is no request: a message of a queue, a job, a step of a batch. It asks the gates as [Server.Enter] does, calls
-// work in this goroutine, and ends the call with what work returns: served without an error, timed out or abandoned if the context of
-// work has ended, and failed otherwise, also if work panics. The panic goes on.
+// Do protects work that is no request: a message of a queue, a job, a step of a batch. It asks the
+// gates as [Server.Enter] does, calls work in this goroutine, and ends the call with the outcome of
+// work: served if work returns no error, timed out or abandoned if the context of work has ended,
+// and failed otherwise, also if work panics. The panic goes on.
 //
-// The class of call counts, not that of ctx. The context of work has this class, so that calls made for the work have it, too, a
-// [spillway.Task] unless ctx has one, the earlier of the deadlines of ctx and call, and the level of degradation. A call without a
-// Level has that of the Task in ctx, if there is one. Work that waits for an event, such as the next message, is no load: wait for it
-// before Do.
+// The class of call counts, not that of ctx. A call without a Level has that of the Task in ctx, if
+// there is one. The context of work has
+//   - the class of call, so that calls made for the work have it, too;
+//   - a [spillway.Task], unless ctx has one;
+//   - the earlier of the deadlines of ctx and call;
+//   - the level of degradation.
 //
-// If the Rejection is one, work was not called, and the error is that of the Rejection. Otherwise the error is that of work. A worker
-// that fetches its work waits for Rejection.RetryAfter before it fetches more. One that a broker sends work to returns it, to be delivered
-// again after that time. Do is safe for concurrent use, and allocates for the context of work alone.
+// A wait for an event, such as the next message, is no load: wait for it before Do.
+//
+// If the Rejection is one, work was not called, and the error is that of the Rejection. Otherwise
+// the error is that of work. A worker that fetches its work waits for Rejection.RetryAfter before
+// it fetches more. A worker that a broker sends work to returns the work to the broker, to be
+// delivered again after that time. Do is safe for concurrent use, and allocates for the context of
+// work alone.
 func (s *Server) Do(ctx context.Context, call spillway.Call, work func(context.Context) error) (Rejection, error) {
 	if task := spillway.TaskFrom(ctx); task != nil && !call.Level.Valid() {
 		call.Level, call.Progress = task.Level(), task.Progress()

@@ -10,7 +10,8 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// Do ends work with what it returns, and the context of work has the class and the deadline of the call.
+// Do ends work with what it returns, and the context of work has the class and the deadline of
+// the call.
 func TestDo(t *testing.T) {
 	broken := errors.New("broken")
 	until := func(ctx context.Context) error { <-ctx.Done(); return broken }

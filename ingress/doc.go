@@ -14,7 +14,7 @@
 //
 // # Work that is no request
 //
-// A message of a queue, a job or a step of a batch passes the same gates by [Server.Do], which takes the work as a func.
+// [Server.Do] has other work pass the same gates: a message of a queue, a job, a step of a batch.
 //
 // # The order
 //
@@ -31,24 +31,28 @@
 // # Idle priority
 //
 // A request that has to wait does so in its goroutine, which is parked. Another goroutine, the
-// dispatcher, decides which request runs next. It must run only when a processor has nothing
-// else to do: then every request that arrived has been examined, and the best one is known. Go
-// has no priorities, but it has an order: a processor runs its own queue, then the global one,
-// and polls the network only when both are empty. So the dispatcher waits for a file to become
-// readable, as a connection does, and is woken by that poll; then it yields, which puts it
-// behind everything else that the same poll has found. TestPollsLast fails if a release of Go changes this order. Where there is no such file,
-// on other systems than Linux, the dispatcher only yields: then it may let in a waiter a moment before a more critical one is examined, and nothing
-// else changes.
+// dispatcher, decides which request runs next. It must run only when a processor has nothing else
+// to do: then every request that arrived has been examined, and the best one is known. Go has no
+// priorities, but it has an order: a processor runs its own queue, then the global one, and polls
+// the network only when both are empty. So the dispatcher waits for a file to become readable, as
+// a connection does, and is woken by that poll; then it yields, which puts it behind everything
+// else that the same poll has found. TestPollsLast fails if a release of Go changes this order.
+// On other systems than Linux, where there is no such file, the dispatcher only yields. It may
+// then let a waiter in a moment before a more critical request is examined.
 //
 // # Modes
 //
-// Each gate enforces, observes, or is off. A gate that observes counts what it would reject, and no
-// more: each request goes on at once, in its order, and is in flight as it really is. Observing starts no goroutine and allocates nothing.
-// After a gate that would reject a request, no further one counts a decision on it.
+// Each gate enforces, observes, or is off. A gate that observes counts the requests that it would
+// reject, and does nothing else: each request goes on at once, and is in flight as it really is.
+// Observing starts no goroutine and allocates nothing. After a gate that would reject a request,
+// no further gate counts a decision on it.
 //
-// The rate limit and the quota decide by the arriving requests alone, as in the mode enforce. The decision of a shedder depends on the load,
-// which is that of a server that rejects nothing. So it depends on the queue that would stand: a request that would wait has a place in it, and
-// each answer makes room for one. While clients stay, the share that would be rejected is then about the share that is rejected in the mode
-// enforce, of each class ([shed.Shedder.Observe]). If clients leave, an overloaded server answers less than it could, and the count is too high. What
-// would have been rejected after a wait is reported when the request ends.
+// The rate limit and the quota decide by the arriving requests alone, as in the mode enforce. The
+// shedder also decides by the load and by its queue. As a server that only observes rejects
+// nothing, its load is not that of one that enforces. So the shedder keeps the queue that would
+// stand: a request that would wait enters it, and each answer lets one leave. While clients stay,
+// the share of each class that would be rejected is then about the share that is rejected in the
+// mode enforce ([shed.Shedder.Observe]). If clients leave, an overloaded server answers less than
+// it could, and the count is too high. A rejection that would have come after a wait is reported
+// when the request ends.
 package ingress

@@ -20,8 +20,8 @@ type poolOf4 struct {
 	timeout time.Duration
 }
 
-// offer sends requests of two classes, whose key is the pool that they wait for, at random times, and returns which share of each was
-// served in time.
+// offer sends requests of two classes, whose key is the pool that they wait for, at random times,
+// and returns which share of each was served in time.
 func (c *poolOf4) offer(d time.Duration, critical, sheddable float64) (shares [2]float64) {
 	var served, offered [2]int
 	done := make(chan int, 1<<16)
@@ -72,7 +72,7 @@ func TestEnforceAfterObserve(t *testing.T) {
 		for seed := range uint64(3) {
 			synctest.Test(t, func(t *testing.T) {
 				s := must(t, Config{ShedMode: spillway.ModeObserve})
-				s.core.state = func(time.Time) shed.State { return shed.State{Processors: 2} }
+				s.core.State = func(time.Time) shed.State { return shed.State{Processors: 2} }
 				c := &poolOf4{s, make(chan struct{}, 4), rand.New(rand.NewPCG(seed, 2)), timeout}
 				c.offer(4*time.Second, 100, 250)
 				c.offer(1500*time.Millisecond, 10, 20)

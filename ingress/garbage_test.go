@@ -12,8 +12,9 @@ import (
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
-// A process that rejects all requests for lack of memory makes so little garbage that the runtime would not collect it, here
-// never. The Server has it collected once in a while, if it rejects at all, also where requests are rejected early.
+// A process that rejects all requests for lack of memory makes so little garbage that the runtime
+// would not collect it, here never. The Server has it collected once in a while, if it rejects at
+// all, also where requests are rejected early.
 func TestGarbageIsCollectedForLackOfMemory(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 40))

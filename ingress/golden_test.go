@@ -113,7 +113,7 @@ func (g goldenScenario) play(t *testing.T) (lines []string) {
 			return c
 		}
 		s := must(t, fix(g.config))
-		s.core.state = func(now time.Time) shed.State { return goldenState(now.Sub(trace.start)) }
+		s.core.State = func(now time.Time) shed.State { return goldenState(now.Sub(trace.start)) }
 		s.dispatcher.idle.close()
 		s.dispatcher.idle = nap{}
 		var all sync.WaitGroup

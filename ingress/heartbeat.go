@@ -6,24 +6,25 @@ import (
 	"time"
 )
 
-// heartbeat informs the limits every 10 ms, while requests come, that this process runs. A
-// late heartbeat shows that it did not.
+// A heartbeat informs the limits every 10 ms that this process runs, while requests come, wait or
+// are at work. A late heartbeat shows that the process did not run.
 type heartbeat struct {
-	armed  atomic.Bool
-	again  atomic.Bool // a request came since the last
-	silent atomic.Bool // nothing was answered for a second
-	mu     sync.Mutex
-	timer  *time.Timer // nil: not yet, or closed
-	done   bool
-	quiet  int // heartbeats since the last request came
+	armed  atomic.Bool // another heartbeat comes
+	again  atomic.Bool // a request came since the last heartbeat
+	silent atomic.Bool // no request was answered for a second
+	mu     sync.Mutex  // guards the fields below
+	timer  *time.Timer // nil until the first heartbeat
+	done   bool        // the Server is closed
+	quiet  int         // heartbeats since the last request came
 }
 
 const heartbeatEvery = 10 * time.Millisecond
 
-// silence is after how many heartbeats without a request the waiters are looked for: nothing is parked sooner.
+// silence is the number of heartbeats without a request after which the dispatcher looks for
+// waiters. No limit takes a request for parked sooner, which lets another one in.
 const silence = int(time.Second / heartbeatEvery)
 
-// beat makes sure that heartbeats come. It is called for each request.
+// beat makes sure that heartbeats come. Each request calls it.
 func (s *Server) beat() {
 	h := &s.heart
 	if !h.again.Load() {
@@ -34,11 +35,11 @@ func (s *Server) beat() {
 	}
 }
 
-// tick is when a heartbeat is due. They end when no request has come since the last one and
-// none is at work or waits.
+// tick is called when a heartbeat is due. Heartbeats end when no request has come since the last
+// one and none is at work or waits.
 func (s *Server) tick() {
 	h := &s.heart
-	limit := s.core.shed().limit
+	limit := s.core.Shedder().Limit
 	working, _ := limit.Working()
 	came := h.again.Swap(false)
 	if working == 0 && s.core.Waiting() == 0 && !came {
@@ -48,21 +49,23 @@ func (s *Server) tick() {
 	s.pulse(came)
 }
 
-// rest ends the heartbeats. A request that has come since tick has looked has seen them armed, and has begun none.
+// rest ends the heartbeats. A request that has come since tick looked at again has seen them armed
+// and has begun none, so rest begins them for it.
 func (s *Server) rest() {
 	h := &s.heart
-	s.core.shed().limit.Rest()
+	s.core.Shedder().Limit.Rest()
 	h.armed.Store(false)
 	if h.again.Load() && !h.armed.Swap(true) {
 		s.pulse(true)
 	}
 }
 
-// pulse is one heartbeat, and has the next one come. Time alone may let a waiter in: what is in flight for long no
-// longer counts. Requests that come or end look for waiters, so that this matters in a silence.
+// pulse is one heartbeat, and sets the timer for the next one. Time alone may let a waiter in, as a
+// request that is in flight for long no longer counts. Requests that come or end wake the waiters,
+// so pulse has to do so in a silence only.
 func (s *Server) pulse(came bool) {
 	h := &s.heart
-	h.silent.Store(s.core.shed().limit.Beat(time.Now(), s.busy()))
+	h.silent.Store(s.core.Shedder().Limit.Beat(time.Now(), s.busy()))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.quiet++; came {
@@ -81,16 +84,16 @@ func (s *Server) pulse(came bool) {
 	}
 }
 
-// busy reports whether this process uses most of its processors. What only passes requests
-// on is not what they wait for.
+// busy reports whether this process uses most of its processors. A process that only forwards
+// requests is never busy, as they do not wait for its processors.
 func (s *Server) busy() bool {
-	return s.load.CPU() > scarce && !s.core.settings.Load().config.ProxyOnly
+	return s.load.CPU() > scarce && !s.config.Load().ProxyOnly
 }
 
-// scarce is the share of the processors' time above which they are what is short.
+// scarce is the share of the processors' time above which processors are the scarce resource.
 const scarce = 0.75
 
-// stop ends the heartbeats.
+// stop ends the heartbeats for good.
 func (h *heartbeat) stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

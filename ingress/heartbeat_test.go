@@ -8,8 +8,8 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// Heartbeats come while a request is at work, and end when none is. Without a gate that has a
-// queue there are none.
+// Heartbeats come while a request is at work, and end when none is. They do not come if no gate has
+// a queue.
 func TestHeartbeats(t *testing.T) {
 	const off = spillway.ModeOff
 	for want, configs := range map[bool][]Config{
@@ -24,7 +24,7 @@ func TestHeartbeats(t *testing.T) {
 					t.Errorf("%+v: heartbeats %v", c, got)
 				}
 				time.Sleep(10 * heartbeatEvery)
-				if working, _ := s.core.shed().limit.Working(); s.heart.armed.Load() != (working > 0) {
+				if working, _ := s.core.Shedder().Limit.Working(); s.heart.armed.Load() != (working > 0) {
 					t.Errorf("%+v: %d at work, heartbeats %v", c, working, working == 0)
 				}
 				p.Done(spillway.OutcomeServed)
@@ -37,7 +37,8 @@ func TestHeartbeats(t *testing.T) {
 	}
 }
 
-// A request that comes while the heartbeats end, when it has been looked whether one came, has heartbeats.
+// A request that comes while the heartbeats end, when it has been looked whether one came, has
+// heartbeats.
 func TestRequestComesWhileHeartbeatsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := must(t, Config{})

@@ -7,16 +7,22 @@ import (
 
 // idle waits for idle moments of the executor.
 type idle interface {
-	// wait returns when a processor has nothing else to do. After close it returns at once. It must not be called by two goroutines
-	// at the same time.
+	// wait returns when a processor has nothing else to do. After close it returns at once. It
+	// must not be called by two goroutines at the same time.
 	wait()
-	// rest gives a processor time for takeOver.
+	// rest pauses for takeOver, so that other processors can find work.
 	rest()
+	// close ends a wait, and makes all later ones return at once.
 	close() error
 }
 
-// newIdle returns what the network poller wakes, or else what only yields: on other systems than Linux, and where the process may not have
-// the file for it.
+// takeOver is how long a processor needs to take over work that another processor has not begun. A
+// processor looks for such work when it finds nothing to read from the network, and each wait for
+// an idle moment is something to read.
+const takeOver = 5 * time.Microsecond
+
+// newIdle returns a polled. On other systems than Linux, and where the process may not open the
+// file for it, newIdle returns a yields.
 func newIdle() idle {
 	if p, err := newPolled(); err == nil {
 		return p
@@ -24,8 +30,9 @@ func newIdle() idle {
 	return yields{}
 }
 
-// yields comes behind what is ready to run, but not behind what becomes ready meanwhile. So waiters are let in before all that arrived is
-// known: the first of them may be less critical than one that is examined a moment later. Whether a processor is free, and who is rejected, is decided as ever.
+// yields waits until all goroutines have run that are ready now. It does not wait for goroutines that
+// become ready meanwhile. So a waiter may be let in before all requests that arrived are examined, and may be
+// less critical than one of these. Which requests are rejected does not depend on it.
 type yields struct{}
 
 func (yields) wait() { runtime.Gosched() }

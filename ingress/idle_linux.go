@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// polled waits on an eventfd that the Go runtime polls together with the network. A processor polls when it has nothing else to
-// run: TestPollsLast measures whether that is still so.
+// polled waits on an eventfd that the Go runtime polls together with the network. A processor
+// polls when it has nothing else to run: TestPollsLast measures whether that is still so.
 type polled struct {
 	file *os.File
 	raw  syscall.RawConn

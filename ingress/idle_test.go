@@ -29,7 +29,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// last returns which share of the waits end when nothing else is ready to run: 200 goroutines, each of which starts another one.
+// last returns which share of the waits end when nothing else is ready to run. 200 goroutines are
+// ready at first, and each starts another one.
 func last(i idle) float64 {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const rounds, goroutines = 200, 200
@@ -56,9 +57,10 @@ func last(i idle) float64 {
 	return float64(emptied) / rounds
 }
 
-// TestPollsLast: the Go runtime polls the network when nothing else is ready to run, or after 10 ms. What the package comment says of the idle
-// priority rests on that. What only yields does not come last, which shows that the test measures something. If it fails with a new release of
-// Go, requests are still let in, as with yields; find another way to come last.
+// TestPollsLast: the Go runtime polls the network when nothing else is ready to run, or after 10
+// ms. What the package comment says of the idle priority rests on that. What only yields does not
+// come last, which shows that the test measures something. If it fails with a new release of Go,
+// requests are still let in, as with yields; find another way to come last.
 func TestPollsLast(t *testing.T) {
 	i := newIdle()
 	defer i.close()
@@ -75,7 +77,7 @@ func TestPollsLast(t *testing.T) {
 	}
 }
 
-// With what only yields, all that wait have their turn, by class where all were examined.
+// With an idle that only yields, all waiters run, by class if all were examined before.
 func TestOnlyYields(t *testing.T) {
 	s := must(t, Config{MaxInFlight: 1, Shed: shed.Config{MaxWait: 10 * time.Second}})
 	if err := s.dispatcher.stop(); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/seed90641741/spillway/internal/race"
 )
 
-// Requests of two keys wait for one thing: they share one limit and its cap, also after an update. Another key has its own. Their calls
-// keep their keys.
+// Requests of two keys wait for one thing: they share one limit and its cap, also after an
+// update. Another key has its own. Their calls keep their keys.
 func TestLimitKey(t *testing.T) {
 	pool := func(key string) string {
 		if key == "cache" {

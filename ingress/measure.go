@@ -8,7 +8,8 @@ import (
 	"github.com/seed90641741/spillway/internal/cputime"
 )
 
-// maxMeters is how many requests are measured at the same time: each holds a thread, also while it waits.
+// maxMeters is the maximum number of requests that are measured at the same time. Each of them holds
+// a thread, also while it waits.
 const maxMeters = 64
 
 // meters is how many requests are measured now.
@@ -16,15 +17,16 @@ var meters atomic.Int32
 
 // A Meter measures the processor time of a request. The zero Meter measures nothing.
 type Meter struct {
-	slot *Slot
-	from time.Duration
+	slot *Slot         // nil: nothing is measured
+	from time.Duration // processor time of the thread when the measurement began
 }
 
-// Measure begins to measure the processor time that the calling goroutine uses for the request, where Config.Costs asks
-// for it and learns from the processor time of this process (Linux only). Until [Meter.End] the goroutine has
-// its own thread. What it leaves to other goroutines is not measured.
+// Measure begins to measure the processor time that the calling goroutine uses for the request,
+// where Config.Costs asks for it and learns from the processor time of this process (Linux only).
+// Until [Meter.End] the goroutine has its own thread. What it leaves to other goroutines is not
+// measured.
 func (p *Slot) Measure() (m Meter) {
-	if a := &p.admission; !a.measurable() || !a.settings.config.Costs.OfThisProcess() {
+	if !p.admission.MeasuredHere() {
 		return m
 	}
 	if meters.Add(1) > maxMeters {
@@ -40,8 +42,8 @@ func (p *Slot) Measure() (m Meter) {
 	return Meter{slot: p, from: from}
 }
 
-// End charges what the request has used. It must be called by the goroutine that called [Slot.Measure], exactly once
-// and before [Slot.Done].
+// End charges what the request has used. It must be called by the goroutine that called
+// [Slot.Measure], exactly once and before [Slot.Done].
 func (m Meter) End() {
 	if m.slot == nil {
 		return
@@ -63,7 +65,7 @@ func (p *Slot) used(now time.Time, cpu time.Duration) {
 	if !p.mu.lock() {
 		return
 	}
-	correction := p.admission.correction(cpu)
+	correction := p.admission.Correction(cpu)
 	p.mu.unlock()
 	p.Charge(now, correction)
 }

@@ -34,8 +34,8 @@ func measured(t *testing.T, c cost.Config) (*Server, func() float64) {
 	}
 }
 
-// A request is charged what its goroutine uses, and nothing where the cost is that of another process, or too many
-// requests are measured. Each Meter gives back its place.
+// A request is charged what its goroutine uses, and nothing where the cost is that of another
+// process, or too many requests are measured. Each Meter gives back its place.
 func TestMeter(t *testing.T) {
 	other := cost.Config{CPU: func() (time.Duration, error) { return 0, nil }}
 	for name, row := range map[string]struct {

@@ -32,8 +32,8 @@ type visit struct {
 	panics           bool
 }
 
-// newTrace returns a trace of some seconds, with calm and busy times, requests of
-// all classes and customers, that come in bursts. All are patient: when one leaves depends on how long it waits.
+// newTrace returns a trace of some seconds, with calm and busy times, requests of all classes and
+// customers, that come in bursts. All are patient: when one leaves depends on how long it waits.
 func newTrace(seed uint64) (tr trace) {
 	r := rand.New(rand.NewPCG(seed, 2))
 	var at time.Duration
@@ -71,7 +71,8 @@ func newTrace(seed uint64) (tr trace) {
 	return tr
 }
 
-// play lets a trace pass a Server, and returns what each gate has, or would have, rejected, and how many answers were rejections.
+// play lets a trace pass a Server, and returns what each gate has, or would have, rejected, and
+// how many answers were rejections.
 func (tr trace) play(t *testing.T, c Config) (decisions []string, rejections int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -83,7 +84,7 @@ func (tr trace) play(t *testing.T, c Config) (decisions []string, rejections int
 		s := must(t, c)
 		start := time.Now()
 		var last atomic.Int64
-		s.core.state = func(now time.Time) shed.State {
+		s.core.State = func(now time.Time) shed.State {
 			st := tr.states(now.Sub(start))
 			if last.Swap(now.UnixNano()) == now.UnixNano() {
 				st.Runnable = 5 // a free processor takes one request
@@ -142,8 +143,9 @@ func (v visit) visit(s *Server) (rejected bool) {
 // usedSlots are used again for other requests, as adapters do.
 var usedSlots = sync.Pool{New: func() any { return new(Slot) }}
 
-// TestObserveReportsWhatEnforceDoes: the rate limit and the quota decide by what comes alone. In the mode observe they reject no
-// request, and report what they reject in the mode enforce.
+// TestObserveReportsWhatEnforceDoes: the rate limit and the quota decide by the arriving requests
+// alone. In the mode observe they reject no request, and report what they reject in the mode
+// enforce.
 func TestObserveReportsWhatEnforceDoes(t *testing.T) {
 	for name, row := range map[string]struct {
 		config Config
@@ -207,7 +209,7 @@ func TestObserverBeforeEnforcer(t *testing.T) {
 			RateLimit: ratelimit.Config{Rate: 10, BurstSeconds: 0.1, QueueDepth: 5}, RateLimitMode: spillway.ModeObserve,
 			Observer: &seen,
 		})
-		s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1, Utilization: 2} }
+		s.core.State = func(time.Time) shed.State { return shed.State{Processors: 1, Utilization: 2} }
 		for _, want := range []string{
 			"shed rejected, ratelimit not started (observe)",
 			"shed rejected, ratelimit not started (observe)", // it would have waited for a token
@@ -222,7 +224,8 @@ func TestObserverBeforeEnforcer(t *testing.T) {
 	})
 }
 
-// A request that would wait runs at once. It ends as served if there was room before its maximum wait, and else as one that would have been rejected.
+// A request that would wait runs at once. It ends as served if there was room before its maximum
+// wait, and else as one that would have been rejected.
 func TestWouldWait(t *testing.T) {
 	const ms = time.Millisecond
 	for name, row := range map[string]struct {
@@ -265,7 +268,8 @@ func TestWouldWait(t *testing.T) {
 	}
 }
 
-// Requests that wait for their client are not in flight at a gate that observes, whether they would run or would wait.
+// Requests that wait for their client are not in flight at a gate that observes, whether they
+// would run or would wait.
 func TestSuspendedWhileObserved(t *testing.T) {
 	s := must(t, Config{InFlightMode: spillway.ModeObserve, MaxInFlight: 1, ShedMode: spillway.ModeOff})
 	inFlight := func(want int) {
@@ -290,14 +294,15 @@ func TestSuspendedWhileObserved(t *testing.T) {
 	inFlight(0)
 }
 
-// At whatever moment gates stop to observe, what is in flight is known at once, and nothing waits that no goroutine waits for.
+// At whatever moment gates stop to observe, what is in flight is known at once, and nothing waits
+// that no goroutine waits for.
 func TestStopObserving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := Config{MaxInFlight: 2, InFlightMode: spillway.ModeObserve, ShedMode: spillway.ModeObserve}
 		s := must(t, config)
 		s.dispatcher.idle.close()
 		s.dispatcher.idle = nap{}
-		s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1, Runnable: 5} }
+		s.core.State = func(time.Time) shed.State { return shed.State{Processors: 1, Runnable: 5} }
 		var observed [5]Slot
 		for i := range observed {
 			observed[i], _ = enter(s, spillway.Call{})
@@ -306,7 +311,7 @@ func TestStopObserving(t *testing.T) {
 		if err := s.Update(config); err != nil {
 			t.Fatal(err)
 		}
-		s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1} }
+		s.core.State = func(time.Time) shed.State { return shed.State{Processors: 1} }
 		if st := s.Stats(time.Now()); st.InFlight.InFlight != 5 || st.Shed.InFlight != 5 || st.InFlight.Waiting+st.Shed.Waiting+s.Waiting() != 0 {
 			t.Errorf("after the change: %+v, %+v", st.InFlight, st.Shed)
 		}
@@ -336,7 +341,7 @@ func TestObservingAllocatesNothing(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	s := must(t, Config{MaxInFlight: 1, InFlightMode: spillway.ModeObserve, ShedMode: spillway.ModeObserve, Observer: spillway.ObserverFunc(func(spillway.Event) {})})
-	s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1, Runnable: 5} }
+	s.core.State = func(time.Time) shed.State { return shed.State{Processors: 1, Runnable: 5} }
 	ctx := context.Background()
 	var slots [50]Slot
 	ask := func() {

@@ -65,8 +65,9 @@ func TestObserverPanicsAtTheEnd(t *testing.T) {
 	})
 }
 
-// Nor does it leave a request in the queue, or in flight, at a gate that observes: whether it panics about a rejection that another gate has made,
-// about one that would have been, or at the end.
+// Nor does it leave a request in the queue, or in flight, at a gate that observes: whether it
+// panics about a rejection that another gate has made, about one that would have been, or at the
+// end.
 func TestObserverPanicsWhileItObserves(t *testing.T) {
 	for name, at := range map[string]func(spillway.Event) bool{
 		"rejected":       func(e spillway.Event) bool { return e.Rejected && e.Policy == "shed" },
@@ -85,7 +86,7 @@ func TestObserverPanicsWhileItObserves(t *testing.T) {
 		panics(t, func() {
 			second, _ := enter(s, spillway.Call{})
 			second.Done(spillway.OutcomeServed)
-			s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1, Utilization: 2} }
+			s.core.State = func(time.Time) shed.State { return shed.State{Processors: 1, Utilization: 2} }
 			for range 2 {
 				enter(s, spillway.Call{Criticality: spillway.Sheddable})
 			}
@@ -102,7 +103,7 @@ func TestSignalPanicsInTheDispatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := must(t, Config{MaxInFlight: 1, Shed: shed.Config{MaxWait: 10 * time.Second}})
 		var armed atomic.Int32
-		s.core.state = func(time.Time) shed.State {
+		s.core.State = func(time.Time) shed.State {
 			if armed.Add(-1) >= 0 {
 				panic("signal")
 			}
@@ -137,7 +138,7 @@ func TestClientLeavesInASilence(t *testing.T) {
 		var w witness
 		ctx, cancel := context.WithCancel(t.Context())
 		p := new(Slot)
-		p.admission.tickets[shedGate].By = &w
+		p.admission.Shedder().By = &w
 		p.watch(ctx)
 		cancel()
 		synctest.Wait()
@@ -147,7 +148,8 @@ func TestClientLeavesInASilence(t *testing.T) {
 	})
 }
 
-// A Signal that panics where there is no request, as for a listener that accepts connections, does so for the next request, once.
+// A Signal that panics where there is no request, as for a listener that accepts connections,
+// does so for the next request, once.
 func TestSignalPanicsForNoRequest(t *testing.T) {
 	broken := true
 	s := must(t, Config{Load: load.Config{Signals: []load.Signal{{Name: "user", Read: func() float64 {

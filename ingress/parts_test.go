@@ -14,6 +14,9 @@ import (
 	"github.com/seed90641741/spillway/shed"
 )
 
+// signalsEvery is the interval of degradation and accept ratios.
+const signalsEvery = 10 * time.Millisecond
+
 // A token that comes at the deadline comes too late. The level is the time to the deadline, in
 // percent of the wait.
 func TestTokenAtTheDeadline(t *testing.T) {
@@ -39,28 +42,9 @@ func TestReferenceOfTheMeasures(t *testing.T) {
 		own:   {Shed: shed.Config{Thresholds: own}},
 		other: {Shed: shed.Config{Thresholds: own}, Load: load.Config{Reference: other}},
 	} {
-		if got := c.meter().Reference; got != want {
+		if got := c.measures().Reference; got != want {
 			t.Errorf("%v, want %v", got, want)
 		}
-	}
-}
-
-// The signals are due every 10 ms, and after a step back of the clock.
-func TestSignalsAreDue(t *testing.T) {
-	s := must(t, Config{})
-	c, now := &s.core, time.Now()
-	for _, row := range []struct {
-		at, last time.Duration
-		due      bool
-	}{{0, 0, true}, {refreshEvery - 1, 0, false}, {refreshEvery, refreshEvery, true}, {refreshEvery - 1, refreshEvery, true}} {
-		at := now.Add(row.at)
-		if c.signals.due(at) != row.due {
-			t.Errorf("due at %v: %v", row.at, !row.due)
-		}
-		if c.refresh(c.settings.Load(), at); c.signals.last.Sub(now) != row.last {
-			t.Errorf("refreshed at %v, want %v", c.signals.last.Sub(now), row.last)
-		}
-		c.signals.seen.Store(now.Add(row.last).UnixNano())
 	}
 }
 
@@ -78,11 +62,11 @@ func TestDegradationWithoutThresholds(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := must(t, Config{ShedMode: row.mode})
-			s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1, Utilization: row.utilization} }
+			s.core.State = func(time.Time) shed.State { return shed.State{Processors: 1, Utilization: row.utilization} }
 			for range 400 {
 				p, _ := enter(s, spillway.Call{Criticality: spillway.Sheddable})
 				p.Done(spillway.OutcomeServed)
-				time.Sleep(refreshEvery)
+				time.Sleep(signalsEvery)
 			}
 			if got := s.Degradation(spillway.Sheddable) != spillway.DegradationNone; got != row.degrades {
 				t.Errorf("%+v: degrades %v", row, got)
@@ -91,117 +75,11 @@ func TestDegradationWithoutThresholds(t *testing.T) {
 	}
 }
 
-// A waiting queue that is mostly full degrades, one that is mostly empty does not. Its capacity
-// is that of all processors; no processor counts as one.
-func TestDegradationByTheQueue(t *testing.T) {
-	for _, row := range []struct {
-		processors, waiting int
-		degrades            bool
-	}{{4, 160, true}, {4, 20, false}, {0, 40, true}, {0, 5, false}} {
-		runnable, now := 0, time.Unix(1e9, 0)
-		c, err := NewCore(Config{}, func(time.Time) shed.State {
-			return shed.State{Processors: row.processors, Runnable: runnable}
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		arrive := func(n int) {
-			for range n {
-				c.Enter(new(Admission), now, &spillway.Call{}, new(ratelimit.Caller))
-			}
-		}
-		arrive(100)
-		runnable = 1000
-		arrive(row.waiting)
-		if c.Waiting() != row.waiting {
-			t.Fatalf("%+v: %d wait", row, c.Waiting())
-		}
-		for range 100 {
-			now = now.Add(refreshEvery)
-			c.refresh(c.settings.Load(), now)
-		}
-		if got := !c.signals.degrader.Idle(); got != row.degrades {
-			t.Errorf("%+v: degrades %v", row, got)
-		}
-	}
-}
-
-// A server that rejects calls of all classes reports so for each of them.
-func TestAcceptRatioOfAllClasses(t *testing.T) {
-	now := time.Unix(1e9, 0)
-	c, err := NewCore(Config{Trust: Trust{Boundary: Internal}}, func(time.Time) shed.State { return shed.State{Processors: 1, Utilization: 2} })
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 100 {
-		for class := spillway.Sheddable; class <= spillway.CriticalPlus; class++ {
-			c.Enter(new(Admission), now, &spillway.Call{Criticality: class}, new(ratelimit.Caller))
-		}
-		now = now.Add(refreshEvery)
-	}
-	for class := spillway.Sheddable; class <= spillway.CriticalPlus; class++ {
-		if got := c.AcceptRatio(class).Float(); got > 0.1 {
-			t.Errorf("the accept ratio of %v is %v, and nothing is accepted", class, got)
-		}
-	}
-}
-
 // The caller is wanted by a rate limit, which may exempt it.
 func TestWantsCaller(t *testing.T) {
 	for wants, c := range map[bool]Config{false: {}, true: {RateLimit: ratelimit.Config{Rate: 1}}} {
 		if must(t, c).WantsCaller() != wants {
 			t.Errorf("%+v: %v", c, !wants)
-		}
-	}
-}
-
-// While no processor is free, a request waits for 1 s, which is longer than MaxWait. A request whose
-// client leaves ends at once.
-func TestWaitWithoutFreeProcessor(t *testing.T) {
-	for _, leaves := range []bool{false, true} {
-		now := time.Unix(1e9, 0)
-		c, err := NewCore(Config{}, func(time.Time) shed.State { return shed.State{Processors: 1, Runnable: 1000} })
-		if err != nil {
-			t.Fatal(err)
-		}
-		var a Admission
-		s := c.Enter(&a, now, &spillway.Call{Criticality: spillway.Critical}, new(ratelimit.Caller))
-		if s.Verdict != shed.Wait || s.For != time.Second {
-			t.Fatalf("%+v, want a wait of 1 s", s)
-		}
-		left := errors.New("left")
-		now = now.Add(s.For)
-		if leaves {
-			s, ok := a.Withdraw(now, left)
-			if !ok || s.Verdict != shed.Rejected || !errors.Is(s.Err, left) {
-				t.Errorf("of a client that has left: %+v", s)
-			}
-		} else if s, ok := a.Expire(now, new(ratelimit.Caller)); !ok || s.Verdict != shed.Rejected {
-			t.Errorf("after 1 s without a free processor: %+v, want a rejection", s)
-		}
-		if n := c.Waiting(); n != 0 {
-			t.Errorf("the client leaves: %v, and %d wait", leaves, n)
-		}
-	}
-}
-
-// What decides, and what is in flight, outlives all changes of the mode; what only observed does not.
-func TestShedderAfterUpdate(t *testing.T) {
-	modes := []spillway.Mode{spillway.ModeEnforce, spillway.ModeObserve, spillway.ModeOff}
-	for _, from := range modes {
-		for _, to := range modes {
-			c, err := NewCore(Config{ShedMode: from}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			before := c.shed()
-			if err := c.Update(Config{ShedMode: to}); err != nil {
-				t.Fatal(err)
-			}
-			after := c.shed()
-			if after.Shedder != before.Shedder || after.limit != before.limit || (after.observer != nil) != (to == spillway.ModeObserve) || from == to && after != before {
-				t.Errorf("%v to %v: %+v became %+v", from, to, before, after)
-			}
 		}
 	}
 }
@@ -230,33 +108,26 @@ func TestExemptHasNotWaited(t *testing.T) {
 			Exempt: func(call spillway.Call) bool { return call.Key == "health" },
 		})
 		var p Slot
-		enters := map[string]func(*spillway.Call) bool{
-			"EnterAt": func(c *spillway.Call) bool {
-				return !p.EnterAt(t.Context(), s, time.Now(), c, &ratelimit.Caller{}).Rejected()
-			},
-			"AdmitAt": func(c *spillway.Call) bool {
-				return p.AdmitAt(t.Context(), s, time.Now(), c, &ratelimit.Caller{}, new(Rejection))
-			},
+		enters := func(c *spillway.Call) bool {
+			return !p.EnterAt(t.Context(), s, time.Now(), c, &ratelimit.Caller{}).Rejected()
 		}
-		for name, enters := range enters {
-			waited := false
-			for range 2 {
-				if !enters(&spillway.Call{Key: "work"}) {
-					t.Fatal(name, ": rejected")
-				}
-				waited = p.Waited()
-				p.Done(spillway.OutcomeServed)
+		waited := false
+		for range 2 {
+			if !enters(&spillway.Call{Key: "work"}) {
+				t.Fatal("rejected")
 			}
-			if !enters(&spillway.Call{Key: "health"}) || !waited || p.Waited() || p.Call().Key != "" {
-				t.Errorf("%s: request before waited: %v, exempt one: %v, call %+v", name, waited, p.Waited(), p.Call())
-			}
+			waited = p.Waited()
 			p.Done(spillway.OutcomeServed)
 		}
+		if !enters(&spillway.Call{Key: "health"}) || !waited || p.Waited() || p.Call().Key != "" {
+			t.Errorf("request before waited: %v, exempt one: %v, call %+v", waited, p.Waited(), p.Call())
+		}
+		p.Done(spillway.OutcomeServed)
 	})
 }
 
-// TestAcceptRatioOfEachGate: what each gate rejects for the task counts, whatever the others do. A quota does not, nor does a gate that
-// observes, and at an edge it must be asked for.
+// TestAcceptRatioOfEachGate: what each gate rejects for the task counts, whatever the others do.
+// A quota does not, nor does a gate that observes, and at an edge it must be asked for.
 func TestAcceptRatioOfEachGate(t *testing.T) {
 	internal := Trust{Boundary: Internal}
 	limit := ratelimit.Config{Rate: 10}
@@ -292,7 +163,7 @@ func TestAcceptRatioOfEachGate(t *testing.T) {
 					}
 					p.Done(spillway.OutcomeServed)
 				})
-				time.Sleep(refreshEvery)
+				time.Sleep(signalsEvery)
 			}
 			ratio := s.core.AcceptRatio(spillway.Critical).Float()
 			if ratio < row.least || ratio > row.most {

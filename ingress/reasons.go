@@ -12,8 +12,8 @@ const (
 	ReasonsByBoundary Reasons = iota
 	// ReasonsNone means that the client learns no reason.
 	ReasonsNone
-	// ReasonsCoarse means that the client learns whether the server is overloaded or a quota is used
-	// up, and nothing about gates, limits and customers.
+	// ReasonsCoarse means that the client learns whether the server is overloaded or a quota is
+	// used up, and nothing about gates, limits and customers.
 	ReasonsCoarse
 	// ReasonsFull means that the client learns the [spillway.Reason].
 	ReasonsFull
@@ -27,17 +27,4 @@ func (r Reasons) String() string {
 		return fmt.Sprintf("Reasons(%d)", uint8(r))
 	}
 	return reasonsNames[r]
-}
-
-// Discloses returns what rejected clients learn: Reasons, or that of the boundary. It is never
-// ReasonsByBoundary.
-func (t *Trust) Discloses() Reasons {
-	switch {
-	case t.Reasons != ReasonsByBoundary:
-		return t.Reasons
-	case t.Boundary == Internal:
-		return ReasonsFull
-	default:
-		return ReasonsCoarse
-	}
 }

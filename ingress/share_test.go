@@ -13,7 +13,8 @@ import (
 	"github.com/seed90641741/spillway/shed"
 )
 
-// A loaded is a Server of what serves four requests at once, of 20 ms each in the mean: four processors, or a pool of four slots.
+// A loaded is a Server of what serves four requests at once, of 20 ms each in the mean: four
+// processors, or a pool of four slots.
 type loaded struct {
 	server  *Server
 	slots   chan struct{}
@@ -102,7 +103,7 @@ func share(t *testing.T, mode spillway.Mode, cpu, aborts bool, times float64, ti
 	synctest.Test(t, func(t *testing.T) {
 		x := &loaded{slots: make(chan struct{}, 4), random: rand.New(rand.NewPCG(3, 4)), timeout: timeout, aborts: aborts}
 		s := must(t, Config{ShedMode: mode, Observer: x})
-		s.core.state = x.state(cpu)
+		s.core.State = x.state(cpu)
 		s.dispatcher.idle.close()
 		s.dispatcher.idle = soon{}
 		x.server = s
@@ -119,7 +120,8 @@ func share(t *testing.T, mode spillway.Mode, cpu, aborts bool, times float64, ti
 	return all, classes
 }
 
-// TestObservedOverloadEnds: an overload that is over is over for the gate that observes it: when less comes, and when the server can do more.
+// TestObservedOverloadEnds: an overload that is over is over for the gate that observes it: when
+// less comes, and when the server can do more.
 func TestObservedOverloadEnds(t *testing.T) {
 	for _, cpu := range []bool{false, true} {
 		for more, rate := range map[int]float64{0: 100, 36: 400} {
@@ -129,7 +131,7 @@ func TestObservedOverloadEnds(t *testing.T) {
 					x.slots <- struct{}{}
 				}
 				s := must(t, Config{ShedMode: spillway.ModeObserve, Observer: x})
-				s.core.state = x.state(cpu)
+				s.core.State = x.state(cpu)
 				x.server = s
 				x.counts = time.Now().Add(20 * time.Second)
 				time.AfterFunc(5*time.Second, func() {
@@ -154,8 +156,8 @@ func TestObservedOverloadEnds(t *testing.T) {
 	}
 }
 
-// TestObservedShare: a server that observes counts about what it would reject, of each class, if clients stay. If they leave it answers less
-// than it could, and counts more.
+// TestObservedShare: a server that observes counts about what it would reject, of each class, if
+// clients stay. If they leave it answers less than it could, and counts more.
 func TestObservedShare(t *testing.T) {
 	for name, row := range map[string]struct {
 		timeout time.Duration

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/requests"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/shed"
 )
@@ -14,60 +15,49 @@ import (
 // and is not safe for concurrent use. The zero Slot ends as a no-op, and so
 // does that of an exempt request.
 type Slot struct {
-	server    *Server
-	mu        spinlock // guards all once the request runs
-	waited    bool
-	admission Admission
-	unwatch   func() bool // ends the watch over the client; nil: none
+	server    *Server            // nil: exempt, rejected, or not entered
+	mu        spinlock           // guards admission once the request runs; it ends with Done
+	waited    bool               // for standing or longer, until the gates admitted the request
+	admission requests.Admission // the request on its way through the gates
+	unwatch   func() bool        // ends the watch over the client; nil: there is none
 }
 
-// standing is the shortest wait that reports a standing queue. It is the wait that a limit of
-// package concurrency allows, as too short to matter.
+// standing is the shortest wait that counts for Waited. Package concurrency takes a shorter wait
+// for too short to show a standing queue.
 const standing = 5 * time.Millisecond
 
 // Waited reports whether the request waited for 5 ms or longer until the gates admitted it, or
 // waits behind a limit afterwards. This task then has more to do than it can do at once, and
 // another task may have less: the answer should tell callers that can choose. Call it before Done.
-func (p *Slot) Waited() bool { return p.waited || p.admission.behind }
+func (p *Slot) Waited() bool { return p.waited || p.admission.Behind() }
 
 // Context returns the context that the request has entered with. Call it before Done.
-func (p *Slot) Context() context.Context { return p.admission.ctx }
+func (p *Slot) Context() context.Context { return p.admission.Context }
 
 // Call returns the call as it was admitted.
-func (p *Slot) Call() spillway.Call { return p.admission.call }
+func (p *Slot) Call() spillway.Call { return p.admission.Call }
 
-// EnterAt is [Server.EnterAt] of s, for callers that have memory for the Slot, which
-// must be zero or have ended: nothing of it, of the call or of the caller is copied twice. It
-// keeps none of the pointers.
+// EnterAt is [Server.Enter] of s at the time now, for callers that have already read the clock.
+// The Slot must be zero or have ended, so that callers can use its memory again: a Slot is large,
+// and to copy it takes a tenth of the time of a decision. EnterAt keeps none of the pointers. A
+// call without a Level gets a random one, which EnterAt sets in call, too.
 func (p *Slot) EnterAt(ctx context.Context, s *Server, now time.Time, call *spillway.Call, from *ratelimit.Caller) (r Rejection) {
 	a := &p.admission
-	if !s.core.begin(a, now, call) {
-		*p = Slot{admission: Admission{ctx: ctx}} // without what the request before has left
+	if !s.core.Begin(a, now, call) {
+		*p = Slot{admission: requests.Admission{Context: ctx}} // nothing of the request before is left
 		return r
 	}
-	if d, ok := ctx.Deadline(); ok && (a.call.Deadline.IsZero() || d.Before(a.call.Deadline)) {
-		a.call.Deadline = d
+	if d, ok := ctx.Deadline(); ok && (a.Call.Deadline.IsZero() || d.Before(a.Call.Deadline)) {
+		a.Call.Deadline = d
 	}
 	p.enter(ctx, s, from, &r)
 	return r
 }
 
-// AdmitAt is EnterAt for callers that have compared the deadlines of ctx and call, and have
-// memory for the Rejection: only the deadline of call counts, which must not be later than that of
-// ctx. It reports whether the request was admitted. If not, r is the Rejection; otherwise r stays
-// as it is.
-func (p *Slot) AdmitAt(ctx context.Context, s *Server, now time.Time, call *spillway.Call, from *ratelimit.Caller, r *Rejection) (admitted bool) {
-	if !s.core.begin(&p.admission, now, call) {
-		*p = Slot{admission: Admission{ctx: ctx}} // as in EnterAt
-		return true
-	}
-	return p.enter(ctx, s, from, r)
-}
-
 // enter asks the gates about an Admission that has begun. If they reject the request, r says why.
-func (p *Slot) enter(ctx context.Context, s *Server, from *ratelimit.Caller, r *Rejection) (admitted bool) {
+func (p *Slot) enter(ctx context.Context, s *Server, from *ratelimit.Caller, r *Rejection) {
 	a := &p.admission
-	p.server, p.mu, p.waited, a.ctx = s, unlocked, false, ctx
+	p.server, p.mu, p.waited, a.Context = s, unlocked, false, ctx
 	s.panicked.GoOn()
 	returned := false
 	defer func() {
@@ -75,37 +65,37 @@ func (p *Slot) enter(ctx context.Context, s *Server, from *ratelimit.Caller, r *
 			p.abort()
 		}
 	}()
-	var step Step
-	runs := a.enter(from, &step)
-	if a.settings.queues {
+	var step requests.Step
+	runs := a.Ask(from, &step)
+	if a.Queues() {
 		s.beat()
 	}
-	admitted = runs || p.follow(ctx, &step, from, r)
-	if admitted && s.heart.silent.Load() {
+	if (runs || p.follow(ctx, &step, from, r)) && s.heart.silent.Load() {
 		p.watch(ctx)
 	}
 	returned = true
-	return admitted
 }
 
-// abort gives back what a request holds that has not begun, after code of the user has panicked: an Observer, a Signal, an Allocator.
+// abort gives back what the request holds after code of the user (an Observer, a Signal, an
+// Allocator) has panicked before the request was admitted.
 func (p *Slot) abort() {
-	s, a := p.server, &p.admission
-	defer s.wakeWaiters()
-	s.abandon(a, Step{})
+	defer p.server.wakeWaiters()
+	abandon(&p.admission)
 	*p = Slot{}
 }
 
-// watch reports to the limit when the client leaves. While requests are answered, that is known soon enough when they end.
+// watch reports to the limit when the client leaves. It is for a silence: while requests are
+// answered, the limit learns that soon enough when they end.
 func (p *Slot) watch(ctx context.Context) {
-	ticket := p.admission.tickets[shedGate]
+	ticket := *p.admission.Shedder()
 	p.unwatch = context.AfterFunc(ctx, func() { ticket.Leave(time.Now()) })
 }
 
-// follow does what the gates say until they admit or reject the request.
-func (p *Slot) follow(ctx context.Context, step *Step, from *ratelimit.Caller, r *Rejection) (admitted bool) {
+// follow does what the gates say until they admit or reject the request. If they reject it, r says
+// why.
+func (p *Slot) follow(ctx context.Context, step *requests.Step, from *ratelimit.Caller, r *Rejection) (admitted bool) {
 	s, a := p.server, &p.admission
-	came := a.start
+	came := a.Start
 	for step.Verdict == shed.Wait {
 		*step = s.await(ctx, a, *step, from)
 		p.waited = time.Since(came) >= standing
@@ -116,7 +106,7 @@ func (p *Slot) follow(ctx context.Context, step *Step, from *ratelimit.Caller, r
 	if step.Verdict == shed.Run {
 		return true
 	}
-	*r = a.Rejection(step.Err)
+	*r = Rejection(a.Rejection(step.Err))
 	*p = Slot{}
 	return false
 }
@@ -131,14 +121,15 @@ func (p *Slot) Suspend(now time.Time) { p.change(now, 1, 0) }
 // Resume ends one Suspend at the time now. It never waits.
 func (p *Slot) Resume(now time.Time) { p.change(now, -1, 0) }
 
-// Answer reports, at the time now, that the answer begins, where it ends much later: a stream, a watch, an upgraded connection. A client
-// that leaves afterwards was answered. Answer is safe for concurrent use, also with Done, after which it does nothing.
+// Answer reports, at the time now, that the answer begins, where it ends much later: a stream, a
+// watch, an upgraded connection. A client that leaves afterwards was answered. Answer is safe for
+// concurrent use, also with Done, after which it does nothing.
 func (p *Slot) Answer(now time.Time) {
 	if !p.mu.lock() {
 		return
 	}
 	defer p.mu.unlock()
-	p.admission.tickets[shedGate].Answer(now)
+	p.admission.Shedder().Answer(now)
 }
 
 // Charge adds cost, at the time now, to what the request costs the quota of its customer, or
@@ -147,6 +138,7 @@ func (p *Slot) Answer(now time.Time) {
 // Done, after which it does nothing, as without a quota.
 func (p *Slot) Charge(now time.Time, cost float64) { p.change(now, 0, cost) }
 
+// change is Suspend, Resume if suspends is negative, and Charge.
 func (p *Slot) change(now time.Time, suspends int, cost float64) {
 	if s := p.apply(now, suspends, cost); s != nil && suspends > 0 {
 		s.wakeWaiters()
@@ -159,15 +151,13 @@ func (p *Slot) apply(now time.Time, suspends int, cost float64) *Server {
 		return nil
 	}
 	defer p.mu.unlock()
-	p.admission.change(now, suspends, cost)
+	p.admission.Change(now, suspends, cost)
 	return p.server
 }
 
 // Chargeable reports whether [Slot.Charge] can have an effect: whether the request has passed
 // a quota. Call it before Done.
-func (p *Slot) Chargeable() bool {
-	return p.admission.settings != nil && p.admission.settings.quota != nil
-}
+func (p *Slot) Chargeable() bool { return p.admission.Chargeable() }
 
 // Done ends the request with its outcome: [spillway.OutcomeServed], or
 // [spillway.OutcomeFailed] for a failure of the server's own, [spillway.OutcomeTimedOut] if the
@@ -175,8 +165,8 @@ func (p *Slot) Chargeable() bool {
 // nothing.
 func (p *Slot) Done(o spillway.Outcome) {
 	if p.server != nil {
-		start := p.admission.start
-		p.DoneAt(start.Add(time.Since(start)), o) // which reads one clock, and time.Now two
+		start := p.admission.Start
+		p.DoneAt(start.Add(time.Since(start)), o) // time.Since reads one clock, and time.Now two
 	}
 }
 
@@ -189,13 +179,8 @@ func (p *Slot) DoneAt(now time.Time, o spillway.Outcome) {
 		p.unwatch()
 		p.unwatch = nil
 	}
-	a := &p.admission
-	if a.settings == nil {
-		return
-	}
-	if a.settle(now, o) {
+	if p.admission.End(now, o) {
 		p.server.wakeWaiters()
 	}
-	a.reportDone(now, o) // last: an Observer may panic
-	a.settings = nil
+	p.admission.Report(now, o) // last, as an Observer may panic
 }

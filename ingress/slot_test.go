@@ -18,8 +18,8 @@ func TestSlotServesOneAfterTheOther(t *testing.T) {
 		s := must(t, Config{Quota: perCustomer(t, 1e9)})
 		var p Slot
 		for range 50 {
-			var r Rejection
-			if !p.AdmitAt(t.Context(), s, time.Now(), &spillway.Call{Customer: "a"}, &ratelimit.Caller{}, &r) || r.Rejected() || !p.Chargeable() {
+			r := p.EnterAt(t.Context(), s, time.Now(), &spillway.Call{Customer: "a"}, &ratelimit.Caller{})
+			if r.Rejected() || !p.Chargeable() {
 				t.Fatalf("not admitted, or not chargeable: %+v", r)
 			}
 			if n := s.Stats(time.Now()).Concurrency.Shared.InFlight; n != 1 {
@@ -45,26 +45,20 @@ func TestSlotServesOneAfterTheOther(t *testing.T) {
 	})
 }
 
-// AdmitAt goes by the deadline of the call alone, EnterAt by the earlier one; both say why a
-// request is rejected, and leave a Slot that serves the next one.
-func TestAdmitAtAndEnterAt(t *testing.T) {
+// EnterAt goes by the earlier one of the deadlines of the context and the call. It says why a
+// request is rejected, and leaves a Slot that serves the next one.
+func TestEnterAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := must(t, Config{})
 		now := time.Now()
 		ctx, cancel := context.WithDeadline(t.Context(), now.Add(time.Minute))
 		defer cancel()
 		var p Slot
-		var r Rejection
-		for _, row := range []struct{ call, admit, enter time.Duration }{{time.Second, time.Second, time.Second}, {time.Hour, time.Hour, time.Minute}} {
+		for _, row := range []struct{ call, enter time.Duration }{{time.Second, time.Second}, {time.Hour, time.Minute}} {
 			call := spillway.Call{Deadline: now.Add(row.call)}
-			p.AdmitAt(ctx, s, now, &call, &ratelimit.Caller{}, &r)
-			if d := p.Call().Deadline.Sub(now); d != row.admit {
-				t.Errorf("AdmitAt: the deadline is in %v, want %v", d, row.admit)
-			}
-			p.Done(spillway.OutcomeServed)
 			p.EnterAt(ctx, s, now, &call, &ratelimit.Caller{})
 			if d := p.Call().Deadline.Sub(now); d != row.enter || call.Deadline.Sub(now) != row.call {
-				t.Errorf("EnterAt: the deadline is in %v, want %v; that of the caller's own call is in %v", d, row.enter, call.Deadline.Sub(now))
+				t.Errorf("the deadline is in %v, want %v; that of the caller's own call is in %v", d, row.enter, call.Deadline.Sub(now))
 			}
 			p.Done(spillway.OutcomeServed)
 		}
@@ -75,9 +69,8 @@ func TestAdmitAtAndEnterAt(t *testing.T) {
 		}
 		for range 2 {
 			why := p.EnterAt(ctx, full, now, &spillway.Call{Customer: "a"}, &ratelimit.Caller{})
-			admitted := p.AdmitAt(ctx, full, now, &spillway.Call{Customer: "a"}, &ratelimit.Caller{}, &r)
-			if why.Outcome != spillway.OutcomeOverQuota || admitted || r.Outcome != spillway.OutcomeOverQuota {
-				t.Errorf("EnterAt: %+v, AdmitAt: %v %+v; want both over quota", why, admitted, r)
+			if why.Outcome != spillway.OutcomeOverQuota {
+				t.Errorf("%+v, want over quota", why)
 			}
 		}
 	})

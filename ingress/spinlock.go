@@ -5,24 +5,26 @@ import (
 	"sync/atomic"
 )
 
-// spinlock is a lock for the goroutines of one request: the handler, and the ones that read its body or write its answer. Its
-// holder reports to the policies, which hold their own mutexes briefly; it waits for no other request and starts no goroutine. A
-// goroutine that finds it locked yields to others, so that a holder without a processor gets one.
+// A spinlock is a lock for the goroutines of one request: the handler, and the ones that read its
+// body or write its answer. Its holder reports to the policies, which hold their own mutexes
+// briefly; it waits for no other request and starts no goroutine. A goroutine that finds it
+// locked yields to others, so that a holder without a processor gets one.
 //
-// A sync.Mutex in its place would force each [Slot] onto the heap: BenchmarkAdmit then takes one allocation of 384 bytes, and three
-// times as long. The goroutine that ends it keeps it, which costs one atomic operation and not two.
+// A sync.Mutex in its place would force each [Slot] onto the heap: BenchmarkAdmit then takes one
+// allocation of 384 bytes, and three times as long. The goroutine that ends it keeps it, which
+// costs one atomic operation and not two.
 type spinlock uint32
 
 const (
 	unlocked spinlock = iota
 	locked
-	over
+	over // the request has ended: no goroutine gets the lock any more
 )
 
-// lock takes the lock, and reports whether it got it: it does unless the lock has ended.
+// lock waits for the lock and takes it. It reports false if the lock has ended.
 func (l *spinlock) lock() bool { return l.change(locked) }
 
-// end takes the lock for good, and reports whether it was the first to do so.
+// end waits for the lock and takes it for good. It reports whether it was the first to do so.
 func (l *spinlock) end() bool { return l.change(over) }
 
 func (l *spinlock) change(to spinlock) bool {

@@ -37,8 +37,8 @@ type Claims struct {
 	// Criticality counts if Labelled is set.
 	Criticality spillway.Criticality
 	Labelled    bool
-	// Level and Progress order requests of a class: see [spillway.Level]. A Level that is not valid says
-	// nothing, as does zero.
+	// Level and Progress order requests of a class: see [spillway.Level]. A Level that is not
+	// valid says nothing, as does zero.
 	Level    spillway.Level
 	Progress spillway.Progress
 	// TraceLevel is a level made of the id of the trace, for calls that have no other.
@@ -76,9 +76,11 @@ type Claims struct {
 //
 // # Its level and progress
 //
-// At an Internal boundary the Level of the Claims counts, else that of the call, else the TraceLevel; and of two Progresses the
-// greater one. At the Edge only those of the call count: a client that could choose its level would choose the highest. Classify of an
-// adapter may set the Level of the call to [spillway.LevelOf] of a user. A call that then has no Level gets a random one when it enters.
+// At an Internal boundary the Level of the Claims counts, else that of the call, else the
+// TraceLevel; and of two Progresses the greater one. At the Edge only Level and Progress of the
+// call count: a client that could choose its level would choose the highest. Classify of an
+// adapter may set the Level of the call to [spillway.LevelOf] of a user. A call that then has no
+// Level gets a random one when it enters.
 type Trust struct {
 	// Boundary says where requests come from.
 	//
@@ -101,8 +103,9 @@ type Trust struct {
 	MaxTimeout time.Duration
 	// Reasons says how much of the reason for a rejection the client learns.
 	Reasons Reasons
-	// AcceptRatio sends the accept ratio ([Server.AcceptRatio]) at the Edge, too. Clients with few calls each then send less that
-	// would be rejected, and all clients learn how loaded the server is.
+	// AcceptRatio sends the accept ratio ([Server.AcceptRatio]) at the Edge, too. Clients with
+	// few calls each then send less that would be rejected, and all clients learn how loaded the
+	// server is.
 	AcceptRatio bool
 }
 
@@ -127,6 +130,19 @@ func (t Trust) withDefaults() (Trust, error) {
 	return t, nil
 }
 
+// Discloses returns what rejected clients learn: Reasons, or that of the boundary. It is never
+// ReasonsByBoundary.
+func (t *Trust) Discloses() Reasons {
+	switch {
+	case t.Reasons != ReasonsByBoundary:
+		return t.Reasons
+	case t.Boundary == Internal:
+		return ReasonsFull
+	default:
+		return ReasonsCoarse
+	}
+}
+
 // Judge returns the call with as much of the claims as is believed. What call
 // holds already is what the server itself knows: the class of the route, the
 // customer, a deadline that the server set. Judge is a pure function; a claim can never
@@ -136,7 +152,7 @@ func (t Trust) Judge(now time.Time, call spillway.Call, c Claims) spillway.Call 
 	return call
 }
 
-// Apply is Judge of a call where it stands, for where copies of it would be felt.
+// Apply is Judge in place, for adapters in which copies of the call would take noticeable time.
 func (t *Trust) Apply(now time.Time, call *spillway.Call, c *Claims) {
 	call.Criticality = t.criticality(call.Criticality, c)
 	call.Attempt = int16(min(max(c.Attempt, 0), math.MaxInt16))
@@ -151,7 +167,7 @@ func (t *Trust) Apply(now time.Time, call *spillway.Call, c *Claims) {
 	}
 }
 
-// order takes in the level and the progress that a request claims.
+// order gives the call the level and the progress that the request claims.
 func order(call *spillway.Call, c *Claims) {
 	switch {
 	case c.Level.Valid():

@@ -1,14 +1,11 @@
 package ingress
 
 import (
-	"context"
 	"math"
 	"testing"
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/ratelimit"
-	"github.com/seed90641741/spillway/shed"
 )
 
 // Who changes a map that a Server was configured with, to Update with it, changes
@@ -116,28 +113,6 @@ func TestJudgeLevel(t *testing.T) {
 		if got := trust.Judge(time.Unix(1e9, 0), row.own, row.said); got.Level != row.level || got.Progress != row.progress {
 			t.Errorf("%v: %+v with %+v: level %d, progress %d, want %d and %d", row.boundary, row.own, row.said, got.Level, got.Progress, row.level, row.progress)
 		}
-	}
-}
-
-// A call without a level gets one where it enters, and a decision before that draws the same one.
-func TestLevelIsDrawn(t *testing.T) {
-	random := 0.0
-	core, err := NewCore(Config{Rand: func() float64 { return random }}, func(time.Time) shed.State { return shed.State{Processors: 1} })
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Unix(1e9, 0)
-	for r, want := range map[float64]spillway.Level{0: 1, 0.5: 65, 1 - 0x1p-53: spillway.Levels} {
-		random = r
-		var call spillway.Call
-		core.Reject(context.Background(), now, &call, &ratelimit.Caller{})
-		random = 0.25
-		var a Admission
-		core.Enter(&a, now, &call, &ratelimit.Caller{})
-		if call.Level != want || a.call.Level != want {
-			t.Errorf("random number %v: level %d, admitted with %d, want %d", r, call.Level, a.call.Level, want)
-		}
-		a.Done(now, spillway.OutcomeServed)
 	}
 }
 

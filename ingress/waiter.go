@@ -4,54 +4,39 @@ import (
 	"context"
 	"time"
 
-	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/requests"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/shed"
 )
 
-// waiter is a request that waits in the queue of a shedder.
+// A waiter is a request that waits in the queue of a shedder.
 type waiter struct {
 	shed.Waiter
-	done  chan struct{} // receives one value when it has left the queue
-	timer *time.Timer
+	done  chan struct{} // receives one value when the request has left the queue
+	timer *time.Timer   // for the maximum wait; stopped while the request does not wait
 }
 
-func newWaiter() any {
+func newWaiter() *shed.Waiter {
 	w := &waiter{done: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
 	w.timer.Stop()
 	w.Owner = w
 	return &w.Waiter
 }
 
-// release informs a waiter that it has left the queue.
+// release informs the goroutine of a waiter that the request has left the queue.
 func release(w *shed.Waiter) { w.Owner.(*waiter).done <- struct{}{} }
 
-// abandon gives back what an Admission holds when its request has panicked. step is its last Step.
-func (s *Server) abandon(a *Admission, step Step) {
-	if a.settings == nil {
-		return
-	}
-	if step.Evicted != nil {
-		release(step.Evicted)
-	}
+// abandon gives back what an Admission holds when its request has panicked.
+func abandon(a *requests.Admission) {
 	now := time.Now()
-	if a.reservation != nil {
-		a.reservation.End(now)
-		a.reservation = nil
+	if !a.Abandon(now, false) {
+		<-a.Waiter().Owner.(*waiter).done
+		a.Abandon(now, true)
 	}
-	if w := a.waiter; w != nil {
-		a.waiter = nil
-		if !a.settings.shedders[a.last()].Withdraw(w) {
-			<-w.Owner.(*waiter).done
-			w.Ticket.Settle(now, spillway.OutcomeNotStarted)
-		}
-		a.settings.core.waiters.Put(w)
-	}
-	a.settle(now, spillway.OutcomeNotStarted)
 }
 
-// await waits as step says, and returns what to do next.
-func (s *Server) await(ctx context.Context, a *Admission, step Step, from *ratelimit.Caller) (next Step) {
+// await waits as step says, which says wait, and returns what to do next.
+func (s *Server) await(ctx context.Context, a *requests.Admission, step requests.Step, from *ratelimit.Caller) (next requests.Step) {
 	if step.Wake {
 		s.wakeWaiters()
 	}
@@ -66,7 +51,7 @@ func (s *Server) await(ctx context.Context, a *Admission, step Step, from *ratel
 	if step.Evicted != nil {
 		release(step.Evicted)
 	}
-	came := a.start
+	came := a.Start
 	next = s.queue(ctx, a, step, from)
 	s.beat()
 	s.load.Waited(time.Since(came))
@@ -75,12 +60,12 @@ func (s *Server) await(ctx context.Context, a *Admission, step Step, from *ratel
 
 // queue waits until a request leaves its queue, its maximum wait has passed, or its client
 // has left.
-func (s *Server) queue(ctx context.Context, a *Admission, step Step, from *ratelimit.Caller) Step {
+func (s *Server) queue(ctx context.Context, a *requests.Admission, step requests.Step, from *ratelimit.Caller) requests.Step {
 	w := step.Waiter.Owner.(*waiter)
 	w.timer.Reset(step.For)
 	select {
 	case <-w.done:
-		w.timer.Stop() // here, as w is another request's after the next call
+		w.timer.Stop() // now, as another request may use w after Proceed
 		return a.Proceed(time.Now(), from)
 	case <-w.timer.C:
 		if next, ok := a.Expire(time.Now(), from); ok {

@@ -23,7 +23,7 @@ func TestWaitersRunByCriticality(t *testing.T) {
 		s := must(t, Config{Observer: &seen})
 		first := occupy(t, s)
 		var free atomic.Bool
-		s.core.state = func(time.Time) shed.State {
+		s.core.State = func(time.Time) shed.State {
 			if free.Swap(false) {
 				return shed.State{Processors: 1}
 			}
@@ -80,7 +80,7 @@ func TestWaitersRunByCriticality(t *testing.T) {
 func TestDispatcher(t *testing.T) {
 	s := must(t, Config{Shed: shed.Config{MaxWait: 10 * time.Second}})
 	var inside atomic.Int64
-	s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1, Runnable: int(inside.Load())} }
+	s.core.State = func(time.Time) shed.State { return shed.State{Processors: 1, Runnable: int(inside.Load())} }
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
@@ -157,21 +157,21 @@ func TestEvictedWaiterIsTold(t *testing.T) {
 		}
 		const low, high = 40, 20
 		cancel := start(spillway.Sheddable, low)
-		if n := s.core.shed().Waiting(); n != low {
+		if n := s.core.Shedder().Waiting(); n != low {
 			t.Errorf("%d wait, want %d", n, low)
 		}
 		cancelHigh := start(spillway.CriticalPlus, high)
 		evicted := rejected.Load()
-		if n := s.core.shed().Waiting(); evicted < high/2 || n != low+high-int(evicted) {
+		if n := s.core.Shedder().Waiting(); evicted < high/2 || n != low+high-int(evicted) {
 			t.Errorf("of %d waiters %d were evicted, and %d wait", low, evicted, n)
 		}
 		cancel()
-		if time.Sleep(time.Millisecond); s.core.shed().Waiting() != high {
-			t.Errorf("%d wait, want the %d that matter more", s.core.shed().Waiting(), high)
+		if time.Sleep(time.Millisecond); s.core.Shedder().Waiting() != high {
+			t.Errorf("%d wait, want the %d that matter more", s.core.Shedder().Waiting(), high)
 		}
 		cancelHigh()
 		time.Sleep(time.Millisecond)
-		if n := left.Load(); n != low+high-rejected.Load() || s.core.shed().Waiting() != 0 {
+		if n := left.Load(); n != low+high-rejected.Load() || s.core.Shedder().Waiting() != 0 {
 			t.Errorf("%d left", n)
 		}
 	})

@@ -8,7 +8,8 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// A request that waits runs as soon as it may, also if no other request comes or ends: when what is in flight is parked.
+// A request that waits runs as soon as it may, also if no other request comes or ends: when what
+// is in flight is parked.
 func TestWaitersAreWokenByTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := must(t, Config{MaxInFlight: 1})

@@ -208,8 +208,8 @@ type Service struct {
 
 	// Ingress configures the server policies of each task. Nil means none. Its
 	// Quota.Allocator, Costs, Load.Signals, Exempt, Rand and Observer must be nil, and no mode may be
-	// observe. Of Load, only the Targets of CPU and Memory are used. Requests are trusted as
-	// in [ingress.Internal] listeners.
+	// observe. Of Load, only the Targets of CPU and Memory are used. Trust is not used: requests are
+	// trusted as in [ingress.Internal] listeners.
 	Ingress *ingress.Config
 	// Customers, if not nil, is the quota of each task.
 	Customers *quota.LocalConfig

@@ -3,7 +3,7 @@ package sim
 import (
 	"cmp"
 
-	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/requests"
 )
 
 // strike begins a fault, or ends it.
@@ -118,7 +118,7 @@ func (t *task) kill() {
 			continue
 		}
 		r.gen++ // what was to happen to it does not
-		r.queues, r.open, r.admission, r.reply = false, 0, ingress.Admission{}, broken
+		r.queues, r.open, r.admission, r.reply = false, 0, requests.Admission{}, broken
 		t.end(r)
 	}
 	t.account()

@@ -9,6 +9,7 @@ import (
 	"github.com/seed90641741/spillway/cost"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/invalid"
+	"github.com/seed90641741/spillway/internal/requests"
 	"github.com/seed90641741/spillway/load"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
@@ -23,12 +24,12 @@ const examining = 10 * time.Microsecond
 var unknown ratelimit.Caller
 
 // newCore returns the server policies of a task, nil without any.
-func newCore(s *Service, random *stream, t *task) (*ingress.Core, error) {
+func newCore(s *Service, random *stream, t *task) (*requests.Core, error) {
 	if s.Ingress == nil {
 		return nil, nil //nolint:nilnil // there are none
 	}
-	c := *s.Ingress
-	c.Rand, c.Trust.Boundary = random.float, ingress.Internal
+	c := serverPolicies(s.Ingress)
+	c.Rand = random.float
 	if s.Customers != nil {
 		local, err := quota.NewLocal(*s.Customers)
 		if err != nil {
@@ -39,8 +40,18 @@ func newCore(s *Service, random *stream, t *task) (*ingress.Core, error) {
 	if s.LearnCosts {
 		c.Costs, _ = cost.New(cost.Config{CPU: t.processorTime, Rand: random.float}) // no field can be out of range
 	}
-	core, err := ingress.NewCore(c, t.state)
+	core, err := requests.New(c, requests.Shell{State: t.state})
 	return core, invalid.In("sim", "Ingress", err)
+}
+
+// serverPolicies returns what a task uses of the Ingress of its Service.
+func serverPolicies(c *ingress.Config) requests.Config {
+	return requests.Config{
+		RateLimit: c.RateLimit, Quota: c.Quota, CostKey: c.CostKey, MaxInFlight: c.MaxInFlight,
+		Shed: c.Shed, Concurrency: c.Concurrency, LimitKey: c.LimitKey, ProxyOnly: c.ProxyOnly,
+		Modes:    requests.Modes{RateLimit: c.RateLimitMode, Quota: c.QuotaMode, InFlight: c.InFlightMode, Shed: c.ShedMode},
+		Attempts: c.Attempts, Internal: true, RetryAfter: c.RetryAfter,
+	}
 }
 
 // examine asks the server policies about a request.
@@ -53,7 +64,7 @@ func (t *task) examine(r *request) {
 
 // follow does what the server policies say about a request. It reports whether the
 // request computes now.
-func (t *task) follow(r *request, s ingress.Step) (runs bool) {
+func (t *task) follow(r *request, s requests.Step) (runs bool) {
 	t.wake(s.Wake)
 	if s.Evicted != nil {
 		t.proceed(s.Evicted)
@@ -69,7 +80,7 @@ func (t *task) follow(r *request, s ingress.Step) (runs bool) {
 		r.until = t.now + int64(s.For)
 		t.push(int64(s.For), outstay, r.ref)
 	default:
-		t.rejectFor(r, r.admission.Rejection(s.Err))
+		t.rejectFor(r, ingress.Rejection(r.admission.Rejection(s.Err)))
 	}
 	return false
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/seed90641741/spillway/attempts"
 	"github.com/seed90641741/spillway/concurrency"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/requests"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/retry"
@@ -108,7 +110,7 @@ func simulatedRequests(t *testing.T, c ingress.Config, customers *quota.LocalCon
 		t.Fatal(err)
 	}
 	for _, task := range s.tasks {
-		random := c
+		random := serverPolicies(&c)
 		random.Rand = func() float64 { return drawAt(time.Duration(s.now)) }
 		if customers != nil {
 			random.Quota.Allocator, _ = quota.NewLocal(*customers)
@@ -187,4 +189,24 @@ func enter(t *testing.T, server *ingress.Server, call spillway.Call) string {
 func verdictOf(why ingress.Rejection, after time.Duration) string {
 	by, _ := errors.AsType[*spillway.RejectedError](why.Err)
 	return fmt.Sprintf("%s/%v after %v: %v, don't retry %v, hint %v", by.Policy, by.Reason, after, why.Outcome, why.DontRetry, why.RetryAfter)
+}
+
+// A task uses each field of its Ingress that is allowed to be set.
+func TestTasksUseTheirIngress(t *testing.T) {
+	core := serverPolicies(&ingress.Config{
+		RateLimit: ratelimit.Config{Rate: 1}, Quota: quota.Config{Cost: 1}, CostKey: func(spillway.Call) string { return "" },
+		MaxInFlight: 1, Shed: shed.Config{MaxWait: 1}, Concurrency: concurrency.Config{MaxInFlight: 1},
+		LimitKey: func(string) string { return "" }, ProxyOnly: true, Attempts: attempts.Config{Share: 0.5}, RetryAfter: 1,
+		RateLimitMode: 1, QuotaMode: 1, InFlightMode: 1, ShedMode: 1,
+	})
+	if want := (requests.Modes{RateLimit: 1, Quota: 1, InFlight: 1, Shed: 1}); core.Modes != want {
+		t.Errorf("modes %+v", core.Modes)
+	}
+	others := map[string]bool{"Costs": true, "Exempt": true, "Rand": true, "Observer": true, "AcceptRatio": true}
+	v := reflect.ValueOf(core)
+	for i := range v.NumField() {
+		if name := v.Type().Field(i).Name; v.Field(i).IsZero() != others[name] {
+			t.Errorf("%s is set: %v", name, others[name])
+		}
+	}
 }

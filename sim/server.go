@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/final"
+	"github.com/seed90641741/spillway/internal/requests"
 	"github.com/seed90641741/spillway/shed"
 )
 
@@ -46,7 +46,7 @@ type task struct {
 
 // A process is what a task loses when it dies.
 type process struct {
-	core     *ingress.Core   // the server policies; nil: none
+	core     *requests.Core  // the server policies; nil: none
 	wakes    bool            // requests may leave their queues
 	ready    runQueue        // requests that wait for a processor
 	rejected queue[*request] // those that a processor has to reject, which goes first
@@ -85,7 +85,7 @@ type request struct {
 	hint    time.Duration
 	ratio   shed.Ratio
 
-	admission ingress.Admission
+	admission requests.Admission
 }
 
 func (s *Sim) newService(c *Service) *service {

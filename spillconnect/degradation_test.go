@@ -22,7 +22,8 @@ func TestDegradation(t *testing.T) {
 	now := time.Now()
 	for range 200 {
 		now = now.Add(20 * time.Millisecond)
-		if p, r := s.ingress.EnterAt(t.Context(), now, spillway.Call{Criticality: spillway.CriticalPlus}, ratelimit.Caller{}); !r.Rejected() {
+		var p ingress.Slot
+		if r := p.EnterAt(t.Context(), s.ingress, now, &spillway.Call{Criticality: spillway.CriticalPlus}, new(ratelimit.Caller)); !r.Rejected() {
 			p.DoneAt(now, spillway.OutcomeServed)
 		}
 	}

@@ -19,16 +19,15 @@ import (
 	"github.com/seed90641741/spillway/ingress"
 )
 
-// enter asks the gates, unless the tap has asked them already, and reports whether they admit the
-// call. If not, why says why. The slot must be zero or have ended.
-func (s *Server) enter(ctx context.Context, now time.Time, slot *ingress.Slot, a *arrival, why *ingress.Rejection) (admitted bool) {
+// enter asks the gates, unless the tap has asked them already. If they reject the call, the Rejection
+// says why. The slot must be zero or have ended.
+func (s *Server) enter(ctx context.Context, now time.Time, slot *ingress.Slot, a *arrival) ingress.Rejection {
 	if s.handed.Load() {
 		if r, ok := ctx.Value(tapped{}).(ingress.Rejection); ok {
-			*why = r
-			return false
+			return r
 		}
 	}
-	return slot.AdmitAt(ctx, s.ingress, now, &a.Call, &a.Caller, why)
+	return slot.EnterAt(ctx, s.ingress, now, &a.Call, &a.Caller)
 }
 
 // reject returns the answer to a call that is rejected. If nothing was sent before it, it

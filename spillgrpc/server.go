@@ -124,9 +124,9 @@ func (s *Server) UnaryInterceptor(ctx context.Context, req any, info *grpc.Unary
 	var a arrival
 	s.judge(ctx, now, info.FullMethod, &a)
 	slot := slots.Get().(*ingress.Slot)
-	if rejection := new(ingress.Rejection); !s.enter(ctx, now, slot, &a, rejection) {
+	if rejection := s.enter(ctx, now, slot, &a); rejection.Rejected() {
 		slots.Put(slot)
-		to := s.reject(ctx, rejection)
+		to := s.reject(ctx, &rejection)
 		_ = grpc.SetTrailer(ctx, to.trailer) // fails only where there is no stream
 		return nil, to.status.Err()
 	}
@@ -170,8 +170,8 @@ func (s *Server) StreamInterceptor(srv any, ss grpc.ServerStream, info *grpc.Str
 	var a arrival
 	s.judge(ctx, now, info.FullMethod, &a)
 	stream := &serverStream{ServerStream: ss, stream: serving.Stream{Clock: &s.clock}}
-	if rejection := new(ingress.Rejection); !s.enter(ctx, now, &stream.stream.Slot, &a, rejection) {
-		to := s.reject(ctx, rejection)
+	if rejection := s.enter(ctx, now, &stream.stream.Slot, &a); rejection.Rejected() {
+		to := s.reject(ctx, &rejection)
 		ss.SetTrailer(to.trailer)
 		return to.status.Err()
 	}

@@ -127,7 +127,8 @@ func overload(t *testing.T, s *ingress.Server, c spillway.Criticality) {
 	now := time.Now()
 	for range 200 {
 		now = now.Add(20 * time.Millisecond)
-		p, _ := s.EnterAt(t.Context(), now, spillway.Call{Criticality: c}, ratelimit.Caller{})
+		var p ingress.Slot
+		p.EnterAt(t.Context(), s, now, &spillway.Call{Criticality: c}, new(ratelimit.Caller))
 		p.DoneAt(now, spillway.OutcomeServed)
 	}
 }

@@ -33,7 +33,8 @@ func TestAcceptRatioInAnswers(t *testing.T) {
 		for range 100 {
 			now = now.Add(20 * time.Millisecond)
 			for _, c := range []spillway.Criticality{spillway.Sheddable, spillway.CriticalPlus} {
-				p, _ := h.ingress.EnterAt(t.Context(), now, spillway.Call{Criticality: c}, arrival{}.Caller)
+				var p ingress.Slot
+				p.EnterAt(t.Context(), h.ingress, now, &spillway.Call{Criticality: c}, new(ratelimit.Caller))
 				p.DoneAt(now, spillway.OutcomeServed)
 			}
 		}

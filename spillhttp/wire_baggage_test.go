@@ -13,6 +13,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/serving"
+	"github.com/seed90641741/spillway/ratelimit"
 )
 
 func TestBaggageIsSent(t *testing.T) {
@@ -151,8 +152,8 @@ func TestDegradationOfRequests(t *testing.T) {
 	now := time.Now()
 	for range 200 { // a utilization of 0.9 is within the ramps of the two lower classes and of CRITICAL
 		now = now.Add(20 * time.Millisecond)
-		p, r := h.ingress.EnterAt(t.Context(), now, spillway.Call{Criticality: spillway.CriticalPlus}, arrival{}.Caller)
-		if !r.Rejected() {
+		var p ingress.Slot
+		if r := p.EnterAt(t.Context(), h.ingress, now, &spillway.Call{Criticality: spillway.CriticalPlus}, new(ratelimit.Caller)); !r.Rejected() {
 			p.DoneAt(now, spillway.OutcomeServed)
 		}
 	}

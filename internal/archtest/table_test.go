@@ -41,6 +41,7 @@ var table = map[string]row{
 	"internal/archtest":   {level: helpers}, // whose tests read internal/snippets
 	"internal/charging":   {level: words},
 	"internal/calls":      {level: cores},
+	"internal/requests":   {level: cores},
 	"internal/clock":      {level: policies, waits: "internal/clock/clock.go"}, // for the stacks, which policies cannot import
 	"internal/cputime":    {level: words},
 	"internal/netconn":    {level: words},

@@ -44,7 +44,9 @@ func (t *trial) attempt(f wire.Frame, now time.Time) (a answered, no ingress.Rej
 		l.counts.working.Enter() // always true, as it never retires
 		defer l.counts.working.Leave()
 	}
-	p, no := l.gate.EnterAt(c.ctx, now, t.call, c.caller)
+	var p ingress.Slot
+	call := t.call // each attempt without a level draws its own
+	no = p.EnterAt(c.ctx, l.gate, now, &call, &c.caller)
 	switch {
 	case c.ctx.Err() != nil:
 		p.Done(spillway.OutcomeAbandoned)

@@ -1,4 +1,4 @@
-package ingress
+package requests
 
 import (
 	"fmt"
@@ -13,8 +13,9 @@ import (
 	"github.com/seed90641741/spillway/shed"
 )
 
-// neighbors are two customers of a process with a virtual clock: an honest one that uses 27 % of its limit with 40
-// calls of 1 ms per second, and one that sends 20 calls of 60 ms per second, eight times its limit.
+// neighbors are two customers of a process with a virtual clock: an honest one that uses 27 % of
+// its limit with 40 calls of 1 ms per second, and one that sends 20 calls of 60 ms per second,
+// eight times its limit.
 type neighbors struct {
 	core     *Core
 	now      time.Time
@@ -54,15 +55,15 @@ func newNeighbors(t *testing.T, limits quota.LocalConfig, measures, byRoute bool
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.core, err = NewCore(c, func(time.Time) shed.State { return shed.State{Processors: 4} })
+	x.core, err = New(c, Shell{State: func(time.Time) shed.State { return shed.State{Processors: 4} }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return x
 }
 
-// run offers the load for some seconds, and returns which part of the honest calls was served, and what the expensive
-// customer has used per second.
+// run offers the load for some seconds, and returns which part of the honest calls was served,
+// and what the expensive customer has used per second.
 func (x *neighbors) run(seconds int, expensive float64) (honest, spent float64) {
 	x.sent, x.served, x.spent = 0, 0, 0
 	total := 40 + expensive
@@ -110,8 +111,8 @@ func (x *neighbors) land() {
 	x.flights = kept
 }
 
-// A customer pays for its own calls only, whether it is listed or not and whatever others call themselves; who is
-// expensive is held to its limit within two seconds.
+// A customer pays for its own calls only, whether it is listed or not and whatever others call
+// themselves; who is expensive is held to its limit within two seconds.
 func TestStrangers(t *testing.T) {
 	limit := quota.Limit{Rate: neighborLimit}
 	listed := map[string]quota.Limit{"honest": limit, "expensive": limit}
@@ -158,7 +159,8 @@ func (x *neighbors) stays(t *testing.T, when string, seconds int, expensive floa
 	return spent
 }
 
-// A hundred thousand names change nothing for a customer that was served before, and take no memory.
+// A hundred thousand names change nothing for a customer that was served before, and take no
+// memory.
 func TestManyNames(t *testing.T) {
 	limit := quota.Limit{Rate: neighborLimit}
 	x := newNeighbors(t, quota.LocalConfig{DefaultLimit: limit, UnlistedTotal: quota.Limit{Rate: 300}}, true, false)

@@ -1,4 +1,4 @@
-package ingress
+package requests
 
 import (
 	"net/netip"

@@ -1,4 +1,4 @@
-package ingress
+package requests
 
 import (
 	"testing"
@@ -20,7 +20,8 @@ type decision struct {
 	suspends bool
 }
 
-// decisions returns the same decision without costs, with costs of this process, and with those of other processes.
+// decisions returns the same decision without costs, with costs of this process, and with those
+// of other processes.
 func decisions(tb testing.TB) map[string]*decision {
 	tb.Helper()
 	used := time.Duration(0)
@@ -49,7 +50,7 @@ func decisions(tb testing.TB) map[string]*decision {
 			}
 		}
 		x := &decision{call: spillway.Call{Customer: row.customer, Key: "/"}, now: time.Now(), suspends: row.suspends}
-		if x.core, err = NewCore(c, func(time.Time) shed.State { return shed.State{Processors: 2} }); err != nil {
+		if x.core, err = New(c, Shell{State: func(time.Time) shed.State { return shed.State{Processors: 2} }}); err != nil {
 			tb.Fatal(err)
 		}
 		all[name] = x
@@ -63,14 +64,14 @@ func (x *decision) make(a *Admission, from *ratelimit.Caller) {
 		return
 	}
 	if x.suspends {
-		a.change(x.now, 1, 0)
-		a.change(x.now, -1, 0)
+		a.Change(x.now, 1, 0)
+		a.Change(x.now, -1, 0)
 	}
 	a.Done(x.now, spillway.OutcomeServed)
 }
 
-// TestDecisionsWithCostsDoNotAllocate covers a second and more of each decision, with the ends of rounds and intervals; the texts of rejections are
-// made once per second.
+// TestDecisionsWithCostsDoNotAllocate covers a second and more of each decision, with the ends of
+// rounds and intervals; the texts of rejections are made once per second.
 func TestDecisionsWithCostsDoNotAllocate(t *testing.T) {
 	race.SkipOneGoroutine(t)
 	for name, x := range decisions(t) {

@@ -1,4 +1,4 @@
-package ingress
+package requests
 
 import (
 	"hash/fnv"
@@ -10,16 +10,16 @@ import (
 	"github.com/seed90641741/spillway/shed"
 )
 
-// flowAt returns the hash of the caller while a shedder counts callers, and else 0.
-func (c *Core) flowAt(by *shed.Shedder, call *spillway.Call, from *ratelimit.Caller) uint64 {
+// flowAt returns the hash of the caller while a shedder counts callers, and 0 otherwise.
+func flowAt(by *shed.Shedder, call *spillway.Call, from *ratelimit.Caller, secret bool) uint64 {
 	if !by.TellsCallersApart() {
 		return 0
 	}
-	return flowOf(call.Customer, from, c.secret)
+	return flowOf(call.Customer, from, secret)
 }
 
-// flowOf returns a hash of the proven identity of the caller, or else of the customer, or else
-// of the address; 0 if none is known.
+// flowOf returns a hash of the proven identity of the caller, or else of the customer, or else of
+// the network of the address. It returns 0 if none of them is known.
 func flowOf(customer string, from *ratelimit.Caller, secret bool) uint64 {
 	switch {
 	case from.Identity != "":
@@ -36,16 +36,20 @@ func flowOf(customer string, from *ratelimit.Caller, secret bool) uint64 {
 	return networks.hash(string(b[:]), false)
 }
 
-// A kind is something by which a caller is known.
+// A kind is something by which a caller is known. Names of different kinds have different hashes.
 type kind struct {
 	letter string
 	seed   maphash.Seed // different in each process: no client can choose a name with the hash of another one
 }
 
-var identities, customers, networks = kind{"i", maphash.MakeSeed()}, kind{"c", maphash.MakeSeed()}, kind{"a", maphash.MakeSeed()}
+var (
+	identities = kind{"i", maphash.MakeSeed()}
+	customers  = kind{"c", maphash.MakeSeed()}
+	networks   = kind{"a", maphash.MakeSeed()}
+)
 
-// hash returns a hash of a name, which is not 0. If it is not secret, as for clients that are
-// not real, it is the same in each process.
+// hash returns a hash of a name, which is not 0. If it is not secret, as for simulated clients,
+// it is the same in each process.
 func (k *kind) hash(name string, secret bool) uint64 {
 	if secret {
 		return max(1, maphash.String(k.seed, name))

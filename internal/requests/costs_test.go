@@ -1,4 +1,4 @@
-package ingress
+package requests
 
 import (
 	"context"
@@ -39,7 +39,7 @@ func newCostly(t *testing.T, learn bool, c Config) *costly {
 			t.Fatal(err)
 		}
 	}
-	x.core, err = NewCore(c, func(time.Time) shed.State { return shed.State{Processors: 2} })
+	x.core, err = New(c, Shell{State: func(time.Time) shed.State { return shed.State{Processors: 2} }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestLearnedCost(t *testing.T) {
 
 // A gate that observes charges what one that enforces does, and changes nothing.
 func TestLearnedCostObserved(t *testing.T) {
-	x := newCostly(t, true, Config{QuotaMode: spillway.ModeObserve})
+	x := newCostly(t, true, Config{Modes: Modes{Quota: spillway.ModeObserve}})
 	x.offer(30)
 	clear(x.runs)
 	x.offer(10)
