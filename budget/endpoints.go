@@ -10,9 +10,9 @@ import (
 
 // EndpointsConfig configures [Endpoints].
 type EndpointsConfig struct {
-	// MaxEndpoints is the maximum number of endpoints that are remembered, of about 200 bytes each. If it is
-	// below the number of endpoints in use, budgets are forgotten before they have an effect;
-	// EvictedTotal shows that. Zero means 1024; it must not be negative.
+	// MaxEndpoints is the maximum number of endpoints that are remembered, of about 200 bytes each.
+	// If it is below the number of endpoints in use, budgets are forgotten before they have an
+	// effect; EvictedTotal shows that. Zero means 1024; it must not be negative.
 	MaxEndpoints int
 	// Bucket configures the bucket of each endpoint.
 	Bucket Config

@@ -22,19 +22,21 @@ type Attempt struct {
 	core *calls.Attempt
 }
 
-// Task returns the task that the call belongs to, or nil. Adapters send its level, and its progress at the time of the attempt, to
-// services that they send the criticality to.
+// Task returns the task that the call belongs to, or nil. Adapters send its level, and its progress
+// at the time of the attempt, to services that they send the criticality to.
 func (a *Attempt) Task() *spillway.Task { return a.core.Task }
 
 // IsHedge reports whether the attempt is a hedge, which runs at the same time as the first attempt.
 func (a *Attempt) IsHedge() bool { return a.core.IsHedge() }
 
-// Hold keeps the attempt's slot in flight in h after the send func has returned, for transports whose answer
-// goes on, such as a streamed body. The slot is given back by h.End, or when ctx has ended, whichever is first. Hold
-// reports whether h holds anything. If Hold is not called, the slot is given back when the func returns.
+// Hold keeps the attempt's slot in flight in h after the send func has returned, for transports
+// whose answer goes on, such as a streamed body. The slot is given back by h.End, or when ctx has
+// ended, whichever is first. Hold reports whether h holds anything. If Hold is not called, the slot
+// is given back when the func returns.
 func (a *Attempt) Hold(ctx context.Context, h *inflight.Hold) bool { return a.core.Hold(ctx, h) }
 
-// GiveBack gives the attempt's slot in flight back now, for calls that from then on only wait at the backend.
+// GiveBack gives the attempt's slot in flight back now, for calls that from then on only wait at
+// the backend.
 func (a *Attempt) GiveBack() { a.core.InFlight().Settle(a.Start, spillway.OutcomeAbandoned) }
 
 // Accepted reports that the backend has accepted the attempt, as its answer has begun. The

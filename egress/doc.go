@@ -24,12 +24,13 @@
 // route that always fails does not throttle the others: see [Client.DoRoute]. State is kept
 // for 256 routes per backend.
 //
-// The routes of a backend share the retries that its calls earn: a route that has needed more retries than another leaves in the
-// budget what the other has asked for recently, so a page that is broken cannot use up the retries of the others. That
-// needs a budget that says how much it holds, as the budgets of packages retry and budget do, and a throttle that is not off.
+// The routes of a backend share the retries that its calls earn: a route that has needed more
+// retries than another leaves in the budget what the other has asked for recently, so a page that
+// is broken cannot use up the retries of the others. That needs a budget that says how much it
+// holds, as the budgets of packages retry and budget do, and a throttle that is not off.
 //
-// What was never sent teaches nothing: package fault says what that is. A call whose context has ended is not sent, touches
-// no policy, and ends with the error of its context.
+// What was never sent teaches nothing: package fault says what that is. A call whose context has
+// ended is not sent, touches no policy, and ends with the error of its context.
 //
 // A timeout counts against the backend as a rejection does, unless it has another explanation:
 // calls of the route usually take longer than this one waited;
@@ -41,12 +42,13 @@
 // A stream counts as accepted for the throttle when its answer begins, if the adapter says so
 // ([Attempt.Accepted]), and not when it ends.
 //
-// Outcomes are settled with the time at which the attempt began. Policies treat a time that
-// steps back as no time having passed, so the outcome counts at their current time. This saves
-// a second clock read, except for timeouts, in the ten seconds after one, and for routes that have failed recently.
+// Outcomes are settled with the time at which the attempt began. Policies treat a time that steps
+// back as no time having passed, so the outcome counts at their current time. This saves a second
+// clock read, except for timeouts, in the ten seconds after one, and for routes that have failed
+// recently.
 //
-// A slot in flight ends with its attempt, or if the answer goes on ([Attempt.Hold]), with the answer or with the context,
-// whichever is first.
+// A slot in flight ends with its attempt, or if the answer goes on ([Attempt.Hold]), with the
+// answer or with the context, whichever is first.
 //
 // [Hedged] sends a second attempt of a call that takes long, within the same policies.
 //

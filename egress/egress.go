@@ -106,10 +106,10 @@ func (p *policies) adopt(old *policies) error {
 	return errors.Join(err, old.limiter.Update(inflight.Config{MaxInFlight: c.MaxInFlight}))
 }
 
-// Do makes the call: it runs send once for each attempt that is admitted, until
-// one succeeds or the strategy gives up. send must not keep the Attempt. The criticality of the call, and its
-// deadline where ctx has an earlier one, are taken from ctx, and if ctx carries a [spillway.Task], the level and the progress.
-// The task counts the call when it is served.
+// Do makes the call: it runs send once for each attempt that is admitted, until one succeeds or the
+// strategy gives up. send must not keep the Attempt. The criticality of the call, and its deadline
+// where ctx has an earlier one, are taken from ctx, and if ctx carries a [spillway.Task], the level
+// and the progress. The task counts the call when it is served.
 //
 // The error of send is classified by [fault.Of]; nil is success. Do returns the errors of
 // [retry.Do]: nil, the error of a first attempt that is not retried, or a [retry.Error] that
@@ -173,8 +173,8 @@ type flow struct {
 
 var flows = sync.Pool{New: func() any { return new(flow) }}
 
-// drive is the shell of a call: it waits, reads the clock, and makes the attempts. If anything panics, such as send or an
-// Observer, it gives back what the call holds.
+// drive is the shell of a call: it waits, reads the clock, and makes the attempts. If anything
+// panics, such as send or an Observer, it gives back what the call holds.
 func (c *Client) drive(
 	ctx context.Context, p *policies, f *flow, call *spillway.Call, by Router, send func(context.Context, *Attempt) error,
 ) (step calls.Step) {

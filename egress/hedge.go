@@ -18,20 +18,21 @@ import (
 // attempt has no answer when a hedge is due by [Config.Hedge], Hedged makes another attempt
 // at the same time. The first answer counts; the context of the other attempt is canceled.
 //
-// Only calls that Read are hedged, and with [retry.HedgeConfig].Writes those that are Idempotent, and only if the throttle limits nothing,
-// the in-flight limit has a slot for the hedge, and all budgets of [retry.Hedge] pay for it. A
-// call for a request that is itself a retry or a hedge is not hedged, so hedges of several
-// layers add up and do not multiply. Nor is a call for a request whose answer will say
-// "don't retry". Only the first attempt of a call is hedged. If it and its hedge fail,
-// both count as attempts of the call. The throttle counts them as one, and observers see one.
-// They also receive an Event of the policy "hedge" for each hedge that was sent (OutcomeServed if
-// its answer counted, else OutcomeAbandoned) or that a budget did not pay for (Rejected).
+// Only calls that Read are hedged, and with [retry.HedgeConfig].Writes those that are Idempotent,
+// and only if the throttle limits nothing, the in-flight limit has a slot for the hedge, and all
+// budgets of [retry.Hedge] pay for it. A call for a request that is itself a retry or a hedge is
+// not hedged, so hedges of several layers add up and do not multiply. Nor is a call for a request
+// whose answer will say "don't retry". Only the first attempt of a call is hedged. If it and its
+// hedge fail, both count as attempts of the call. The throttle counts them as one, and observers
+// see one. They also receive an Event of the policy "hedge" for each hedge that was sent
+// (OutcomeServed if its answer counted, else OutcomeAbandoned) or that a budget did not pay for
+// (Rejected).
 //
 // send is called from two goroutines at once. It must not change what the two share, and must
-// return soon after its context has ended. The context of the result is canceled when its
-// Hold ends ([Attempt.Hold]). discard, if not nil, frees what send has
-// returned for the attempt that does not count, or if an Observer panics. It is called from either goroutine.
-// If send or discard panics for a hedge after its call had its answer, the next Hedged call of c panics with that.
+// return soon after its context has ended. The context of the result is canceled when its Hold ends
+// ([Attempt.Hold]). discard, if not nil, frees what send has returned for the attempt that does not
+// count, or if an Observer panics. It is called from either goroutine. If send or discard panics
+// for a hedge after its call had its answer, the next Hedged call of c panics with that.
 func Hedged[T any](
 	ctx context.Context, c *Client, call spillway.Call, by Router, send func(context.Context, *Attempt) (T, error), discard func(T, error),
 ) (T, error) {
@@ -111,7 +112,8 @@ type race[T any] struct {
 	panics any // of the hedge, which go on in the goroutine of the call
 }
 
-// run makes the first attempt, and returns the answer that counts. If anything panics, both answers are discarded.
+// run makes the first attempt, and returns the answer that counts. If anything panics, both answers
+// are discarded.
 func (r *race[T]) run(a *Attempt, delay time.Duration) (v T, err error) {
 	ctx, cancel := context.WithCancel(r.ctx) //nolint:gosec // Release calls cancel
 	r.first = cancel
@@ -138,7 +140,8 @@ func (r *race[T]) run(a *Attempt, delay time.Duration) (v T, err error) {
 	return r.choose(won, v, err)
 }
 
-// settle ends the race, after the first attempt has ended with err, and reports it. It returns whether the hedge has won.
+// settle ends the race, after the first attempt has ended with err, and reports it. It returns
+// whether the hedge has won.
 func (r *race[T]) settle(a *Attempt, err error, took, delay time.Duration) (won bool) {
 	hedged := r.end()
 	if r.unpaid {
@@ -165,8 +168,8 @@ func (r *race[T]) settle(a *Attempt, err error, took, delay time.Duration) (won 
 	return false
 }
 
-// choose returns the result of the call, and discards the other one. If both attempts have failed, it
-// is that of the first one, unless only the hedge was answered with "don't retry".
+// choose returns the result of the call, and discards the other one. If both attempts have failed,
+// it is that of the first one, unless only the hedge was answered with "don't retry".
 func (r *race[T]) choose(won bool, v T, err error) (T, error) {
 	switch {
 	case !r.ended:

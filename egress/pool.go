@@ -32,11 +32,11 @@ type pooled struct {
 // DefaultMaxBackends is how many backends a [Pool] keeps if it is not told.
 const DefaultMaxBackends = 1024
 
-// NewPool returns a Pool whose Clients have the configuration c. Throttles, in-flight limits and, if
-// Retry is nil, retry budgets are each Client's own: a backend that fails cannot take the retries of
-// others. A Retry strategy that is given is shared by all of them. The Pool keeps maxBackends clients;
-// zero means [DefaultMaxBackends]. NewPool returns an error that names the value
-// that is out of range.
+// NewPool returns a Pool whose Clients have the configuration c. Throttles, in-flight limits and,
+// if Retry is nil, retry budgets are each Client's own: a backend that fails cannot take the
+// retries of others. A Retry strategy that is given is shared by all of them. The Pool keeps
+// maxBackends clients; zero means [DefaultMaxBackends]. NewPool returns an error that names the
+// value that is out of range.
 func NewPool(c Config, maxBackends int) (*Pool, error) {
 	if maxBackends < 0 {
 		return nil, invalid.Field("egress", "maxBackends", maxBackends, "above 0")

@@ -143,7 +143,8 @@ func (l *loop) hold(ctx context.Context, why error) error {
 	return why
 }
 
-// release ends a call whose attempt got no answer. The call has ended, even if the strategy returns an error.
+// release ends a call whose attempt got no answer. The call has ended, even if the strategy returns
+// an error.
 func (l *loop) release(f fault.Failure) { _ = l.strategy.Release(l.token, f) }
 
 // WrapError returns the error of a call that has ended, for an adapter with its own loop; [Do]

@@ -39,7 +39,8 @@ func (a *Attempt) IsHedge() bool { return a.policies == nil }
 // InFlight returns the ticket of the in-flight limit. It is zero if the attempt holds no slot.
 func (a *Attempt) InFlight() *spillway.Ticket { return &a.tickets[inflightGate] }
 
-// Hold keeps the slot in flight in h, until h.End or until ctx has ended. It reports whether h holds anything.
+// Hold keeps the slot in flight in h, until h.End or until ctx has ended. It reports whether h
+// holds anything.
 func (a *Attempt) Hold(ctx context.Context, h *inflight.Hold) bool {
 	t, cancel := a.tickets[inflightGate], a.Cancel
 	a.tickets[inflightGate], a.Cancel = spillway.Ticket{}, nil
@@ -60,7 +61,8 @@ func (a *Attempt) Release(now time.Time, o spillway.Outcome) {
 	}
 }
 
-// Accepted settles the throttle, as the answer of the backend has begun. It does nothing for a hedge, and the second time.
+// Accepted settles the throttle, as the answer of the backend has begun. It does nothing for a
+// hedge, and the second time.
 func (a *Attempt) Accepted() {
 	if a.policies == nil || a.tickets[throttleGate].By == nil {
 		return

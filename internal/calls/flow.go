@@ -35,9 +35,10 @@ type Step struct {
 	Err  error
 }
 
-// A Flow is one call on its way through the policies. Its shell reads the clock, waits and makes the attempts, and calls
-// the methods in the order that the returned Steps say. It is not safe for concurrent use. A zero Flow is ready for
-// Begin, and a Flow may Begin again when its call has ended.
+// A Flow is one call on its way through the policies. Its shell reads the clock, waits and makes
+// the attempts, and calls the methods in the order that the returned Steps say. It is not safe for
+// concurrent use. A zero Flow is ready for Begin, and a Flow may Begin again when its call has
+// ended.
 type Flow struct {
 	Attempt
 
@@ -60,8 +61,9 @@ func (f *Flow) Begin(p *Policies, call *spillway.Call, by interface{ Route() str
 	return Step{Action: Wait, Wait: f.retries.begin(p.Retry, call)}
 }
 
-// Resume goes on at the time now, after the wait. left is the error of the caller's context: nil while the
-// caller waits. A caller that has left, or whose deadline has passed, sends nothing, and teaches nothing.
+// Resume goes on at the time now, after the wait. left is the error of the caller's context: nil
+// while the caller waits. A caller that has left, or whose deadline has passed, sends nothing, and
+// teaches nothing.
 func (f *Flow) Resume(now time.Time, left error) Step {
 	if f.ending != nil {
 		return Step{Action: Done, Err: f.ending}
@@ -113,7 +115,8 @@ type Failure struct {
 	fault.Failure
 	// ContextErr is the error of the caller's context: nil while the caller waits.
 	ContextErr error
-	// UntrustedDeadline says that an untrusted client set the deadline that has expired, or was too close.
+	// UntrustedDeadline says that an untrusted client set the deadline that has expired, or was too
+	// close.
 	UntrustedDeadline bool
 }
 
@@ -143,7 +146,8 @@ func (f *Flow) Fail(now time.Time, e Failure) Step {
 	return Step{Action: Wait, Wait: wait}
 }
 
-// ask asks for the share of the route in the retries, if the call needs one, and notes how much that must leave for others.
+// ask asks for the share of the route in the retries, if the call needs one, and notes how much
+// that must leave for others.
 func (f *Flow) ask(now time.Time, e *fault.Failure) (asks bool, account string) {
 	if f.policies.Shares == nil || e.Unsent || e.OverQuota() || !e.Retryable(f.Call.Idempotent || f.Call.Kind == spillway.KindRead) {
 		return false, ""
@@ -153,8 +157,8 @@ func (f *Flow) ask(now time.Time, e *fault.Failure) (asks bool, account string) 
 	return true, account
 }
 
-// hasty reports whether a call had less time than calls of its route usually take. That it got no answer, or was
-// rejected for its deadline, then says nothing about the backend.
+// hasty reports whether a call had less time than calls of its route usually take. That it got no
+// answer, or was rejected for its deadline, then says nothing about the backend.
 func (f *Flow) hasty(now time.Time, o spillway.Outcome, e *Failure) bool {
 	switch {
 	case !o.Informs():

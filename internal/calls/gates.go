@@ -63,13 +63,15 @@ func (f *Flow) end(now time.Time, o spillway.Outcome, hasty bool, err error) {
 	f.settle(now, o, err)
 }
 
-// settleGates gives back the slot in flight also if the Namer of the route panics, which the throttle may call.
+// settleGates gives back the slot in flight also if the Namer of the route panics, which the
+// throttle may call.
 func (f *Flow) settleGates(now time.Time, o spillway.Outcome) {
 	defer f.Release(f.Start, o)
 	f.policies.Throttle.Settle(f.Start, now, &f.tickets[throttleGate], f.Route, o)
 }
 
-// settle settles each gate that admitted the attempt with the outcome, before the Observer, which may panic, hears of any.
+// settle settles each gate that admitted the attempt with the outcome, before the Observer, which
+// may panic, hears of any.
 func (f *Flow) settle(now time.Time, o spillway.Outcome, err error) {
 	p, admitted := f.policies, f.admitted
 	f.admitted = [gates]bool{}

@@ -21,7 +21,8 @@ func repeatable(err error) bool {
 	return ok && stopped.Attempts == 1 && stopped.Reason == retry.ReasonUnsent && !errors.Is(stopped.Why, spillway.ErrRejected)
 }
 
-// A leftError is the error of a call that was not sent, as the context of its caller had ended before.
+// A leftError is the error of a call that was not sent, as the context of its caller had ended
+// before.
 type leftError struct{ error }
 
 func (e *leftError) Error() string { return "egress: not sent: " + e.error.Error() }

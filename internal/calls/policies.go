@@ -9,7 +9,8 @@ import (
 	"github.com/seed90641741/spillway/throttle"
 )
 
-// Policies are what calls to one backend have to pass. They must not be changed while a call is under way.
+// Policies are what calls to one backend have to pass. They must not be changed while a call is
+// under way.
 type Policies struct {
 	Throttle      Throttle
 	ThrottleMode  spillway.Mode

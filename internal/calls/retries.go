@@ -28,9 +28,10 @@ func (r *retries) succeed() {
 	_ = r.strategy.Succeed(r.token) // the call has succeeded, whatever the strategy makes of it
 }
 
-// fail takes the error of an attempt, and what it means, at the time now. left is the error of the caller's context. An
-// attempt that was not sent is neither retried nor charged, and now does not matter. If end is nil, another attempt
-// follows after the wait. Otherwise the call ends with end; a long poll without budget waits first.
+// fail takes the error of an attempt, and what it means, at the time now. left is the error of the
+// caller's context. An attempt that was not sent is neither retried nor charged, and now does not
+// matter. If end is nil, another attempt follows after the wait. Otherwise the call ends with end;
+// a long poll without budget waits first.
 func (r *retries) fail(now time.Time, err error, f fault.Failure, left error) (wait time.Duration, end error) {
 	if f.Unsent && f.Safety != fault.RetrySafe {
 		r.release(f)
@@ -56,7 +57,8 @@ func (r *retries) fail(now time.Time, err error, f fault.Failure, left error) (w
 	return wait, retry.WrapError(err, why, sent)
 }
 
-// stop ends a call while it waits, because of why, and returns what it ends with. The retry that was not sent is paid back.
+// stop ends a call while it waits, because of why, and returns what it ends with. The retry that
+// was not sent is paid back.
 func (r *retries) stop(why error) error {
 	r.release(fault.Failure{Unsent: true})
 	return retry.WrapError(r.last, why, r.sent)

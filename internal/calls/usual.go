@@ -8,19 +8,21 @@ import (
 	"github.com/seed90641741/spillway/throttle"
 )
 
-// A Usual knows how long calls of a route usually take. A call that ended after less without an answer has not
-// waited for as long as a healthy backend needs: that explains itself, and says nothing about the backend.
+// A Usual knows how long calls of a route usually take. A call that ended after less without an
+// answer has not waited for as long as a healthy backend needs: that explains itself, and says
+// nothing about the backend.
 //
-// Calls are measured while others time out, and for usualFor after that: no call is slower before. What is known of a route is
-// believed for usualFor after its last call was served. So a backend that serves nothing any more has no excuse
-// for longer. While the backend is overloaded its calls take longer, and the callers that wait longest do so longer than what is
-// usual: their timeouts count.
+// Calls are measured while others time out, and for usualFor after that: no call is slower before.
+// What is known of a route is believed for usualFor after its last call was served. So a backend
+// that serves nothing any more has no excuse for longer. While the backend is overloaded its calls
+// take longer, and the callers that wait longest do so longer than what is usual: their timeouts
+// count.
 //
-// A route has a place here by being served. There are usualRoutes; the one that was served longest ago is replaced. A route
-// without a place has no excuse.
+// A route has a place here by being served. There are usualRoutes; the one that was served longest
+// ago is replaced. A route without a place has no excuse.
 //
-// In the first usualGrace that calls are measured, a route may not have been measured yet: then a wait of less than
-// that has the excuse, too.
+// In the first usualGrace that calls are measured, a route may not have been measured yet: then a
+// wait of less than that has the excuse, too.
 //
 // The zero Usual is ready for use, and safe for concurrent use. A nil *Usual knows nothing.
 type Usual struct {
@@ -40,8 +42,8 @@ const (
 	usualFor    = 10 * time.Second
 	usualGrace  = 250 * time.Millisecond // the shortest time over which the throttle measures anything
 	usualRoutes = 64
-	// usualWeight is that of one call: after 16 calls that are slower, the usual time has moved by two thirds of the
-	// difference.
+	// usualWeight is that of one call: after 16 calls that are slower, the usual time has moved by
+	// two thirds of the difference.
 	usualWeight = 16
 )
 
@@ -84,8 +86,9 @@ func (u *Usual) evict() {
 	delete(u.routes, oldest)
 }
 
-// explains reports whether calls of a route usually take longer than one that had so much time, and that was not
-// answered by the time now. It has calls measured from then on. Within grace of the first such call nothing may be known yet.
+// explains reports whether calls of a route usually take longer than one that had so much time, and
+// that was not answered by the time now. It has calls measured from then on. Within grace of the
+// first such call nothing may be known yet.
 func (u *Usual) explains(of throttle.Route, now time.Time, had, grace time.Duration) bool {
 	if u == nil {
 		return false
