@@ -15,9 +15,9 @@ type ClassStats struct{ AdmittedTotal, RejectedTotal uint64 }
 type CustomerStats struct {
 	Customer string // "" for all customers that share a bucket
 	Known    bool   // the Allocator knows the customer
-	// Unlisted is true in the line for LocalConfig.UnlistedTotal: all customers together that are
-	// not listed by name. Their calls are in their own lines, too. Calls that DefaultLimit rejects
-	// are only in those.
+	// Unlisted is true in the entry for LocalConfig.UnlistedTotal, which has all customers together
+	// that are not listed by name. Their calls are also in their own entries. Calls that
+	// DefaultLimit rejects are only in those.
 	Unlisted bool
 	Limit    float64 // of all processes together; +Inf means no limit
 	Rate     float64 // granted to this process now; +Inf means no limit
@@ -36,7 +36,7 @@ type CustomerStats struct {
 	Classes [spillway.Criticalities]ClassStats
 }
 
-// Stats returns a line for each customer that has a bucket, in no order, and one for all unlisted
+// Stats returns an entry for each customer that has a bucket, in no order, and one for all unlisted
 // customers together if they have a limit and have sent calls. It allocates, and its time grows
 // with the number of customers.
 func (q *Quota) Stats(now time.Time) []CustomerStats {

@@ -37,7 +37,7 @@ type class struct {
 	share atomic.Uint64 // the probability of a rejection, or noLimit, as the bits of a float64
 	begin atomic.Int64  // when the current period began
 	until atomic.Int64  // for how long after begin calls are rejected without the lock; 0: never
-	calm  atomic.Int64  // until when accepts are only counted, in served; 0: they are not
+	calm  atomic.Int64  // until when accepts only add to served; 0: they do not
 	// quick is the number of rejections made without the lock that the window does not have yet.
 	quick atomic.Uint64
 	// rejection is the error of calls that are rejected at the probability in share.

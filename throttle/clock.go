@@ -20,7 +20,7 @@ type clock struct {
 	latest atomic.Int64
 }
 
-// first returns the time at which the durations are 0, which it sets if now is the first time.
+// first returns base, the time from which the durations count. If there is none yet, begin sets it.
 func (c *clock) first(now time.Time) *time.Time {
 	if base := c.base.Load(); base != nil {
 		return base
@@ -32,8 +32,8 @@ func (c *clock) since(now time.Time) time.Duration {
 	return now.Sub(*c.first(now)) + time.Duration(c.skew.Load())
 }
 
-// begin sets that time to one resolution before now, so that the duration 0 can mean never, and
-// returns it.
+// begin sets base to one resolution before now, so that no time is at the duration 0, which means
+// never. It returns base.
 func (c *clock) begin(now time.Time) *time.Time {
 	first := now.Add(-resolution)
 	c.base.CompareAndSwap(nil, &first)

@@ -69,8 +69,8 @@ type run struct {
 	sent, accepts float64
 }
 
-// A streak is the accepts since the rejection that ended the last streak. It has only calls that
-// were sent after that rejection arrived.
+// A streak counts the accepted calls since the last rejection. It has only calls that were sent
+// after that rejection arrived.
 type streak struct {
 	accepts float64
 	spare   float64       // accepts that can still offset rejections, at most latest
