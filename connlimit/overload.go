@@ -17,15 +17,16 @@ import (
 // 100 µs and 20 µs begin 433, 1,285 and 924 times per second, and the many clients of the second
 // test lose 6 % of their connections.
 const (
-	// window is the interval in which the limit changes. At half, the many clients lose 10 %; at
-	// double, 18 %.
+	// window is the interval after which the limit changes. At half, the many clients lose 10 % of
+	// their connections; at double, 18 %.
 	window = 100 * time.Millisecond
 	// recent is the time constant of the rate of requests that the limit follows. At half, 839
-	// requests of 20 µs begin per second; at double 975, and the many clients lose 13 %.
+	// requests of 20 µs begin per second; at double, 975, and the many clients lose 13 % of their
+	// connections.
 	recent = 3 * window
 	// memory is the time constant of the averages that find an overload. At half, the measurements
 	// are the same, but fewer clients can connect at once to an idle server. At double, an overload
-	// is found later, and the many clients lose 43 %.
+	// is found later, and the many clients lose 43 % of their connections.
 	memory = time.Second
 	// each is the number of connections that are admitted for each request that begins. More
 	// connections per request are an overload, as a connection brings at least one request. At

@@ -26,7 +26,8 @@ type CustomerStats struct {
 	// AdmittedRate and RejectedRate are calls per second: the mean over the last 10 seconds, or
 	// over the time since the first call.
 	AdmittedRate, RejectedRate float64
-	// UsedRate is the cost per second that was charged, over the same time. It is never negative.
+	// UsedRate is the cost per second that was charged, over the same time as AdmittedRate. It is
+	// never negative.
 	UsedRate float64
 	// Debt is the share of the bucket that is used: 0 to 1, and above 1 after a Charge. From 1/4 on
 	// SHEDDABLE is rejected, from 1/2 on SHEDDABLE_PLUS, from 3/4 on CRITICAL, and from 1 on

@@ -78,8 +78,8 @@ func (e *engine) configure(r rules, b Budget, random func() float64) {
 // only one, immediate retries settle at one in ten served calls, and all other calls wait as if no
 // scope were known. The capacity is the number of retries that must fail before this shows. A retry
 // costs nothing until it fails, because one task may reject many calls at the same time, and the
-// other tasks serve them all. If none does, as many retries fail at the same time. They leave a
-// debt of at most ten capacities, which a thousand served calls pay.
+// other tasks serve them all. If no task serves them, all these retries fail at the same time. They
+// leave a debt of at most ten capacities, which a thousand served calls pay.
 const (
 	othersDebt   = 10 * othersMax
 	othersMax    = 10 * tokens.Unit
@@ -294,8 +294,8 @@ func (e *engine) charge(now time.Time, s *State, f fault.Failure, delay time.Dur
 	return nil
 }
 
-// left reports whether the budget keeps what it must after a retry at this cost. It also returns
-// the budget's tokens and their maximum.
+// left reports whether the budget still has the tokens of Leave after a retry at this cost. It also
+// returns the budget's tokens and their maximum.
 func (s *State) left(cost float64) (left, capacity float64, ok bool) {
 	budget, ok := s.from.(leveled)
 	if s.Leave <= 0 || !ok {

@@ -86,7 +86,7 @@ func (c *class) ask(at time.Duration, call *spillway.Call, random *atomic.Pointe
 	if p < 0 {
 		return nil
 	}
-	var u float64 // 0 where p is 1, which is above any number that could be drawn
+	var u float64 // a number in [0, 1); at p = 1 any number will do
 	if p < 1 {
 		u = c.order.place(call, (*random.Load())())
 	}

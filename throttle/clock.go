@@ -9,7 +9,8 @@ import (
 // is less old is of a call that waited after it had read the clock.
 const stepBack = time.Second
 
-// resolution is how exactly the latest time is kept. A coarse time is rarely written.
+// resolution is how exactly the latest time is kept. It is coarse, so that few calls write that
+// time.
 const resolution = time.Millisecond
 
 // A clock turns times into durations since the first time that it was given. The durations never go

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// minEvidence is the evidence from which a backend counts as recovered. Evidence is the logarithm
-// of 1/p, where p is the chance of so many accepts in a row at a backend that has not recovered:
-// 1/256.
+// minEvidence is the evidence from which a backend counts as recovered. Accepts in a row are
+// evidence, measured as the logarithm of 1/p, where p is the chance of so many at a backend that
+// has not recovered. Here p is 1/256.
 var minEvidence = math.Log(256)
 
 const (

@@ -105,8 +105,8 @@ func (a *activity) explains(sent, waited time.Duration) bool {
 // timing reports whether latencies are measured.
 func (a *activity) timing() bool { return a.timed.Load() > 0 }
 
-// later sets t to the time at if that is later by more than step. A step avoids that each call
-// writes what all calls read.
+// later sets t to the time at if that is later by more than step. With a step, few calls write the
+// value that all calls read.
 func later(t *atomic.Int64, at, step time.Duration) {
 	if was := t.Load(); was == 0 || int64(at) > was+int64(step) {
 		t.Store(int64(at))
