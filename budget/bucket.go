@@ -58,7 +58,7 @@ type Bucket struct {
 	perSecond         float64
 
 	start  atomic.Pointer[time.Time] // the time of the first Withdraw
-	filled atomic.Int64              // up to when refill has added tokens, in nanoseconds since start
+	filled atomic.Int64              // up to when refill has added tokens, in ns since start
 
 	withdrawals, rejections atomic.Uint64
 }

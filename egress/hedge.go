@@ -97,7 +97,7 @@ type race[T any] struct {
 	call     spillway.Call
 	send     func(context.Context, *Attempt) (T, error)
 	discard  func(T, error)
-	ctx      context.Context    //nolint:containedctx // the context of the call, from which both attempts derive theirs
+	ctx      context.Context    //nolint:containedctx // of the call; both attempts derive theirs
 	first    context.CancelFunc // cancels the first attempt
 
 	hedge calls.Attempt

@@ -58,7 +58,7 @@ type class struct {
 	credit      float64       // calls that may be sent at once: limit not yet used, at most depth
 	filled      time.Duration // when credit was last added
 	asked       time.Duration // when a call was last sent, or a limit was last set
-	released    float64       // calls that may be sent above the limit, one per accept of a recovery
+	released    float64       // calls to send above the limit: one per accept of a recovery
 	rejected    uint64        // calls rejected since the start
 	probes      uint64        // calls sent above the limit since the start
 	skipped     int           // calls rejected since asked
@@ -166,7 +166,8 @@ func (c *class) roll(at time.Duration) time.Duration {
 		c.fill(at)
 		c.ripen(at)
 	}
-	if begin := time.Duration(c.begin.Load()); at-begin >= max(c.period, 1) { // 1 ns: else there is no rate
+	// A period of 0 lasts for 1 ns, as there is no rate without a duration.
+	if begin := time.Duration(c.begin.Load()); at-begin >= max(c.period, 1) {
 		c.measure(at, begin)
 		c.limiter.pass(&c.cfg, at, at-begin)
 		c.decide()
@@ -223,7 +224,8 @@ func (c *class) decide() {
 		p = 1 - float64(l.limit/c.rate*min(1, 2*max(0, c.credit)/c.depth()))
 	}
 	if p > 0 {
-		c.rejection.Store(rejections[c.criticality.Index()].At(100 * p)) // before a rejection needs it
+		// It is stored before share, as a call may be rejected as soon as share is stored.
+		c.rejection.Store(rejections[c.criticality.Index()].At(100 * p))
 	}
 	c.share.Store(math.Float64bits(p))
 	c.change.state = stateOf(p, l)

@@ -59,7 +59,8 @@ func (c *clock) read(now time.Time) time.Duration {
 // heard returns the duration for the time of an outcome. The caller may pass the time at which the
 // call began instead, so a time in the past is no step of the clock: it counts as the latest time.
 func (c *clock) heard(now time.Time) time.Duration {
-	at, latest := now.Sub(*c.first(now))+time.Duration(c.skew.Load()), time.Duration(c.latest.Load()) // since, too
+	// The value of at is that of since, inlined.
+	at, latest := now.Sub(*c.first(now))+time.Duration(c.skew.Load()), time.Duration(c.latest.Load())
 	if at >= latest+resolution {
 		c.latest.CompareAndSwap(int64(latest), int64(at))
 	}

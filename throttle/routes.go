@@ -271,7 +271,8 @@ func (t *Routes) charge(e *ended, customer uint64, of Route) {
 // gets one.
 func (t *Routes) settleOther(e *ended, of Route) {
 	margin := 1
-	if served := t.activity.served.Load(); served > 0 && e.at-time.Duration(served) <= 2*time.Second { // served is to the second
+	// served is exact to a second only.
+	if served := t.activity.served.Load(); served > 0 && e.at-time.Duration(served) <= 2*time.Second {
 		margin = othersMargin
 	}
 	var x *place

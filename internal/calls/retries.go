@@ -70,7 +70,7 @@ func (r *retries) stop(why error) error {
 // has already ended.
 func (r *retries) release(f fault.Failure) {
 	if r.token != (retry.Token{}) {
-		_ = r.strategy.Release(r.token, f) // the call has ended even if the strategy returns an error
+		_ = r.strategy.Release(r.token, f) // the call has ended, even after an error
 	}
 }
 
