@@ -177,7 +177,7 @@ func (t *Routes) sweep(at time.Duration) {
 }
 
 // Unseen returns a ticket for a call that was sent before t was made. It is for callers that make
-// the Routes of a backend with the first outcome that matters.
+// the Routes of a backend only once a call has an outcome that they need to remember.
 func (t *Routes) Unseen(sent time.Time, c spillway.Criticality) spillway.Ticket {
 	return spillway.Ticket{By: (*settledBy)(t), Epoch: uint64(t.clock.since(sent)), Criticality: c}
 }

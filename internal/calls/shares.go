@@ -32,8 +32,8 @@ type Shares struct {
 	index    map[string]int
 }
 
-// A share has the number of tokens that an account has asked for and taken. Each token was added as
-// the unit at its time.
+// A share has the tokens that an account has asked for and taken, weighted by their time: a token
+// adds what unit returns at that time.
 type share struct {
 	name         string
 	asked, taken float64
