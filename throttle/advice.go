@@ -17,7 +17,7 @@ const AdviceLifetime = 2 * time.Minute
 // advice is the accept ratio that servers reported recently, for one criticality.
 type advice struct {
 	ratio float64       // mean of the last answers, 0 to 1; the latest has half of the weight
-	until time.Duration // when the advice is forgotten; 0: there is none
+	until time.Duration // when the advice is forgotten; 0: no advice
 }
 
 // Advise takes in the share of the calls of a criticality that the server reports to accept, from 0

@@ -224,7 +224,7 @@ func (c *class) decide() {
 		p = 1 - float64(l.limit/c.rate*min(1, 2*max(0, c.credit)/c.depth()))
 	}
 	if p > 0 {
-		// It is stored before share, as a call may be rejected as soon as share is stored.
+		// It is stored before share, because calls are rejected from then on.
 		c.rejection.Store(rejections[c.criticality.Index()].At(100 * p))
 	}
 	c.share.Store(math.Float64bits(p))
@@ -313,7 +313,7 @@ func (c *class) start(at time.Duration) {
 	if due := c.asked + c.cfg.ProbeInterval - at; c.limiter.phase == silent && due > 0 {
 		c.period = min(c.period, due)
 	}
-	if c.advises() { // the probability is computed anew for each call
+	if c.advises() { // the probability changes with each call
 		c.period = 0
 	}
 	if c.slow() {

@@ -21,7 +21,7 @@ type clock struct {
 	latest atomic.Int64
 }
 
-// first returns base, the time from which the durations count. If there is none yet, begin sets it.
+// first returns base, the time from which the durations count. begin sets it for the first time.
 func (c *clock) first(now time.Time) *time.Time {
 	if base := c.base.Load(); base != nil {
 		return base

@@ -58,9 +58,9 @@
 // [spillway.Criticality], so that rejections of batch work never throttle the calls that users wait
 // for.
 //
-// With K = 2 an overloaded backend rejects one call for each that it serves; with K = 1.1 one
-// for ten. A smaller K suits a backend to which a rejection costs about as much as an answer.
-// A larger one detects free capacity sooner.
+// With K = 2 an overloaded backend rejects one call for each that it serves; with K = 1.1 one for
+// ten. A smaller K suits a backend for which rejections are about as expensive as answers. A larger
+// one detects free capacity sooner.
 //
 // So whatever happened before, when the backend accepts all calls, nearly all are sent after
 // some seconds and some round trips. A client whose limit is below one call per second needs

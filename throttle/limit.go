@@ -62,8 +62,8 @@ type limiter struct {
 	proven  bool // a call has ended as accepted since the limit fell
 }
 
-// A run counts the calls that were settled since a time: all that were sent, and the accepted ones
-// of them.
+// A run counts the calls that were settled since a time: those that were sent, and how many of them
+// were accepted.
 type run struct {
 	since         time.Duration
 	sent, accepts float64

@@ -8,8 +8,8 @@ import (
 )
 
 // An order ranks a call among the recent calls of its class by their tasks: it knows which share of
-// the calls ranks below. So calls of the lowest tasks are rejected, as many as if chance had
-// decided. Calls without a level are not counted.
+// the calls ranks below. So calls of the lowest tasks are rejected, in the same number as by
+// chance. Calls without a level are not counted.
 type order struct {
 	calls [groups]atomic.Uint32     // calls since learn last ran, and half of those before
 	below [groups + 1]atomic.Uint32 // share of the calls in lower groups, as the bits of a float32

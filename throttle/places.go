@@ -76,8 +76,8 @@ func (p *places) load() *table {
 	return &noPlaces
 }
 
-// add returns the place of a name, and makes one if there is none. If the table is full it removes
-// the names without calls in the last Window; if there are none, it returns nil.
+// add returns the place of a name, and makes it if needed. If the table is full, it removes the
+// names without calls in the last Window, or returns nil if all had calls.
 func (p *places) add(hash uint64, at time.Duration, cfg Config, limited *atomic.Int32, name func() string) *place {
 	if at < time.Duration(p.full.Load()) {
 		return nil
@@ -132,8 +132,8 @@ func (p *places) stats(s *Stats, at time.Duration) {
 	}
 }
 
-// worst sets the state, the probability and the limit of s to those of another throttle where these
-// are worse.
+// worst sets the state, the probability and the limit of s to the values of another throttle where
+// these are worse.
 func worst(s *Stats, of Stats) {
 	for i := range s {
 		s[i].State = max(s[i].State, of[i].State)

@@ -41,7 +41,7 @@ func (w *window) advance(at time.Duration) {
 		w.buckets[(head-n+1)%buckets] = counts{}
 	}
 	w.head, w.end = head, time.Duration(head+1)*w.width
-	w.sum = counts{} // added up anew, so that rounding errors do not accumulate
+	w.sum = counts{} // added up again, so that rounding errors do not accumulate
 	for _, b := range w.buckets {
 		w.sum.add(b)
 	}
