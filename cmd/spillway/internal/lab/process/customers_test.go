@@ -10,8 +10,8 @@ import (
 
 // Each customer of a backend has a quota of its own, and what the backend has learned can be read.
 func TestCustomers(t *testing.T) {
-	// A call is charged the processor time that it was measured to use, which may be a microsecond: a
-	// quota of ten nanoseconds per second has the next one rejected on any machine.
+	// A call is charged its measured processor time, which may be one microsecond: a
+	// quota of ten nanoseconds per second rejects the next one on any machine.
 	p := start(t, Backend{Kind: KindCPU, Service: ms, Rounds: 1, Quota: 1e-5, Learn: true})
 	ask := func(path, customer string) *http.Response {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL+path, nil)
