@@ -8,7 +8,7 @@ import (
 	"github.com/seed90641741/spillway/cost"
 )
 
-// Each customer of a backend has a quota of its own, and what the backend has learned can be read.
+// Each customer of a backend has a separate quota, and the learned costs can be read.
 func TestCustomers(t *testing.T) {
 	// A call is charged its measured processor time, which may be one microsecond: a
 	// quota of ten nanoseconds per second rejects the next one on any machine.
