@@ -159,7 +159,7 @@ bench-peers: ## Compare with other libraries, COUNT times for BENCHTIME each; th
 
 .PHONY: bench-record
 bench-record: ## Run the benchmarks of RECORDED and keep them as benchmarks/records/RECORD.json; write the pages that show them
-	@go run ./benchmarks/record run --name $(RECORD) --count $(COUNT) --benchtime $(BENCHTIME) --skip '^Benchmark(Rejection|Loopback|FanOut|Unary|Call)$$' $(RECORDED)
+	@go run ./benchmarks/record run --name $(RECORD) --count $(COUNT) --benchtime $(BENCHTIME) --skip '^Benchmark(Rejection|Loopback|FanOut|Unary|Call|Figures)$$' $(RECORDED)
 
 .PHONY: bench-overload
 bench-overload: ## Overload a server behind ours, other libraries and nothing, and print the tables; ARGS are its flags

@@ -57,8 +57,8 @@ type Bucket struct {
 	capacity, reserve int64 // in units of package tokens
 	perSecond         float64
 
-	start  atomic.Pointer[time.Time] // the first time that was seen
-	filled atomic.Int64              // refill has counted up to then, in nanoseconds since start
+	start  atomic.Pointer[time.Time] // the time of the first Withdraw
+	filled atomic.Int64              // up to when refill has added tokens, in ns since start
 
 	withdrawals, rejections atomic.Uint64
 }
@@ -109,7 +109,7 @@ func (b *Bucket) Deposit(_ string, amount float64) {
 	b.level.Add(tokens.Units(amount), b.capacity)
 }
 
-// refill adds the tokens that time has brought since it last did.
+// refill adds perSecond tokens for each second since it last added any, up to the reserve.
 func (b *Bucket) refill(now time.Time) {
 	if b.perSecond == 0 {
 		return
@@ -128,7 +128,7 @@ func (b *Bucket) refill(now time.Time) {
 	b.level.Add(tokens.Units(earned/tokens.Unit), b.reserve)
 }
 
-// begin is separate from refill because now escapes to the heap in it.
+// begin is separate from refill because its argument escapes to the heap.
 func (b *Bucket) begin(now time.Time) { b.start.CompareAndSwap(nil, &now) }
 
 // Stats is the state of a [Bucket], and counts of its retries.

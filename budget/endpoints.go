@@ -10,9 +10,9 @@ import (
 
 // EndpointsConfig configures [Endpoints].
 type EndpointsConfig struct {
-	// MaxEndpoints is the maximum number of endpoints that are remembered, of about 200 bytes each. If it is
-	// below the number of endpoints in use, budgets are forgotten before they have an effect;
-	// EvictedTotal shows that. Zero means 1024; it must not be negative.
+	// MaxEndpoints is the maximum number of endpoints that are remembered, of about 200 bytes each.
+	// If it is below the number of endpoints in use, budgets are forgotten before they have an
+	// effect; EvictedTotal shows that. Zero means 1024; it must not be negative.
 	MaxEndpoints int
 	// Bucket configures the bucket of each endpoint.
 	Bucket Config
@@ -21,17 +21,17 @@ type EndpointsConfig struct {
 // Endpoints keeps a [Bucket] for each endpoint, so that an overloaded endpoint cannot use up the
 // retries of the others. It is safe for concurrent use. Make one with [NewEndpoints].
 //
-// If Max endpoints are known and a new one comes, the endpoint that was not used for longest is
-// forgotten. If it is used again, it starts with a new bucket. Remembering more would need memory
-// for each name that was ever called. Little is lost, because the bucket is out of date: Max other
-// endpoints were used since.
+// If MaxEndpoints are known and a new one is used, the endpoint whose last use is longest ago is
+// forgotten. If it is used again, it starts with a new bucket. So the names that callers use cannot
+// exhaust memory. Little is lost, because MaxEndpoints other endpoints were used since its bucket
+// last changed.
 type Endpoints struct {
 	config Config
 	max    int
 
 	mu      sync.Mutex
 	known   map[string]*endpoint
-	recent  endpoint // root of a ring: next was used last, prev was not used for longest
+	recent  endpoint // root of a ring in the order of use: next was used last
 	evicted uint64
 }
 

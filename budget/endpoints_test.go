@@ -1,7 +1,6 @@
 package budget_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -66,16 +65,6 @@ func TestEndpointsForget(t *testing.T) {
 		if got, want := e.Stats(time.Time{}), (budget.EndpointsStats{Known: len(model.keys), EvictedTotal: model.evicted}); got != want {
 			t.Fatalf("seed %d: %+v, want %+v", seed, got, want)
 		}
-	}
-}
-
-func TestEndpointsDefault(t *testing.T) {
-	e := must(budget.NewEndpoints(budget.EndpointsConfig{}))
-	for i := range 1030 {
-		e.Deposit(fmt.Sprint(i), 1)
-	}
-	if got, want := e.Stats(time.Time{}), (budget.EndpointsStats{Known: 1024, EvictedTotal: 6}); got != want {
-		t.Errorf("after 1030 endpoints %+v, want %+v", got, want)
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 // It starts full, and gRPC keeps one for each server name. It counts events and not tokens, so it
 // ignores the amounts that a strategy passes to Withdraw and Deposit: each Withdraw is one failure
 // that asks for a retry, and each Deposit one success. Use it with a strategy that deposits only
-// once for each success: retry.AWSStandard. Let the retries of that strategy cost 1, so that the
-// text of its rejections is right. The budget does not see a failure without a retry, such as the
+// once for each success: retry.AWSStandard. Let the retries of that strategy cost 1, so that its
+// rejections report the right cost. The budget does not see a failure without a retry, such as the
 // failure of the last attempt. An adapter that must count it calls Withdraw itself.
 //
 // Source: gRFC A6, "Throttling Retry Attempts and Hedged RPCs". It is safe for concurrent use. Make

@@ -15,21 +15,21 @@ func address(c net.Conn) netip.Addr {
 	return netip.Addr{}
 }
 
-// conn is a connection that counts as open until it is closed, once it has entered.
+// conn is a connection of a Listener. It counts as open from Listener.enter until it is closed.
 type conn struct {
 	netconn.Conn
 
 	listener *Listener
-	place    place // among the open ones
+	place    place // its entry in Listener.open
 	closed   atomic.Bool
 
-	free    atomic.Int64 // bytes of the head that is being read
-	charged atomic.Bool  // that head is longer
-	long    int          // by so much; guarded by listener.heads, as is
-	account *account     // for which that counts
+	free    atomic.Int64 // bytes of the current head that are still free; noHead: no head
+	charged atomic.Bool  // whether the current head is longer than its free part
+	long    int          // charged bytes of the current head; guarded by listener.heads.mu
+	account *account     // the account that they are charged to; guarded by listener.heads.mu
 }
 
-// Close closes the connection. It counts once.
+// Close closes the connection. Only the first call counts.
 func (c *conn) Close() error {
 	if !c.closed.Swap(true) {
 		c.listener.leave(c)

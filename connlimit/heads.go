@@ -11,35 +11,41 @@ import (
 )
 
 const (
-	// headRate is the number of bytes per second of heads without a request that an address may send, and headBurst the number at once.
-	// net/http parses a head at 5 to 20 MB per second if its lines are short: one address uses 1 % of a processor at most.
+	// headRate is the number of bytes of heads without a request that an address may send per
+	// second, and headBurst the number that it may send at once. net/http parses a head at 5 to 20
+	// MB per second if its lines are short: one address uses 1 % of a processor at most.
 	headRate, headBurst = 64 << 10, 256 << 10
-	// headsRead is how many bytes of long heads an address may have in flight. Whether these become requests is not known yet.
+	// headsRead is the maximum number of bytes of unfinished long heads of an address, of which it
+	// is not known yet whether they become requests.
 	headsRead = 4 << 20
-	// headFields is the most lines of a head that its request pays for. Envoy, Apache httpd and HAProxy accept a tenth of that.
+	// headFields is the maximum number of header lines of a request whose long head is not charged.
+	// Envoy, Apache httpd and HAProxy accept a tenth of that.
 	headFields = 1000
-	// headAccounts bounds the addresses with debts.
+	// headAccounts is the maximum number of addresses with debts.
 	headAccounts = 4096
 )
 
-// noHead is more than any number of bytes that are free: no head is being read.
+// noHead is the value of conn.free while no head is being read. It is above any number of free
+// bytes.
 const noHead = math.MaxInt64 / 2
 
-// heads are the addresses that send long heads. It is safe for concurrent use.
+// heads has the accounts of the addresses that send long heads. It is safe for concurrent use.
 type heads struct {
 	mu  sync.Mutex
 	all map[netip.Prefix]*account
 }
 
-// An account is what an address has sent of long heads, in bytes, without the part of each head that is free.
+// An account has the bytes of long heads that an address has sent, without the free part of each
+// head.
 type account struct {
 	network netip.Prefix
-	reading int     // of heads that have not ended
-	debt    float64 // of heads that became no request
+	reading int     // bytes of heads that have not ended
+	debt    float64 // bytes of heads that became no request, less those paid off until at
 	at      time.Time
 }
 
-// HeadBegins says that a head begins. free is the number of bytes that are not charged. The request before was answered.
+// HeadBegins says that a head begins, and that the request before it was answered. free is the
+// number of bytes that are not charged.
 func (c *conn) HeadBegins(free int) {
 	c.end(false)
 	c.free.Store(int64(free))
@@ -56,7 +62,8 @@ func (c *conn) HeadEnds(fields map[string][]string) {
 	}
 }
 
-// end ends the head of c, which is owed if it has become no request, or one with too many fields.
+// end ends the current head of c. owed says that its address is charged for it: it has become no
+// request, or a request with too many fields.
 func (c *conn) end(owed bool) {
 	if c.charged.Load() {
 		c.listener.heads.end(c, owed)
@@ -71,7 +78,8 @@ func tooMany(fields map[string][]string) bool {
 	return n > headFields
 }
 
-// Read resets the connection in the middle of a long head, if its address has sent too much of such heads.
+// Read reads from the connection. It resets the connection in the middle of a long head if its
+// address has sent too many bytes of long heads.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Conn.Read(p)
 	if n <= 0 || c.free.Load() > noHead/2 {
@@ -84,7 +92,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// take counts n bytes of a long head of c, and reports whether it may go on.
+// take counts n bytes of a long head of c, and reports whether the connection may go on.
 func (h *heads) take(c *conn, n int) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -99,7 +107,8 @@ func (h *heads) take(c *conn, n int) bool {
 	return a.reading <= headsRead && a.owes(time.Now()) <= headBurst
 }
 
-// end takes in that a head of c has ended.
+// end moves the bytes of the current head of c to the debt if they are owed, and forgets them
+// otherwise.
 func (h *heads) end(c *conn, owed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -118,7 +127,8 @@ func (h *heads) end(c *conn, owed bool) {
 	}
 }
 
-// find returns the account of an address. If too many have debts, that of a new one is not kept when the head has ended.
+// find returns the account of an address. If there are headAccounts with debts, a new account is
+// not added to the table, so its debt is forgotten when the head ends.
 func (h *heads) find(network netip.Prefix) *account {
 	if a := h.all[network]; a != nil {
 		return a

@@ -7,15 +7,16 @@ import (
 	"github.com/seed90641741/spillway/internal/claims"
 )
 
-// holders counts the connections that each address has of a limited number. When no more
-// are possible, a new connection replaces one of the address that has most. The zero value
-// is ready. It is not safe for concurrent use.
+// holders counts the connections of each address, of a limited total number. At the limit, a new
+// connection replaces one of the address that has most. The zero value is ready. It is not safe for
+// concurrent use.
 type holders struct {
 	all  map[netip.Prefix]*holder
 	most mostFirst
 }
 
-// A holder is an address. All addresses of an IPv6 /64 are one, because one host has them.
+// A holder is an address and its connections. All addresses of an IPv6 /64 are one holder, because
+// one host has them.
 type holder struct {
 	network netip.Prefix
 	places  []*place
@@ -25,7 +26,7 @@ type holder struct {
 // A place is held by one connection at a time.
 type place struct {
 	conn   *conn
-	holder *holder // nil: nobody holds it
+	holder *holder // nil: the place is free
 	index  int     // in holder.places
 }
 
@@ -66,10 +67,10 @@ func (h *holders) remove(p *place) {
 	delete(h.all, x.network)
 }
 
-// excess returns a place of the address that has most, for a client that already has n
-// places. It returns nil if that address has less than double the number that the client
-// would then have: to close a connection costs the requests on it, which a small difference is
-// not worth. Addresses therefore do not close each other's connections in turn.
+// excess returns a place of the address that has most, for a client that already has n places. It
+// returns nil if that address has less than double the number that the client would then have:
+// closing a connection costs its requests, and a small difference does not justify that. Addresses
+// therefore do not close each other's connections in turn.
 func (h *holders) excess(n int) *place {
 	if len(h.most) == 0 {
 		return nil

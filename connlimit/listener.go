@@ -27,19 +27,19 @@ type Config struct {
 	// count as one. Zero and negative mean no limit.
 	MaxOpen int
 	// Work, if not nil, limits the connections per second while handshakes keep the processors from
-	// serving requests: see Overload in the package comment. It returns how many requests have begun
-	// since the start, and the share of the processors' time that the process uses. It is called once
-	// in 100 ms at most, and must be quick. The method Work of ingress.Server is one.
+	// serving requests: see Overload in the package comment. It returns how many requests have
+	// begun since the start, and the share of the processors' time that the process uses. It is
+	// called once in 100 ms at most, and must be quick. The method Work of ingress.Server is one.
 	Work func(now time.Time) (begun uint64, cpu float64)
-	// Near, if not nil, is asked about each new connection when three quarters of MaxOpen
-	// are open: whether to accept it. open includes the new connection, and is more than
-	// most, which is MaxOpen, when all were open. Near may close other connections. It must
-	// be quick, because no connection is accepted meanwhile. If it returns false while open
-	// is more than most, the rule of MaxOpen applies.
+	// Near, if not nil, decides whether to accept a new connection when three quarters of MaxOpen
+	// are open. open is the number of open connections with the new one, and most is MaxOpen, so
+	// open exceeds most when MaxOpen were open. Near may close other connections. It must be quick,
+	// because no connection is accepted meanwhile. If it returns false while open is more than
+	// most, the rule of MaxOpen applies.
 	Near func(c net.Conn, open, most int) bool
 	// Rejected, if not nil, is called with the address of each connection that is reset, and the
-	// limit that it is reset for. It may be called by several goroutines at once, and must be quick,
-	// because most of the time no connection is accepted meanwhile.
+	// limit that it is reset for. It may be called by several goroutines at once. It must be quick,
+	// because in most cases no connection is accepted meanwhile.
 	Rejected func(client net.Addr, limit Limit)
 }
 
@@ -54,7 +54,7 @@ const (
 	LimitOpen
 	// LimitOverload is Work.
 	LimitOverload
-	// LimitHeads is that of long heads: see there in the package comment.
+	// LimitHeads is the limit of long heads, which the package comment describes.
 	LimitHeads
 )
 
@@ -67,25 +67,25 @@ type Listener struct {
 	config   atomic.Pointer[Config]
 	rejected atomic.Uint64
 	ready    chan net.Conn
-	failed   chan error    // the end of the other listener, at most once
-	ended    chan struct{} // closed at that end
+	failed   chan error    // the error that ended the other listener, at most one
+	ended    chan struct{} // closed when the other listener has ended, but l is not closed
 	closing  chan struct{}
 	close    func() error
-	begin    sync.Once // to accept
+	begin    sync.Once // starts the goroutine that accepts
 	running  sync.WaitGroup
 	waiting  sync.WaitGroup // connections in the queue
-	overload overload       // of the goroutine that accepts
+	overload overload       // used by the goroutine that accepts
 	heads    heads
 
 	mu   sync.Mutex
 	n    int     // connections that are open
-	open holders // of them
-	line holders // of the places in the queue
+	open holders // the open connections
+	line holders // the connections in the queue
 }
 
-// NewListener returns a Listener on l, or an error that names the field that is
-// wrong. The first Accept starts a goroutine that accepts, which [Listener.Close] ends: a Listener that
-// nobody serves from takes no connection from l.
+// NewListener returns a Listener on l, or an error that names the field that is wrong. The first
+// Accept starts a goroutine that accepts connections from l, and [Listener.Close] ends it. Before
+// that, the Listener takes no connection from l.
 func NewListener(l net.Listener, c Config) (*Listener, error) {
 	limiter, err := ratelimit.New(c.Rate)
 	if err != nil {
@@ -104,8 +104,8 @@ func NewListener(l net.Listener, c Config) (*Listener, error) {
 	return x, nil
 }
 
-// Update changes the configuration, or returns an error that names the field
-// that is wrong and changes nothing. Connections that are open stay so.
+// Update changes the configuration, or returns an error that names the field that is wrong and
+// changes nothing. Open connections stay open.
 func (l *Listener) Update(c Config) error {
 	if err := l.limiter.Update(c.Rate); err != nil {
 		return invalid.In("connlimit", "Rate", err)
@@ -140,16 +140,16 @@ func (l *Listener) Close() error {
 	return err
 }
 
-// Stats says how a [Listener] stands.
+// Stats is the state of a [Listener].
 type Stats struct {
 	Rate ratelimit.Stats
 	Open int
-	// RejectedTotal is how many connections were reset, for their rate or because
-	// too many were open. It includes connections that a new one replaced.
+	// RejectedTotal is the number of connections that a limit reset since the start, including
+	// connections that a new one replaced.
 	RejectedTotal uint64
 }
 
-// Stats returns how l stands at the time now.
+// Stats returns the state of l at the time now.
 func (l *Listener) Stats(now time.Time) Stats {
 	l.mu.Lock()
 	n := l.n
@@ -177,7 +177,8 @@ func (l *Listener) accept() {
 	}
 }
 
-// end lets all connections in that wait: their clients know of no end, and no more come. If l itself was closed, they are.
+// end empties the queue when the other listener has ended. It accepts the connections that wait, as
+// no more will come, or closes them if l was closed.
 func (l *Listener) end() {
 	select {
 	case <-l.closing:
@@ -187,10 +188,11 @@ func (l *Listener) end() {
 	l.waiting.Wait()
 }
 
-// retryAccept is how long to wait when the process has too many open files.
+// retryAccept is the wait before the next Accept when the process has too many open files.
 const retryAccept = 50 * time.Millisecond
 
-// temporary reports whether a later Accept may succeed, as after too many open files.
+// temporary reports whether a later Accept may succeed, such as when the process has too many open
+// files.
 func temporary(err error) bool {
 	t, ok := errors.AsType[interface {
 		error
@@ -229,8 +231,9 @@ func (l *Listener) admit(c net.Conn) {
 	}
 }
 
-// paced reports whether a connection may come now, by the rate and in an overload. If not, it is reset. That is found out before
-// it counts as open: otherwise it could replace an open connection, and then be reset all the same.
+// paced reports whether the rate and the limit of an overload allow a connection now. If not, it
+// resets the connection. It runs before the connection counts as open. Otherwise the connection
+// could replace an open one and then be reset itself.
 func (l *Listener) paced(now time.Time, c *conn, from ratelimit.Caller) bool {
 	if work := l.config.Load().Work; work != nil && !l.overload.admit(now, from.Addr, work) {
 		l.reject(c.NetConn(), LimitOverload)
@@ -246,7 +249,7 @@ func (l *Listener) paced(now time.Time, c *conn, from ratelimit.Caller) bool {
 	return true
 }
 
-// enter counts a connection as open, and reports whether it may be.
+// enter counts a connection as open, and reports whether MaxOpen allows it.
 func (l *Listener) enter(c *conn) bool {
 	l.mu.Lock()
 	l.open.add(&c.place, c)
@@ -310,7 +313,8 @@ func (l *Listener) replaceWaiting(c *conn) bool {
 	return true
 }
 
-// dequeue frees a place in the queue, and returns the connection that had it at last.
+// dequeue frees a place in the queue, and returns its last connection: another one may have
+// replaced the first.
 func (l *Listener) dequeue(p *place) *conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -27,36 +27,46 @@ func seeds(n uint64) uint64 {
 	return n
 }
 
-// The error bound is true: it covers the cost, and it is small soon.
+// learned returns, for a world of two customers, whether both costs are known after 30 s, how many
+// are outside of two standard errors after two minutes, and the largest relative error then. A cost
+// that is unknown then has an infinite error.
+func learned(t testing.TB, seed uint64) (soon bool, outside int, largest float64) {
+	t.Helper()
+	w := newWorld(t, seed, Config{})
+	dear, cheap := pair()
+	w.idle = 0.02
+	w.run(30*time.Second, dear, cheap)
+	soon = w.of("dear").Used && w.of("cheap").Used
+	w.run(90*time.Second, dear, cheap)
+	for _, c := range []*caller{dear, cheap} {
+		k := w.of(c.key)
+		if !k.Used {
+			largest = math.Inf(1)
+		}
+		cost, deviation := k.milliseconds()
+		if largest = max(largest, math.Abs(cost/c.cpu-1)); math.Abs(cost-c.cpu) > 2*deviation {
+			outside++
+		}
+	}
+	return soon, outside, largest
+}
+
+// Costs are known and about right after two minutes. As a rule they are known much sooner, and the
+// error bound covers the cost: BenchmarkFigures has how often.
 func TestLearns(t *testing.T) {
 	runs := int(seeds(40))
 	outside, soon := 0, 0
 	for seed := range uint64(runs) {
-		w := newWorld(t, seed, Config{})
-		dear, cheap := pair()
-		w.idle = 0.02
-		w.run(30*time.Second, dear, cheap)
-		if w.of("dear").Used && w.of("cheap").Used {
+		known, wrong, largest := learned(t, seed)
+		if outside += wrong; known {
 			soon++
 		}
-		w.run(90*time.Second, dear, cheap)
-		for _, c := range []*caller{dear, cheap} {
-			k := w.of(c.key)
-			cost, deviation := k.milliseconds()
-			if !k.Used || math.Abs(cost/c.cpu-1) > 0.25 {
-				t.Errorf("seed %d: %s costs %.2f ± %.2f ms, used %v; want %v", seed, c.key, cost, deviation, k.Used, c.cpu)
-			}
-			if math.Abs(cost-c.cpu) > 2*deviation {
-				outside++
-			}
+		if largest > 0.25 {
+			t.Errorf("seed %d: a cost is off by %.0f %%", seed, 100*largest)
 		}
 	}
-	t.Logf("%d of %d outside of two standard errors; %d of %d runs known after 30 s", outside, 2*runs, soon, runs)
-	if outside > 2*runs/8 {
-		t.Errorf("%d of %d costs are outside of two standard errors", outside, 2*runs)
-	}
-	if soon < runs*8/10 {
-		t.Errorf("after 30 s, %d of %d runs know both costs", soon, runs)
+	if outside > 2*runs/4 || soon < runs/2 {
+		t.Errorf("%d of %d costs are outside of two standard errors; after 30 s, %d of %d runs know both", outside, 2*runs, soon, runs)
 	}
 }
 

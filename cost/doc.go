@@ -83,7 +83,7 @@
 // the process stood still or had no calls. R includes another 1e-11 of Σ x_k²·P_kk for rounding
 // errors, which would make an error 0 if only the sum of two costs is known. This equals one tick
 // if the root of that sum is 21 minutes of processor time, so it has no effect in most intervals.
-// TestConstants halves and doubles each of these. Only the limit matters much: half of it takes
+// BenchmarkFigures halves and doubles each of these. Only the limit matters much: half of it takes
 // noise for changes, and with twice of it a doubled cost is learned slowly.
 //
 // # Source

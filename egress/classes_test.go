@@ -28,9 +28,10 @@ func TestMaxRequestsByClass(t *testing.T) {
 			for range calls {
 				time.Sleep(time.Duration(random.ExpFloat64() * float64(service) / (5 * limit)))
 				class := spillway.Sheddable + spillway.Criticality(random.IntN(spillway.Criticalities))
+				takes := service/2 + time.Duration(random.Int64N(int64(service)))
 				all.Go(func() {
 					err := c.Do(spillway.WithCriticality(t.Context(), class), spillway.Call{}, func(context.Context, *Attempt) error {
-						time.Sleep(service/2 + rand.N(service))
+						time.Sleep(takes)
 						return nil
 					})
 					mu.Lock()

@@ -24,19 +24,20 @@ type Config struct {
 	// serve times the time that a call may take there (Little's law). Zero means 1024, as in
 	// A32 and Envoy.
 	MaxInFlight int
-	// Inflight, if not nil, replaces the limiter of the Client, so that several Clients share
-	// one limit; MaxInFlight must then be zero.
+	// InFlight, if not nil, replaces the limiter of the Client, so that several Clients share one
+	// limit. MaxInFlight must then be zero.
 	InFlight *inflight.Limiter
-	// MaxInFlightByKey sets separate in-flight limits for calls with these keys: they count
-	// there, and not against MaxInFlight or Inflight. It is for methods whose calls last long
-	// and do little, such as streams and long polls. Zero means 1024, negative means no limit.
+	// MaxInFlightByKey sets separate in-flight limits for calls with these keys
+	// ([spillway.Call].Key). Such calls do not count against MaxInFlight or InFlight. It is for
+	// methods whose calls last long and do little, such as streams and long polls. A limit of zero
+	// means 1024, a negative one means no limit.
 	MaxInFlightByKey map[string]int
 	// InFlightMode says whether the in-flight limits enforce, observe or are off.
 	InFlightMode spillway.Mode
 
-	// Retry decides on retries. A strategy holds the budget, so Clients with the same strategy
-	// share it. Nil means [retry.Budgeted] with its defaults: three attempts, retries at most
-	// 10 % of the calls.
+	// Retry decides on retries. A strategy holds the retry budget, so Clients with the same
+	// strategy share it. Nil means [retry.Budgeted] with its defaults: at most three attempts per
+	// call, and retries for at most 10 % of the calls.
 	Retry retry.Strategy
 
 	// Hedge configures hedged requests for adapters that send them: [Hedged] says which calls
@@ -49,7 +50,7 @@ type Config struct {
 	Observer spillway.Observer
 }
 
-// build makes all policies. Retry is set.
+// build makes all policies, or returns an error that names the bad field. c.Retry must not be nil.
 func (c Config) build() (p *policies, err error) {
 	for _, m := range []struct {
 		field string
@@ -100,7 +101,7 @@ func (c *Config) limiter() (*inflight.Limiter, error) {
 		return l, invalid.In("egress", "", err)
 	}
 	if c.MaxInFlight != 0 {
-		return nil, invalid.Field("egress", "MaxInFlight", c.MaxInFlight, "0 where Inflight is given")
+		return nil, invalid.Field("egress", "MaxInFlight", c.MaxInFlight, "0 where InFlight is given")
 	}
 	return c.InFlight, nil
 }

@@ -27,25 +27,24 @@ type Client struct {
 	current  atomic.Pointer[policies]
 	clock    clock.Clock
 	update   sync.Mutex     // one Update at a time
-	standard retry.Strategy // where none is given; nil until then
-	panicked late.Panic     // of a hedge whose call had its answer; it goes on in the next call of Hedged
+	standard retry.Strategy // the strategy for a nil Config.Retry; nil until it is needed
+	panicked late.Panic     // of a hedge after its call; the next Hedged panics with it
 }
 
-// policies are one configuration of a Client. They are replaced as a whole by Update; the
-// throttle lives on, and so does the in-flight limit unless it is Config.Inflight.
+// policies are one configuration of a Client. Update replaces them as a whole. The new ones take
+// over the throttle, and the in-flight limit unless it is Config.InFlight.
 type policies struct {
 	calls.Policies
 
 	config  Config
 	routes  *throttle.Routes
 	limiter *inflight.Limiter
-	hedge   *retry.Hedge // nil: none
+	hedge   *retry.Hedge // nil: no hedges
 }
 
-// A Router names the route of a call: its method, or its path without the names of single
-// objects. Calls of a route that the backend does not accept are throttled separately from the
-// other routes. Route is called only when needed, at most twice for each attempt. The empty
-// route is no route.
+// A Router names the route of a call: its method, or its path without the names of single objects.
+// If the backend rejects calls of one route only, only that route is throttled. Route is called
+// only when needed, at most twice for each attempt. The empty route is no route.
 type Router interface{ Route() string }
 
 // New returns a Client, or an error that names the field of c that is wrong.
@@ -57,11 +56,11 @@ func New(c Config) (*Client, error) {
 	return client, nil
 }
 
-// Update changes the configuration of a Client in use, or returns an error that names the
-// field that is wrong and changes nothing. The throttle keeps its state, and calls in flight
-// stay counted unless Inflight changes. A budget belongs to its strategy: pass the same one
-// again to keep it. If Retry is nil, the Client keeps its default strategy. Calls in flight
-// end under the old configuration.
+// Update changes the configuration of a Client in use, or returns an error that names the field
+// that is wrong and changes nothing. The throttle keeps its state, and calls in flight stay counted
+// unless InFlight changes. A budget belongs to its strategy: pass the same one again to keep it. If
+// Retry is nil, the Client keeps its default strategy. Calls in flight end under the old
+// configuration.
 func (c *Client) Update(config Config) error {
 	c.update.Lock()
 	defer c.update.Unlock()
@@ -84,8 +83,8 @@ func (c *Client) Update(config Config) error {
 	return nil
 }
 
-// adopt replaces the policies of p by the policies of old that live on, and updates their
-// configuration. Each accepted it once when p was made, so none returns an error.
+// adopt replaces policies of p by those of old that go on, and updates their configuration. That
+// returns no error, as build has made policies of the same configuration.
 func (p *policies) adopt(old *policies) error {
 	c := &p.config
 	err := old.routes.Update(c.Throttle)
@@ -106,20 +105,20 @@ func (p *policies) adopt(old *policies) error {
 	return errors.Join(err, old.limiter.Update(inflight.Config{MaxInFlight: c.MaxInFlight}))
 }
 
-// Do makes the call: it runs send once for each attempt that is admitted, until
-// one succeeds or the strategy gives up. send must not keep the Attempt. The criticality of the call, and its
-// deadline where ctx has an earlier one, are taken from ctx, and if ctx carries a [spillway.Task], the level and the progress.
-// The task counts the call when it is served.
+// Do makes the call: it runs send once for each attempt that is admitted, until one succeeds or the
+// strategy gives up. send must not keep the Attempt. The criticality of the call is that of ctx,
+// and so is its deadline if that of ctx is earlier. If ctx carries a [spillway.Task], the level and
+// the progress of the call are those of the task, and the task counts the call when it is served.
 //
 // The error of send is classified by [fault.Of]; nil is success. Do returns the errors of
 // [retry.Do]: nil, the error of a first attempt that is not retried, or a [retry.Error] that
 // wraps the last real error and says why there was no further attempt. A rejection by a policy
 // matches [spillway.ErrRejected].
 //
-// If ctx belongs to a request that a server of Spillway serves (packages spillhttp,
-// spillgrpc), a call that was given up, rejected here, or answered with "don't retry" is
-// recorded: unless the handler answers with success, the answer to the request says "don't
-// retry". So only one layer retries, however many there are.
+// If ctx belongs to a request that a server of Spillway serves (packages spillhttp, spillgrpc), a
+// call that was given up, rejected here, or answered with "don't retry" is recorded: unless the
+// handler answers with success, the answer to the request says "don't retry". So only one of
+// several layers retries.
 //
 // If send panics, all slots and tokens of the attempt are released and the panic continues.
 func (c *Client) Do(ctx context.Context, call spillway.Call, send func(context.Context, *Attempt) error) error {
@@ -127,8 +126,8 @@ func (c *Client) Do(ctx context.Context, call spillway.Call, send func(context.C
 	return c.do(ctx, &call, nil, send)
 }
 
-// DoRoute is Do for adapters that know more of the call: its Criticality counts, in place of
-// that of ctx, and by names its route, in place of its Key if by is not nil.
+// DoRoute is Do for adapters that know more about the call. The criticality is that of call and not
+// that of ctx. The route is that of by, or the Key of call if by is nil.
 func (c *Client) DoRoute(ctx context.Context, call spillway.Call, by Router, send func(context.Context, *Attempt) error) error {
 	return c.do(ctx, &call, by, send)
 }
@@ -164,7 +163,7 @@ func (c *Client) do(ctx context.Context, call *spillway.Call, by Router, send fu
 	return step.Err
 }
 
-// A flow is a call, and its attempt as send sees it.
+// A flow is a call, and its current attempt as send receives it.
 type flow struct {
 	calls.Flow
 
@@ -173,8 +172,8 @@ type flow struct {
 
 var flows = sync.Pool{New: func() any { return new(flow) }}
 
-// drive is the shell of a call: it waits, reads the clock, and makes the attempts. If anything panics, such as send or an
-// Observer, it gives back what the call holds.
+// drive takes a call through its steps: it waits, reads the clock, and makes the attempts. If
+// anything panics, such as send or an Observer, it gives back the slots and tokens of the call.
 func (c *Client) drive(
 	ctx context.Context, p *policies, f *flow, call *spillway.Call, by Router, send func(context.Context, *Attempt) error,
 ) (step calls.Step) {
@@ -200,7 +199,7 @@ func (c *Client) drive(
 
 // run makes one attempt.
 func (c *Client) run(ctx context.Context, p *policies, f *flow, send func(context.Context, *Attempt) error) calls.Step {
-	if p.config.InFlight != nil { // perhaps the transport has the same
+	if p.config.InFlight != nil { // a transport with the same limiter must not count the call again
 		ctx = place.With(ctx, f.InFlight())
 	}
 	f.attempt = Attempt{f.Attempt.Attempt, f.Start, &f.Attempt}
@@ -222,8 +221,8 @@ func (c *Client) fail(ctx context.Context, f *flow, err error) calls.Step {
 	return f.Fail(now, e)
 }
 
-// callEvent is the one event of the retry policy. call has the number of its last attempt, which
-// was not sent if a policy of this process rejected it.
+// callEvent returns the event of the retry policy, one for each call. call has the number of its
+// last attempt, which was not sent if a policy of this process rejected it.
 func callEvent(ctx context.Context, start time.Time, call spillway.Call, err error) spillway.Event {
 	e := spillway.Event{Time: start, Latency: time.Since(start), Context: ctx, Call: call, Policy: "retry", Err: err, Outcome: spillway.OutcomeServed}
 	if err != nil {
@@ -235,11 +234,12 @@ func callEvent(ctx context.Context, start time.Time, call spillway.Call, err err
 	return e
 }
 
-// Stats says how a [Client] stands.
+// Stats is the state of the policies of a [Client].
 type Stats struct {
-	// Throttle is the sum over all routes; a Probability is the greatest of them.
+	// Throttle has the totals of all routes, and the worst State, Probability and Limit: see
+	// [throttle.Routes.Stats].
 	Throttle throttle.Stats
-	// Inflight is the limit of all calls whose key is not in [Config.MaxInFlightByKey], and
+	// InFlight is the limit of all calls whose key is not in [Config.MaxInFlightByKey], and
 	// InFlightByKey has the limits of those keys.
 	InFlight      inflight.Stats
 	InFlightByKey map[string]inflight.Stats

@@ -15,23 +15,25 @@ import (
 )
 
 // Hedged makes a call as [Client.DoRoute] does, and returns the result of send. If the first
-// attempt has no answer when a hedge is due by [Config.Hedge], Hedged makes another attempt
-// at the same time. The first answer counts; the context of the other attempt is canceled.
+// attempt has no answer when a hedge is due by [Config.Hedge], Hedged makes another attempt at the
+// same time. The first answer is the result, and the context of the other attempt is canceled.
 //
-// Only calls that Read are hedged, and with [retry.HedgeConfig].Writes those that are Idempotent, and only if the throttle limits nothing,
-// the in-flight limit has a slot for the hedge, and all budgets of [retry.Hedge] pay for it. A
-// call for a request that is itself a retry or a hedge is not hedged, so hedges of several
-// layers add up and do not multiply. Nor is a call for a request whose answer will say
-// "don't retry". Only the first attempt of a call is hedged. If it and its hedge fail,
-// both count as attempts of the call. The throttle counts them as one, and observers see one.
-// They also receive an Event of the policy "hedge" for each hedge that was sent (OutcomeServed if
-// its answer counted, else OutcomeAbandoned) or that a budget did not pay for (Rejected).
+// Only calls of KindRead are hedged, and with [retry.HedgeConfig].Writes also those that are
+// Idempotent. A hedge is sent only if the throttle is closed for the call, the in-flight limit has
+// a slot for the hedge, and all budgets of [retry.Hedge] pay for it. A call is not hedged if it is
+// made for a request that is itself a retry or a hedge, so that hedges of several layers add up and
+// do not multiply. It is not hedged either if the answer to that request will say "don't retry".
+// Only the first attempt of a call is hedged. If it and its hedge fail, both count as attempts of
+// the call. The throttle counts them as one, and observers see one. They also receive an Event of
+// the policy "hedge" for each hedge that was sent (OutcomeServed if its answer counted, else
+// OutcomeAbandoned) or that a budget did not pay for (Rejected).
 //
-// send is called from two goroutines at once. It must not change what the two share, and must
-// return soon after its context has ended. The context of the result is canceled when its
-// Hold ends ([Attempt.Hold]). discard, if not nil, frees what send has
-// returned for the attempt that does not count, or if an Observer panics. It is called from either goroutine.
-// If send or discard panics for a hedge after its call had its answer, the next Hedged call of c panics with that.
+// send is called from two goroutines at once. It must not change data that both use, and must
+// return soon after its context has ended. The context of the result is canceled when its Hold ends
+// ([Attempt.Hold]). discard, if not nil, is called with the result of the attempt that is not the
+// result of the call, to free it, and with every result if an Observer panics. It is called from
+// either goroutine. If send or discard panics for a hedge after the call has returned, the next
+// call of Hedged with c panics with the same value.
 func Hedged[T any](
 	ctx context.Context, c *Client, call spillway.Call, by Router, send func(context.Context, *Attempt) (T, error), discard func(T, error),
 ) (T, error) {
@@ -42,7 +44,7 @@ func Hedged[T any](
 	c.panicked.GoOn()
 	p, sent, answered, returned := c.current.Load(), error(nil), false, false
 	defer func() {
-		if answered && !returned { // an Observer panics
+		if answered && !returned { // an Observer has panicked
 			discard(value, sent)
 		}
 	}()
@@ -88,30 +90,31 @@ func forbidden(ctx context.Context) bool {
 	return mark != nil && (mark.Repeated || mark.IsSet())
 }
 
-// A race is a first attempt and its hedge.
+// A race is a first attempt, and a hedge of it that may or may not be sent.
 type race[T any] struct {
 	policies *policies
 	late     *late.Panic // of the Client
 	call     spillway.Call
 	send     func(context.Context, *Attempt) (T, error)
 	discard  func(T, error)
-	ctx      context.Context    //nolint:containedctx // of both attempts
-	first    context.CancelFunc // of the first attempt
+	ctx      context.Context    //nolint:containedctx // of the call; both attempts derive theirs
+	first    context.CancelFunc // cancels the first attempt
 
 	hedge calls.Attempt
 	done  chan struct{}
 
 	mu     sync.Mutex
-	cancel context.CancelFunc // of the hedge; nil until it is sent
-	ended  bool               // and has a result
-	over   bool               // the result of the hedge does not count any more
-	unpaid bool               // no budget paid for the hedge
+	cancel context.CancelFunc // cancels the hedge; nil until it is sent
+	ended  bool               // whether the hedge has a result, or has panicked
+	over   bool               // whether it is too late for a result of the hedge
+	unpaid bool               // whether a budget did not pay for the hedge
 	value  T
 	err    error
-	panics any // of the hedge, which go on in the goroutine of the call
+	panics any // what the hedge panicked with; the goroutine of the call panics with it
 }
 
-// run makes the first attempt, and returns the answer that counts. If anything panics, both answers are discarded.
+// run makes the first attempt, and the hedge once delay has passed. It returns the result of the
+// call. If anything panics, both results are discarded.
 func (r *race[T]) run(a *Attempt, delay time.Duration) (v T, err error) {
 	ctx, cancel := context.WithCancel(r.ctx) //nolint:gosec // Release calls cancel
 	r.first = cancel
@@ -131,23 +134,24 @@ func (r *race[T]) run(a *Attempt, delay time.Duration) (v T, err error) {
 	answered = true
 	took := time.Since(a.Start)
 	if r.waits(err) {
-		<-r.done // the hedge ends with the context of the call
+		<-r.done // it does not wait for longer than the context of the call lasts
 	}
 	won := r.settle(a, err, took, delay)
 	returned = true
 	return r.choose(won, v, err)
 }
 
-// settle ends the race, after the first attempt has ended with err, and reports it. It returns whether the hedge has won.
+// settle ends the race after the first attempt, which took a time and ended with err, and reports
+// the hedge. It returns whether the hedge has won.
 func (r *race[T]) settle(a *Attempt, err error, took, delay time.Duration) (won bool) {
 	hedged := r.end()
 	if r.unpaid {
 		r.report(spillway.Event{Rejected: true})
 	}
 	if r.panics != nil {
-		panic(r.panics) //nolint:forbidigo // it goes on where the caller expects it
+		panic(r.panics) //nolint:forbidigo // the caller expects panics in its own goroutine
 	}
-	if hedged && r.err == nil { // and the first attempt is canceled, whatever it has returned
+	if hedged && r.err == nil { // it has canceled the first attempt, whose result does not matter
 		a.core.Accepts = r.hedge.Accepts
 		r.policies.hedge.Settle(true)
 		r.policies.hedge.Answered(time.Since(a.Start), true)
@@ -165,8 +169,9 @@ func (r *race[T]) settle(a *Attempt, err error, took, delay time.Duration) (won 
 	return false
 }
 
-// choose returns the result of the call, and discards the other one. If both attempts have failed, it
-// is that of the first one, unless only the hedge was answered with "don't retry".
+// choose returns the result of the call, and discards the other result. If both attempts have
+// failed, the call has the error of the first one, or that of the hedge if only the hedge was
+// answered with "don't retry".
 func (r *race[T]) choose(won bool, v T, err error) (T, error) {
 	switch {
 	case !r.ended:
@@ -187,8 +192,8 @@ func (r *race[T]) waits(err error) bool {
 	return r.cancel != nil && !r.ended && err != nil && fault.Of(err).Retryable(true)
 }
 
-// end ends the race, and reports whether the hedge has a result or has panicked. If not,
-// it is canceled; what it panics with from then on goes on in the next call.
+// end ends the race, and reports whether the hedge has a result or has panicked. Otherwise it
+// cancels the hedge; if that panics later, the next call of Hedged panics with its value.
 func (r *race[T]) end() (hedged bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -198,7 +203,7 @@ func (r *race[T]) end() (hedged bool) {
 	return r.ended
 }
 
-// fire sends the hedge when it is due.
+// fire sends the hedge, and keeps its result if the race goes on. The timer of run calls it.
 func (r *race[T]) fire() {
 	ctx := r.begin()
 	if ctx == nil {
@@ -210,23 +215,25 @@ func (r *race[T]) fire() {
 	lost := r.over
 	if !lost {
 		r.ended, r.value, r.panics, r.err = true, v, panics, err
-		if err == nil { // or it has panicked
+		if err == nil { // the hedge has an answer, or has panicked
 			r.first()
 		}
 	}
 	r.mu.Unlock()
-	r.hedge.Release(r.hedge.Start, spillway.OutcomeAbandoned) // the throttle is not told, and the limit takes any outcome
+	// The hedge has no ticket of the throttle, and for the in-flight limit all outcomes are the same.
+	r.hedge.Release(r.hedge.Start, spillway.OutcomeAbandoned)
 	if !lost {
 		return
 	}
-	defer r.late.Keep() // the call has its answer
+	defer r.late.Keep() // the call has returned
 	if panics == nil {
 		r.discard(v, err)
 	}
 	r.late.Put(panics)
 }
 
-// try calls send, and keeps its panic, which would end the process in this goroutine.
+// try calls send. It returns what send panics with, as a panic in this goroutine would end the
+// process.
 func (r *race[T]) try(ctx context.Context) (v T, panics any, err error) {
 	defer func() { panics = recover() }()
 	v, err = r.send(ctx, &Attempt{r.hedge.Attempt, r.hedge.Start, &r.hedge})
@@ -244,12 +251,12 @@ func (r *race[T]) report(e spillway.Event) {
 	o.Observe(e)
 }
 
-// begin admits the hedge and pays for it. The context is nil if it must not be sent.
+// begin admits the hedge, pays for it, and returns its context: nil if it must not be sent.
 func (r *race[T]) begin() (ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer func() {
-		if panics := recover(); panics != nil { // of a budget; it goes on in the goroutine of the call
+		if panics := recover(); panics != nil { // a budget panicked; settle panics with it
 			r.panics = panics
 			r.hedge.InFlight().Settle(r.hedge.Start, spillway.OutcomeAbandoned)
 			r.first()
@@ -265,7 +272,7 @@ func (r *race[T]) begin() (ctx context.Context) {
 	if p.InFlightMode != spillway.ModeOff {
 		t, err := p.Gate(call.Key).Admit(now, call)
 		if err != nil {
-			return nil // neither the throttle nor an observer hears of it
+			return nil // not reported to the throttle or to observers, as a hedge is optional
 		}
 		*r.hedge.InFlight() = t
 	}

@@ -10,33 +10,33 @@ import (
 	"github.com/seed90641741/spillway/throttle"
 )
 
-// A Pool keeps a [Client] for each backend, made when the backend is first
-// called. It keeps at most a fixed number of them: a caller that can name backends
-// cannot make it grow. It is safe for concurrent use; make one with [NewPool].
+// A Pool keeps a [Client] for each backend, made when the backend is first called. It keeps a
+// limited number of Clients, so that callers who choose the names of backends cannot exhaust
+// memory. It is safe for concurrent use; make one with [NewPool].
 type Pool struct {
 	max     int
 	clients sync.Map               // string → *pooled
-	first   atomic.Pointer[pooled] // one of them, found at once; most pools have one only
+	first   atomic.Pointer[pooled] // one of clients, which For tries first: most pools have one
 	mu      sync.Mutex
 	config  Config
 	size    int
 }
 
-// pooled is a Client and whether it was used since the pool last looked.
+// pooled is a Client, and whether it was used since evict last ran.
 type pooled struct {
 	*Client
 	key  string
 	used atomic.Bool
 }
 
-// DefaultMaxBackends is how many backends a [Pool] keeps if it is not told.
+// DefaultMaxBackends is the default maximum of backends in a [Pool].
 const DefaultMaxBackends = 1024
 
-// NewPool returns a Pool whose Clients have the configuration c. Throttles, in-flight limits and, if
-// Retry is nil, retry budgets are each Client's own: a backend that fails cannot take the retries of
-// others. A Retry strategy that is given is shared by all of them. The Pool keeps maxBackends clients;
-// zero means [DefaultMaxBackends]. NewPool returns an error that names the value
-// that is out of range.
+// NewPool returns a Pool whose Clients have the configuration c. Each Client has its own throttle
+// and in-flight limit. If Retry is nil, each also has its own retry budget, so that a failing
+// backend cannot use up the retries of others. Otherwise all Clients share the strategy Retry. The
+// Pool keeps at most maxBackends Clients; zero means [DefaultMaxBackends]. NewPool returns an error
+// that names the value that is out of range.
 func NewPool(c Config, maxBackends int) (*Pool, error) {
 	if maxBackends < 0 {
 		return nil, invalid.Field("egress", "maxBackends", maxBackends, "above 0")
@@ -51,7 +51,7 @@ func NewPool(c Config, maxBackends int) (*Pool, error) {
 // Update changes the configuration of all Clients of the Pool, as [Client.Update]
 // does, or returns an error that names the field that is wrong and changes nothing.
 func (p *Pool) Update(c Config) error {
-	if _, err := New(c); err != nil { // if not, none of the Clients rejects it
+	if _, err := New(c); err != nil { // a configuration that New accepts is valid for all Clients
 		return err
 	}
 	p.mu.Lock()
@@ -65,7 +65,7 @@ func (p *Pool) Update(c Config) error {
 	return err
 }
 
-// of returns c for the Client of a backend, whose key changes of state are reported with.
+// of returns c for the Client of a backend: OnStateChange is called with its key.
 func (c Config) of(key string) Config {
 	if hook := c.Throttle.OnStateChange; hook != nil {
 		c.Throttle.OnStateChange = func(s throttle.StateChange) {
@@ -76,10 +76,9 @@ func (c Config) of(key string) Config {
 	return c
 }
 
-// For returns the Client of the backend named key. A full Pool first lets go of
-// a Client that was not used recently and has nothing in flight; the next call to
-// that backend starts with a new one, which knows nothing. Where every Client is
-// in use, one is removed all the same: its calls end as they would have.
+// For returns the Client of the backend named key. A full Pool first removes a Client, preferably
+// one that was not used recently and has nothing in flight. Calls in flight of a removed Client go
+// on. The next call to its backend gets a new Client without any history.
 func (p *Pool) For(key string) *Client {
 	c := p.first.Load()
 	if c == nil || c.key != key {
@@ -105,7 +104,7 @@ func (p *Pool) add(key string) *Client {
 		p.evict()
 	}
 	client, err := New(p.config.of(key))
-	if err != nil { // cannot be: NewPool made one of the same configuration
+	if err != nil { // never: Update has made a Client of this configuration
 		return nil
 	}
 	c := &pooled{Client: client, key: key}
@@ -116,8 +115,8 @@ func (p *Pool) add(key string) *Client {
 	return client
 }
 
-// evict lets go of the first Client found that is idle and was not used since
-// the last eviction, else of an idle one, else of any.
+// evict removes one Client: an idle one that was not used since evict last ran, else any idle one,
+// else any.
 func (p *Pool) evict() {
 	var victim any
 	best := -1
@@ -134,8 +133,8 @@ func (p *Pool) evict() {
 	p.size--
 }
 
-// fitness says how well the Client can be spared. It forgets that the Client was
-// used: one that is not used again before the next eviction has no second chance.
+// fitness returns 2 for an idle Client that was not used since evict last ran, 1 for another idle
+// one, and 0 for one with calls in flight. It resets used.
 func (c *pooled) fitness() int {
 	switch used := c.used.Swap(false); {
 	case !c.current.Load().idle():
@@ -147,7 +146,7 @@ func (c *pooled) fitness() int {
 	}
 }
 
-// Stats returns the levels of each Client in the pool, by key, at the time now.
+// Stats returns the state of each Client in the pool, by key, at the time now.
 func (p *Pool) Stats(now time.Time) map[string]Stats {
 	all := make(map[string]Stats)
 	p.clients.Range(func(key, value any) bool {

@@ -88,8 +88,9 @@ func TestA32(t *testing.T) {
 		name  string
 		steps []step
 	}{
-		{"default: 1024 of 1024, and no more", []step{
-			{ask, 1024, 1024, 1024, 0}, {ask, 1, 0, 1024, 1}, {end, 1, 0, 1023, 1}, {ask, 2, 1, 1024, 2}}},
+		{"the default, and no more", []step{
+			{ask, DefaultMaxInFlight, DefaultMaxInFlight, DefaultMaxInFlight, 0}, {ask, 1, 0, DefaultMaxInFlight, 1},
+			{end, 1, 0, DefaultMaxInFlight - 1, 1}, {ask, 2, 1, DefaultMaxInFlight, 2}}},
 		{"32 of 64", []step{
 			{set, 32, 0, 0, 0}, {ask, 64, 32, 32, 32}}},
 		{"raised from 16 to 17", []step{

@@ -68,7 +68,7 @@ func within(now time.Time, seen *atomic.Int64, d time.Duration) bool {
 	return passed >= 0 && passed < int64(d)
 }
 
-// refresh reads the state again, however short ago it was read.
+// refresh reads the state now, even if the last reading is still fresh.
 func (e *executor) refresh(now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -183,8 +183,8 @@ func (m *Meter) forget(s source) {
 // waits. It takes about 150 ns, and less within 20 µs of the last call.
 func (m *Meter) Executor(now time.Time) Executor { return m.executor.at(now) }
 
-// Refresh makes Executor return the state of the scheduler at the time now, however short ago it
-// was read. It is for a caller that knows that much has changed since.
+// Refresh makes Executor return the state of the scheduler at the time now, even if it was read
+// less than 20 µs ago. It is for a caller that knows that the state has changed since.
 func (m *Meter) Refresh(now time.Time) { m.executor.refresh(now) }
 
 // Utilization returns how busy the process is, by [Config.Combine]. Without Combine it is the

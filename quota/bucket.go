@@ -27,7 +27,7 @@ func (b *bucket) wait(at, threshold time.Duration) time.Duration {
 // markRejected leaves a mark at the threshold, which keeps lower classes rejected.
 func (b *bucket) markRejected(at, threshold time.Duration) { b.mark = max(b.mark, at+threshold) }
 
-// charge adds nanoseconds to the debt. A negative number reduces it, to zero at least.
+// charge adds nanoseconds to the debt. A negative number reduces the debt, but not below zero.
 func (b *bucket) charge(at time.Duration, nanoseconds float64) {
 	debt := float64(max(0, b.full-at)) + nanoseconds
 	b.full = at + time.Duration(min(max(debt, 0), float64(maxDebt)))
@@ -49,13 +49,14 @@ func threshold(burst time.Duration, class, below, i int) time.Duration {
 // half of them is for all calls of the class.
 const part = 2 * spillway.Levels
 
-// tasksFor is how long a customer counts as one whose tasks make several calls, after a call of a task that
-// had made progress.
+// tasksFor is how long low levels of a customer leave a part of its bucket free after a call of a
+// task with progress, which shows that its tasks make several calls.
 const tasksFor = 10 * time.Second
 
-// belowHighest returns how far a call is from the highest of its class, in parts. Calls of tasks that have
-// made progress are the highest. So is any other call of a customer that has none of these, at an edge for
-// example: nothing is to be kept for later calls. So is a call without a level.
+// belowHighest returns by how many parts the rank of a call is below the highest rank in its class.
+// Calls of tasks with progress and calls without a level have the highest rank. If a customer has
+// no calls of tasks with progress, such as at an edge, all its calls have the highest rank: no part
+// of the bucket must stay free for later calls.
 func (c *customer) belowHighest(at time.Duration, call *spillway.Call) int {
 	if call.Progress > 0 || !call.Level.Valid() || at >= c.tasksUntil {
 		return 0
@@ -70,7 +71,7 @@ type customer struct {
 	known      bool          // the Allocator knows the customer
 	unlisted   bool          // it shares the bucket of index 0
 	all        bool          // it stands for all unlisted customers together
-	tasksUntil time.Duration // until then low levels leave a part of the bucket to tasks that have begun
+	tasksUntil time.Duration // until when low levels leave room for tasks with progress
 	leased     time.Duration // begin of the lease
 	until      time.Duration // end of the lease
 	rate       float64       // cost per second
@@ -103,8 +104,8 @@ func (c *customer) admit(at time.Duration, class int, cost float64) {
 	c.charge(at, class, cost)
 }
 
-// rejectedFor returns how long such calls of a class will be rejected; 0 means that they are
-// admitted. below is the result of belowHighest.
+// rejectedFor returns how long calls of a class are rejected from the time at, and 0 if they are
+// admitted. below is the result of belowHighest for the call.
 func (c *customer) rejectedFor(at, burst time.Duration, class, below int) (wait time.Duration) {
 	depth := max(burst, c.deep)
 	for i := class; i < len(c.buckets); i++ {
@@ -218,7 +219,7 @@ func (c *customer) idle(at time.Duration) bool {
 	return c.until <= at
 }
 
-// debt returns what share of c's bucket is used; above 1 after a charge.
+// debt returns the share of c's bucket that is used. It can be above 1 after a charge.
 func (c *customer) debt(at, burst time.Duration) float64 {
 	b := c.buckets[spillway.Criticalities-1]
 	return float64(max(0, b.full-at)) / float64(max(burst, c.deep))

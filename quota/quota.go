@@ -82,7 +82,7 @@ type Quota struct {
 	unlisted   customer       // all unlisted customers together
 	settled    customer       // all established unlisted customers together
 	unlistedAt []int          // indexes of unlisted customers, without 0
-	hand       int            // index in unlistedAt where the search for an idle one goes on
+	hand       int            // index in unlistedAt where the next search starts
 }
 
 // New returns a Quota in which nothing is used. An error names the field of c that is out of range.
@@ -150,9 +150,9 @@ func (q *Quota) Reject(now time.Time, call spillway.Call) error {
 	return by.rejection(q.at, q.burst, class, wait, q.cfg.Cost)
 }
 
-// rejectedFor returns how long such calls of a class will be rejected, and which bucket rejects
-// them: the customer's, or that of all unlisted customers. It counts a rejection, but no admission.
-// below is the result of belowHighest.
+// rejectedFor returns how long calls of a class of c are rejected, and by which bucket: that of the
+// customer, or that of all unlisted customers. It counts rejections, and not admissions. below is
+// the result of belowHighest for the call.
 func (q *Quota) rejectedFor(c *customer, class, below int) (by *customer, wait time.Duration) {
 	if wait = c.rejectedFor(q.at, q.burst, class, below); wait > 0 {
 		c.reject(q.at, class, q.cfg.Cost)

@@ -32,8 +32,8 @@ func (c *customer) ask(at time.Duration, cost float64) {
 	p.asked = max(0, p.asked+cost)
 }
 
-// rate returns the pace in cost per second. It is the mean over at least the time least: in that
-// time the customer's rate pays for the calls that a full bucket admits.
+// rate returns the pace in cost per second. It is the mean over at least the time least, in which
+// the customer's rate pays for the calls that a full bucket admits at once.
 func (p *pace) rate(at, least time.Duration) float64 {
 	return p.asked / max(at-p.since, least).Seconds()
 }

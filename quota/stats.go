@@ -15,9 +15,9 @@ type ClassStats struct{ AdmittedTotal, RejectedTotal uint64 }
 type CustomerStats struct {
 	Customer string // "" for all customers that share a bucket
 	Known    bool   // the Allocator knows the customer
-	// Unlisted is true in the line for LocalConfig.UnlistedTotal: all customers together that are
-	// not listed by name. Their calls are in their own lines, too. Calls that DefaultLimit rejects
-	// are only in those.
+	// Unlisted is true in the entry for LocalConfig.UnlistedTotal, which has all customers together
+	// that are not listed by name. Their calls are also in their own entries. Calls that
+	// DefaultLimit rejects are only in those.
 	Unlisted bool
 	Limit    float64 // of all processes together; +Inf means no limit
 	Rate     float64 // granted to this process now; +Inf means no limit
@@ -26,7 +26,8 @@ type CustomerStats struct {
 	// AdmittedRate and RejectedRate are calls per second: the mean over the last 10 seconds, or
 	// over the time since the first call.
 	AdmittedRate, RejectedRate float64
-	// UsedRate is the cost per second that was charged, over the same time. It is never negative.
+	// UsedRate is the cost per second that was charged, over the same time as AdmittedRate. It is
+	// never negative.
 	UsedRate float64
 	// Debt is the share of the bucket that is used: 0 to 1, and above 1 after a Charge. From 1/4 on
 	// SHEDDABLE is rejected, from 1/2 on SHEDDABLE_PLUS, from 3/4 on CRITICAL, and from 1 on
@@ -36,7 +37,7 @@ type CustomerStats struct {
 	Classes [spillway.Criticalities]ClassStats
 }
 
-// Stats returns a line for each customer that has a bucket, in no order, and one for all unlisted
+// Stats returns an entry for each customer that has a bucket, in no order, and one for all unlisted
 // customers together if they have a limit and have sent calls. It allocates, and its time grows
 // with the number of customers.
 func (q *Quota) Stats(now time.Time) []CustomerStats {

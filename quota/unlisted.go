@@ -23,8 +23,8 @@ func (c *customer) established() bool {
 	return c.name != "" && n >= leastAdmitted
 }
 
-// bound returns the bucket of all unlisted customers, with a valid lease, if it limits c, and
-// otherwise nil.
+// bound returns the bucket of all unlisted customers, with a valid lease, or nil if c is listed or
+// there is no such limit.
 func (q *Quota) bound(c *customer) *customer {
 	if c.known {
 		return nil

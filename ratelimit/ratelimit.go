@@ -109,9 +109,10 @@ func (l *Limiter) ReserveBy(now, deadline time.Time) (Reservation, error) {
 	return Reservation{Wait: wait, limiter: l, start: at}, nil
 }
 
-// Observe takes in a call that goes on at once, whatever the Limiter decides, and returns the rejection that
-// [Limiter.ReserveBy] would have returned, or nil. A call that would have waited takes the token that is still to come: what the bucket
-// owes is the queue. A Limiter is asked either with Observe or with the other methods. Observe allocates nothing.
+// Observe is ReserveBy for a gate that only observes, whose calls go on at once. It returns the
+// rejection that [Limiter.ReserveBy] would have returned, or nil. A call that would have waited
+// takes a future token, so the debt of the bucket has the length of the queue. Use either Observe
+// or the other methods with a Limiter, not both. Observe allocates nothing.
 func (l *Limiter) Observe(now, deadline time.Time) error {
 	at := l.bucket.see(now)
 	_, t := l.bucket.load()

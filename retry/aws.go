@@ -14,8 +14,8 @@ import (
 type AWSStandardConfig struct {
 	// Revision is "2.1" or "2.0". The empty string means "2.1".
 	Revision string
-	// MaxAttempts is the maximum number of attempts of a call, the first one included. Zero means 3;
-	// it must not be negative.
+	// MaxAttempts is the maximum number of attempts of a call, the first one included. Zero means
+	// 3; it must not be negative.
 	MaxAttempts int
 	// Base is the longest wait before the first retry, unless the backend was overloaded. Zero
 	// means 50 ms (revision 2.0: 1 s).

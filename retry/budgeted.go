@@ -11,8 +11,8 @@ import (
 // BudgetedConfig configures a [Budgeted]. The zero BudgetedConfig has the numbers of the SRE
 // chapter.
 type BudgetedConfig struct {
-	// MaxAttempts is the maximum number of attempts of a call, the first one included. Zero means 3;
-	// it must not be negative.
+	// MaxAttempts is the maximum number of attempts of a call, the first one included. Zero means
+	// 3; it must not be negative.
 	MaxAttempts int
 	// Ratio is the number of tokens that a first attempt earns, and so the maximum number of
 	// retries for each first attempt. With a higher Ratio, calls survive more failures, and an
@@ -31,8 +31,8 @@ type BudgetedConfig struct {
 	// Budget pays one token for each retry. Nil means a separate bucket of 1000·Ratio tokens. It
 	// starts with 30·Ratio (3) on credit, which the first 30 first attempts repay. A bucket that
 	// starts full allows more retries than Ratio until it has been empty once. With [Unlimited],
-	// only MaxAttempts limits retries. Rejections of customers over their quota have another bucket of
-	// the same size, without the credit, unless Ratio is negative.
+	// only MaxAttempts limits retries. Rejections of customers over their quota have another bucket
+	// of the same size, without the credit, unless Ratio is negative.
 	Budget Budget
 	// Rand returns a number in [0, 1), and is safe for concurrent use. Nil means
 	// math/rand/v2.Float64.

@@ -10,10 +10,10 @@ import (
 	"github.com/seed90641741/spillway/internal/delay"
 )
 
-// Do calls f until it succeeds or s gives up, and waits in between as s says. A nil s means one
-// that all callers of this process share: a [Budgeted] with a [Backoff] that begins at 100 ms. If a
-// process calls several backends, use a strategy for each, so that a failing backend does not use
-// up the budget of the others.
+// Do calls f until it succeeds or s gives up, and waits in between as s says. A nil s means a
+// strategy that all callers of this process share: a [Budgeted] with a [Backoff] that begins at 100
+// ms. If a process calls several backends, use a strategy for each, so that a failing backend does
+// not use up the budget of the others.
 //
 // f returns nil for success, or an error that [fault.Of] understands. The deadline is that of call
 // or of ctx, whichever is earlier; f should limit its attempts by ctx. Do never waits past the
@@ -57,7 +57,7 @@ type loop struct {
 	strategy Strategy
 	token    Token     // of the current or the next attempt
 	deadline time.Time // zero means none
-	last     error     // last answer of the backend
+	last     error     // last answer of the backend; nil: none
 	failed   time.Time // when the last attempt failed
 	sent     int       // attempts that were sent
 }
@@ -108,7 +108,8 @@ func (l *loop) fail(ctx context.Context, err error) error {
 		l.token = next
 		l.beforeRetry(before)
 		return nil
-	// the answer of the backend, if any, is in last
+	// The caller has left, and err says only that. The last answer of the backend, if any, is in
+	// last.
 	case f.Canceled, left != nil && errors.Is(err, left):
 		return WrapError(last, err, sent)
 	}
@@ -143,7 +144,8 @@ func (l *loop) hold(ctx context.Context, why error) error {
 	return why
 }
 
-// release ends a call whose attempt got no answer. The call has ended, even if the strategy returns an error.
+// release ends a call whose attempt got no answer. The call has ended, even if the strategy returns
+// an error.
 func (l *loop) release(f fault.Failure) { _ = l.strategy.Release(l.token, f) }
 
 // WrapError returns the error of a call that has ended, for an adapter with its own loop; [Do]

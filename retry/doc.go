@@ -94,27 +94,25 @@
 // # Budgeted
 //
 // [Budgeted] is "Deciding to Retry" of chapter 21 of Site Reliability Engineering: up to three
-// attempts, and retries at most 10 % of the client's calls. A first attempt earns 0.1 tokens,
-// a retry costs one; the chapter's "1.1x" is this reading of its 10 %. Three attempts alone
-// would allow three times the load. Retries are made at once, as in the chapter, where another
-// task serves them; a Backoff can be set.
+// attempts, and retries at most 10 % of the client's calls. A first attempt earns 0.1 tokens, a
+// retry costs one; the chapter's "1.1x" is this reading of its 10 %. A limit of three attempts
+// alone would allow three times the load. Retries are made at once, as in the chapter, where
+// another task serves them; a Backoff can be set.
 //
-// The bucket starts with 3 tokens on credit, which the first 30 first attempts repay, so that
-// a fresh process can retry its first calls. After n first attempts there were at most max(3,
-// 0.1·n) retries: from the 30th call on, amplification is at most 1.1, as without the credit.
-// This includes the first minute of any process that makes 30 calls in it. A process that
-// makes fewer adds 3 requests in total.
+// The bucket starts with 3 tokens on credit, which the first 30 first attempts repay, so that a
+// fresh process can retry its first calls. After n first attempts there were at most max(3, 0.1·n)
+// retries: from the 30th call on, amplification is at most 1.1, as without the credit. A process
+// that makes fewer than 30 calls adds at most 3 requests in total.
 //
 // A local rejection earns nothing, as nothing was sent. The capacity of the bucket is what a
 // thousand first attempts earn, the length of the window of the chapter's figure 21-1.
 //
 // A rejection by one task only ([fault.ScopeTask]) is retried after 0 to 5 ms, the second time
-// after 0 to 10 ms, whatever its hint: the hint is for this task, and the retry is for
-// another. The retry is paid for like any other. In addition, one that fails costs one of 10
-// tokens that measure whether other tasks serve such retries, or leaves a debt of up to 100; each
-// served call adds a tenth.
-// Without a token the hint counts as if it had no scope. So if all tasks are overloaded, or
-// there is only one, almost no retry is wasted.
+// after 0 to 10 ms, whatever its hint: the hint is for this task, and the retry is for another. The
+// retry is paid for like any other. A second bucket measures whether other tasks serve such
+// retries: it has up to 10 tokens, each of these retries that fails takes one, down to -100, and
+// each served call adds a tenth. With less than one token, the hint counts as if it had no scope.
+// So if all tasks are overloaded, or there is only one, almost no retry is wasted.
 //
 // A rejection of one customer ([fault.Failure.OverQuota]) is retried only if it has a hint.
 // Deposits and prices of such calls go to a second bucket of the same size: a customer over

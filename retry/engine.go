@@ -14,39 +14,39 @@ import (
 // rules are the parameters in which strategies differ.
 type rules struct {
 	// Whether a call is retried.
-	attempts          int  // maximum of a call without an overload, or untilDeadline
-	overloadAttempts  int  // maximum of a call that has met an overload
-	strict            bool // an overload is retried only if that is safe, idempotent or not
-	noReads, noWrites bool
-	stay              bool // overloaded endpoints are not deprioritised
+	attempts          int  // maximum number for a call that has met no overload, or untilDeadline
+	overloadAttempts  int  // maximum number for a call that has met an overload
+	strict            bool // whether overloads are retried only if safe, even for idempotent calls
+	noReads, noWrites bool // whether reads, or writes, are not retried
+	stay              bool // whether later attempts may use endpoints that were overloaded
 
 	// When it is retried.
 	backoff, overloadBackoff Backoff
 	exponent                 int // exponent of the backoff before the first retry
 	hint                     hint
 	maxRetryAfter            time.Duration // negative means no limit
-	// elsewhere is for an overload of one task only. Zero means the same as after any overload.
+	// elsewhere is the backoff after an overload of one task only. Zero means overloadBackoff.
 	elsewhere Backoff
 
-	// The cost of a retry by the last failure, and then what an attempt earns, in tokens.
+	// What a retry costs after each kind of failure, and what an attempt earns, in tokens.
 	cost, overloadCost, timeoutCost float64
-	first                           float64 // a first attempt that succeeds
-	firstFailed                     float64 // a first attempt that was sent and failed
-	retried                         float64 // a retry that succeeds
-	healthy                         float64 // a retry that fails, but not for overload
-	refund                          bool    // a retry that succeeds gets its cost back
+	first                           float64 // earned by a first attempt that succeeds
+	firstFailed                     float64 // earned by a first attempt that was sent and failed
+	retried                         float64 // earned by a retry that succeeds
+	healthy                         float64 // earned by a retry that fails, but not for overload
+	refund                          bool    // whether a retry that succeeds gets its cost back
 }
 
-// untilDeadline as a number of attempts means that only the deadline of the call ends them.
+// untilDeadline as the number of attempts means that only the deadline of the call limits them.
 const untilDeadline = -1
 
 // A hint says how a strategy uses [fault.Failure.RetryAfter].
 type hint uint8
 
 const (
-	hintLeast hint = iota // as the least delay
-	hintClamp             // as the delay, at most 5 s above that of the backoff
-	hintBase              // as the base of the backoff after an overload
+	hintLeast hint = iota // the delay is at least the hint
+	hintClamp             // the delay is the hint, at least the backoff and at most 5 s above it
+	hintBase              // the hint is the base of the backoff after an overload
 )
 
 // engine applies the rules for all strategies. It has all methods of a Strategy except Begin: a
@@ -59,7 +59,7 @@ type engine struct {
 	quota  Budget // pays for retries of customers over their quota; nil: budget does
 	rand   func() float64
 
-	others tokens.Level // tokens: evidence that other tasks serve what one task rejects
+	others tokens.Level // evidence that other tasks serve what one task rejects; may be negative
 
 	retries, unsent atomic.Uint64
 	rejections      [Reasons]atomic.Uint64
@@ -73,13 +73,13 @@ func (e *engine) configure(r rules, b Budget, random func() float64) {
 	e.others.Set(othersMax)
 }
 
-// These measure whether other tasks serve the calls that one task rejects. The numbers are those of
-// MongoDB's adaptive retries: if all tasks are overloaded, or there is only one, immediate retries
-// settle at one in ten served calls, and all other calls wait as if no scope were known. The
-// capacity is the number of retries that must fail before this shows. A retry costs nothing until
-// it fails, because one task may reject many calls at the same time, and the other tasks serve them
-// all. If none does, as many retries fail at the same time. They leave a debt of at most ten
-// capacities, which a thousand served calls pay.
+// These numbers of engine.others measure whether other tasks serve the calls that one task rejects.
+// The numbers are those of MongoDB's adaptive retries: if all tasks are overloaded, or there is
+// only one, immediate retries settle at one in ten served calls, and all other calls wait as if no
+// scope were known. The capacity is the number of retries that must fail before this shows. A retry
+// costs nothing until it fails, because one task may reject many calls at the same time, and the
+// other tasks serve them all. If no task serves them, all these retries fail at the same time. They
+// leave a debt of at most ten capacities, which a thousand served calls pay.
 const (
 	othersDebt   = 10 * othersMax
 	othersMax    = 10 * tokens.Unit
@@ -230,7 +230,7 @@ func (e *engine) limit(s *State) int {
 	case e.attempts != untilDeadline:
 		return e.attempts
 	case s.Call.Deadline.IsZero():
-		return 2 // without a deadline nothing else limits them
+		return 2 // the call has no deadline that would limit them
 	default:
 		return math.MaxInt
 	}
@@ -294,8 +294,8 @@ func (e *engine) charge(now time.Time, s *State, f fault.Failure, delay time.Dur
 	return nil
 }
 
-// left reports whether the budget keeps what it must after a retry at this cost. It also returns
-// the budget's tokens and their maximum.
+// left reports whether the budget still has the tokens of Leave after a retry at this cost. It also
+// returns the budget's tokens and their maximum.
 func (s *State) left(cost float64) (left, capacity float64, ok bool) {
 	budget, ok := s.from.(leveled)
 	if s.Leave <= 0 || !ok {

@@ -35,8 +35,8 @@ type HedgeConfig struct {
 //   - The budget of the [Strategy] pays for it as for a retry. Tokens that hedges use are not
 //     available for retries.
 //   - Hedges help. A hedge costs 1 of 10 tokens, and a hedge that wins returns it. A call that is
-//     answered before its hedge is due adds 0.01. If all tasks are slow, hedges only wait behind the
-//     calls that they double; then they add 1 % of load after the first 10.
+//     answered before its hedge is due adds 0.01. If all tasks are slow, hedges only wait behind
+//     the calls that they double; then they add 1 % of load after the first 10.
 //
 // Use one Hedge for the calls to one backend. It is safe for concurrent use. Make one with
 // [NewHedge]. Package egress sends hedges.

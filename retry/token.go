@@ -72,7 +72,7 @@ func (a *Attempt) avoid() {
 }
 
 // A State is the state of one call in a strategy. The implementation of a Strategy gets it for a
-// Token from [TokenSource.Claim], and is its only owner until it returns it by Next or End.
+// Token from [TokenSource.Claim], and is its only owner until it calls Next or End.
 type State struct {
 	// Attempt belongs to the token that was claimed.
 	Attempt
@@ -85,8 +85,8 @@ type State struct {
 	generation atomic.Uint64
 
 	// These fields are for the engine of this package.
-	overloaded bool    // an attempt met an overload
-	elsewhere  bool    // the attempt goes to another task than the last one
+	overloaded bool    // whether an attempt has met an overload
+	elsewhere  bool    // whether the attempt goes to another task than the last one
 	paid       float64 // tokens that were paid for the attempt
 	payer      string  // key of the account that has paid
 	from       Budget  // budget that has paid
@@ -105,9 +105,9 @@ func (s *State) End() {
 	s.issuer.pool.Put(s)
 }
 
-// A TokenSource makes the tokens of a [Strategy], and checks tokens that are passed back. All
-// strategies need it, also new ones. The zero TokenSource is ready for use. It must not be copied,
-// and is safe for concurrent use.
+// A TokenSource makes the tokens of a [Strategy], and checks tokens that are passed back.
+// Strategies outside of this package need one, too. The zero TokenSource is ready for use. It must
+// not be copied, and is safe for concurrent use.
 //
 // States are reused after a call has ended. Each State has a generation, which rises whenever a
 // Token is claimed and is never reset. So a Token of an ended call is recognized although its State

@@ -147,7 +147,7 @@ func (x *exchange) end(err error) (*http.Response, error) {
 	case x.response != nil:
 		return x.response, nil
 	case x.failed != nil && x.failed.response != nil:
-		// The scope is about the backend, and the caller may pass the answer on.
+		// The scope is about the backend. A caller that passes the answer on must not pass it on.
 		delete(x.failed.Header, headerScope)
 		return x.failed.response, nil
 	}

@@ -17,7 +17,8 @@ func mayHedge(req *http.Request) bool {
 	return !streamed(req) && req.Method != http.MethodConnect && !has(req.Header, "Upgrade")
 }
 
-// A hedgedExchange is the exchange of a first attempt, while a hedge may outlive the call.
+// A hedgedExchange is the exchange of the first attempt of a call whose hedge may still run when
+// the call has returned.
 type hedgedExchange struct {
 	exchange
 

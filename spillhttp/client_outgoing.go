@@ -72,7 +72,8 @@ func (q *queued) trace(ctx context.Context) context.Context {
 	})
 }
 
-// limits reports whether calls may wait in the base for a connection of other calls.
+// limits reports whether base limits its connections, so that an attempt may wait until another
+// call has ended.
 func limits(base http.RoundTripper) bool {
 	t, ok := base.(*http.Transport)
 	return ok && t.MaxConnsPerHost > 0

@@ -12,7 +12,8 @@ import (
 	"github.com/seed90641741/spillway/spillhttp/internal/early"
 )
 
-// An earlyGate is a [Handler] that decides on requests of which only the head has come.
+// An earlyGate is a [Handler] as the gate of its [Listener], which decides on requests of which
+// only the head has arrived.
 type earlyGate Handler
 
 // Looks implements [early.Gate].
@@ -21,9 +22,10 @@ func (g *earlyGate) Looks() bool { return g.looks.Load() > 0 }
 // Now implements [early.Gate].
 func (g *earlyGate) Now() time.Time { return g.clock.Now() }
 
-// Decide implements [early.Gate]. The note on a request that passes is its level: a second draw would have it pass twice what
-// others pass once. If code of the user panics, such as Classify, the request passes, and the panic goes on in the Handler, where a
-// middleware can recover.
+// Decide implements [early.Gate]. A request that passes gets a note with its level, for the
+// decision of the Handler. If the Handler drew a second level, the request would have to pass with
+// two levels. If code of the user panics, such as Classify, the request passes, and the Handler
+// panics with the same value, so that a middleware can recover.
 func (g *earlyGate) Decide(now time.Time, c *early.Conn, x *early.Head) (answer []byte) {
 	defer g.panicked.Keep()
 	h, m := (*Handler)(g), memoOf(x)
@@ -45,8 +47,8 @@ func (g *earlyGate) Decide(now time.Time, c *early.Conn, x *early.Head) (answer 
 	return m.rejection(&why, h.wordingOf(&why), x.Method())
 }
 
-// judgeHead finds out what a request is. It reports false if it passes unseen or cannot
-// be read. A Handler that is plain needs only the path and the claims.
+// judgeHead fills in a from the head of a request. It returns false if the request bypasses the
+// Handler or its head cannot be read. A plain Handler needs only the path and the claims.
 func (h *Handler) judgeHead(now time.Time, x *early.Head, m *memo, peer string, a *arrival) bool {
 	trust := h.ingress.Trust()
 	m.told = claims.Head{}
@@ -77,19 +79,19 @@ func (h *Handler) judgeHead(now time.Time, x *early.Head, m *memo, peer string, 
 	return true
 }
 
-// drawnEarly returns the level with which the connection of a request has passed it through, or 0.
+// drawnEarly returns the level that Decide has noted for the request of ctx, or 0.
 func drawnEarly(ctx context.Context) spillway.Level { return spillway.Level(early.TakeNote(ctx)) }
 
-// A memo is what the gate keeps with a Head from one request to the next.
+// A memo is what the gate keeps in a Head from one request of a connection to the next.
 type memo struct {
-	told    claims.Head     // to the observer, who may give the answer an id
-	context context.Context //nolint:containedctx // the background with told, for the events of a request that is rejected
+	told    claims.Head     // what observers receive; they may set the ID of the answer
+	context context.Context //nolint:containedctx // has told, for the events of rejections
 	answer  []byte
 
-	version uint64 // of the Head, which the rest belongs to
+	version uint64 // version of the Head that the fields below belong to
 	said    claimFields
 	texts   [claimKinds]string
-	claims  ingress.Claims // what they mean
+	claims  ingress.Claims // the claims in said
 }
 
 // memoOf returns the memo of a Head.
@@ -103,7 +105,8 @@ func memoOf(x *early.Head) *memo {
 	return m
 }
 
-// claimed returns the claims of a request that repeats none. They must not be changed.
+// claimed returns the claims of a request in which no header is repeated. The result must not be
+// changed.
 func (m *memo) claimed(x *early.Head) *ingress.Claims {
 	if m.version == x.Version() {
 		return &m.claims
@@ -126,7 +129,8 @@ func (m *memo) claimed(x *early.Head) *ingress.Claims {
 	return &m.claims
 }
 
-// textOf returns b as a text, or one that means the same. That of the request before, classes, levels and progress need no memory.
+// textOf returns b as a string, or a string with the same meaning. It allocates only if b is not
+// before, the value of the last request, and is no class, level or progress.
 func textOf(b []byte, before string) string {
 	if string(b) == before {
 		return before
@@ -142,7 +146,7 @@ func textOf(b []byte, before string) string {
 	return string(b)
 }
 
-// rejection returns the complete answer for why to a request with a method, as bytes of HTTP/1.1, with
+// rejection returns the complete answer of HTTP/1.1 to a rejected request with this method. It has
 // the headers of answerTo. Only the Date is missing, which is optional in such an answer.
 func (m *memo) rejection(why *ingress.Rejection, text *wording, method []byte) []byte {
 	b := m.answer[:0]

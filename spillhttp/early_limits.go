@@ -10,10 +10,12 @@ import (
 	"github.com/seed90641741/spillway/internal/longheads"
 )
 
-// longestHead is the default of MaxHeaderBytes, in bytes: the heads of browsers and proxies have a few kilobytes.
+// longestHead is the default of MaxHeaderBytes, in bytes. The heads of browsers and proxies have a
+// few kilobytes.
 const longestHead = 64 << 10
 
-// limitHeads sets the default of MaxHeaderBytes. A server may serve from several listeners at once.
+// limitHeads sets MaxHeaderBytes if it is zero. It takes a lock, as a server may begin to serve
+// from several listeners at once.
 func (h *Handler) limitHeads(s *http.Server) {
 	h.heads.Lock()
 	defer h.heads.Unlock()
@@ -22,14 +24,16 @@ func (h *Handler) limitHeads(s *http.Server) {
 	}
 }
 
-// limited returns a listener that resets connections while they are an overload, and those that send long heads too often.
+// limited returns a listener on l that resets connections in an overload by connections, and
+// connections that send too many long heads.
 func (h *Handler) limited(s *http.Server, l net.Listener) (net.Listener, error) {
 	h.limitHeads(s)
 	extend(s, longheads.Context, longheads.State)
 	return connlimit.NewListener(l, connlimit.Config{Work: h.work})
 }
 
-// extend has s call a ConnContext and a ConnState before its own.
+// extend makes s call before and says in addition to its own ConnContext and ConnState, and ahead
+// of them.
 func extend(s *http.Server, before func(context.Context, net.Conn) context.Context, says func(net.Conn, http.ConnState)) {
 	inner, told := s.ConnContext, s.ConnState
 	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
@@ -46,7 +50,8 @@ func extend(s *http.Server, before func(context.Context, net.Conn) context.Conte
 	}
 }
 
-// work is that of the ingress.Server, and requests that bypass it: these use their connections as well.
+// work is Config.Work of package connlimit. It counts the requests of the ingress.Server and those
+// that bypass it, which need connections, too.
 func (h *Handler) work(now time.Time) (begun uint64, cpu float64) {
 	begun, cpu = h.ingress.Work(now)
 	return begun + h.exempted.Load(), cpu

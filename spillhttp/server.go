@@ -225,7 +225,7 @@ func (h *Handler) serve(now time.Time, w http.ResponseWriter, r *http.Request, a
 		// net/http removes the files of the form that it finds in r; others read the pattern from
 		// it.
 		r.MultipartForm, r.Pattern = x.request.MultipartForm, x.request.Pattern
-		if returned || err != nil { // a proxy panics when its client has left, which is no failure
+		if returned || err != nil { // a proxy may panic because its client has left, which is no failure
 			outcome = outcomeOf(err, int(x.response.code))
 		}
 		x.response.returned()
@@ -258,7 +258,8 @@ func (h *Handler) reject(now time.Time, w http.ResponseWriter, r *http.Request, 
 	reject(w, r, why, h.wordingOf(why))
 	if r.ProtoMajor == 1 && streamed(r) {
 		// net/http reads the rest of a short body before it answers. If the rest does not arrive at
-		// once, the connection is closed. An error does not matter: a writer without deadlines closes it.
+		// once, the connection is closed. An error does not matter: a writer without deadlines
+		// closes it.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime))
 	}
 }

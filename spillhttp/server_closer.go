@@ -26,8 +26,8 @@ const (
 	closedPerProcessor = 50
 	// closedHTTP2 is the maximum number of HTTP/2 connections that are closed each second. Such a
 	// connection carries many requests, and each of the next ones opens a new connection until one
-	// is open. That is about twenty TLS handshakes, or 1 % of a processor. The time between two
-	// closed connections shows the effect of the first: it may have been enough.
+	// is open. That is about twenty TLS handshakes, or 1 % of a processor. A second must pass
+	// before the next one is closed, because the first one may have been enough.
 	closedHTTP2 = 1
 	// perClosed is how many rejections and waits allow one closed connection, and mostCredit is how
 	// many are saved up.

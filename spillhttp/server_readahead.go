@@ -15,7 +15,7 @@ type bodyAhead struct {
 
 	from io.ReadCloser
 	read bytes.Reader  // the part that was read ahead
-	err  error         // error after that part; nil: the rest, if any, is not read yet
+	err  error         // error of reading ahead; nil: Read goes on with from
 	done chan struct{} // closed after reading ahead; nil: nothing is read ahead
 }
 

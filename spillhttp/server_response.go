@@ -203,8 +203,8 @@ func (r response2) Push(target string, opts *http.PushOptions) error {
 	return http.ErrNotSupported
 }
 
-// Hijack implements [http.Hijacker]. What the handler does with the connection is unknown, so the
-// request does no work from then on.
+// Hijack implements [http.Hijacker]. From then on the request counts as doing no work, because what
+// the handler does with the connection is unknown.
 func (r *response1) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, buffered, err := r.control().Hijack()
 	if err == nil {

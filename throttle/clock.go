@@ -5,22 +5,23 @@ import (
 	"time"
 )
 
-// stepBack is how far back a time must be before it is taken for a clock that was
-// set, and not for a call that waited between reading the clock and getting here.
+// stepBack is how far a time must lie in the past to mean that the clock was set back. A time that
+// is less old is of a call that waited after it had read the clock.
 const stepBack = time.Second
 
-// resolution is how exactly the latest time is kept, so that it is rarely written.
+// resolution is how exactly the latest time is kept. It is coarse, so that few calls write that
+// time.
 const resolution = time.Millisecond
 
-// A clock turns times into durations since the first one, which never go back for
-// long: after a step back it goes on from where it was.
+// A clock turns times into durations since the first time that it was given. The durations never go
+// back by more than stepBack: when the system clock is set back, they go on from the latest one.
 type clock struct {
 	base   atomic.Pointer[time.Time]
 	skew   atomic.Int64
 	latest atomic.Int64
 }
 
-// first returns the first time.
+// first returns base, the time from which the durations count. begin sets it for the first time.
 func (c *clock) first(now time.Time) *time.Time {
 	if base := c.base.Load(); base != nil {
 		return base
@@ -32,32 +33,34 @@ func (c *clock) since(now time.Time) time.Duration {
 	return now.Sub(*c.first(now)) + time.Duration(c.skew.Load())
 }
 
-// begin returns the first time, which is one resolution before now: zero means never.
+// begin sets base to one resolution before now, so that no time is at the duration 0, which means
+// never. It returns base.
 func (c *clock) begin(now time.Time) *time.Time {
 	first := now.Add(-resolution)
 	c.base.CompareAndSwap(nil, &first)
 	return c.base.Load()
 }
 
-// read returns the time of a clock reading that was just made.
+// read returns the duration for a time that was just read from the system clock.
 func (c *clock) read(now time.Time) time.Duration {
 	skew := c.skew.Load()
-	at := now.Sub(*c.first(now)) + time.Duration(skew) // which is since, inlined
+	at := now.Sub(*c.first(now)) + time.Duration(skew) // since, inlined
 	latest := time.Duration(c.latest.Load())
 	switch {
 	case at >= latest+resolution:
 		c.latest.CompareAndSwap(int64(latest), int64(at))
 	case at < latest-stepBack:
-		c.skew.CompareAndSwap(skew, skew+int64(latest-at)) // only the first call that sees a step adds it
+		c.skew.CompareAndSwap(skew, skew+int64(latest-at)) // once for each step
 		return latest
 	}
 	return at
 }
 
-// heard returns the time of an outcome. It may come with the time at which its call
-// began, which is in the past.
+// heard returns the duration for the time of an outcome. The caller may pass the time at which the
+// call began instead, so a time in the past is no step of the clock: it counts as the latest time.
 func (c *clock) heard(now time.Time) time.Duration {
-	at, latest := now.Sub(*c.first(now))+time.Duration(c.skew.Load()), time.Duration(c.latest.Load()) // likewise
+	// The value of at is that of since, inlined.
+	at, latest := now.Sub(*c.first(now))+time.Duration(c.skew.Load()), time.Duration(c.latest.Load())
 	if at >= latest+resolution {
 		c.latest.CompareAndSwap(int64(latest), int64(at))
 	}

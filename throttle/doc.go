@@ -5,14 +5,15 @@
 //
 // # Invariants
 //
-//   - Only calls that were sent, and whose outcome informs ([spillway.Outcome.Informs]), are evidence.
-//   - While the backend accepts one of K calls, nothing is limited. While it does not, K calls are sent
-//     for each accepted one.
+//   - Only calls that were sent, and whose outcome informs ([spillway.Outcome.Informs]), are
+//     evidence.
+//   - While the backend accepts one of K calls, nothing is limited. While it does not, K calls are
+//     sent for each accepted one.
 //   - A backend that accepts nothing gets one probe per second at most. A client of few calls sends
 //     one of nine calls as a probe. A probe is one call, or the calls that one task makes at once.
 //   - Every limit ends when the backend accepts all calls, and after a Window without outcomes.
-//   - A route or customer is rejected for its own failures, or where most served routes fail. A name
-//     that has no place can be rejected, and limits nothing else ([Routes]).
+//   - A route or customer is rejected for its own failures, or where most served routes fail. A
+//     name for which there is no room can be rejected, and limits no other name ([Routes]).
 //
 // # The rule
 //
@@ -20,25 +21,26 @@
 //
 //	p = max(0, (requests − K·accepts) / (requests + 1))
 //
-// so that the calls sent, requests·(1 − p), are K times the calls accepted. Over a window, p
-// is a share of the past: when the load falls or the backend recovers, the share is still the
-// one of the overload. The capacity of a backend, in contrast, is a rate. So:
+// so that the calls sent, requests·(1 − p), are K times the calls accepted. Over a window, p is a
+// share of the past: when the load falls or the backend recovers, the share is still the one of the
+// overload. The capacity of a backend, in contrast, is a rate. So the package limits a rate:
 //
-//  1. Without rejections by the backend there is no limit. When more is sent than
-//     K·accepts, by MinRequests and a quarter second's calls: limit = K × accepts per
-//     second since.
+//  1. Without rejections by the backend there is no limit. When the calls sent exceed K·accepts by
+//     MinRequests and the calls of a quarter second: limit = K × accepts per second since the
+//     excess began.
 //  2. An accept raises the limit by (K − 1)/Window, a rejection lowers it by 1/Window.
 //     It is stable where sent = K·accepts, as in the equation.
-//  3. When more is sent than K·accepts again, by MinRequests and one second's calls,
-//     the capacity of the backend has fallen. The limit is measured again, as in 1.
-//  4. When nothing or less than 1 call in 200 was accepted: one probe per second, and after each
-//     probe that fails twice as many calls until the next one, up to 9. Each
-//     accept releases one call and quadruples the limit, up to its earlier value, or to 1
-//     call in 50 where that is more. While there is a limit, a call without a result counts
-//     as accepted after one second, and after two times the longest time that a rejection
-//     took in the last Window; but not if a call timed out in that Window.
-//  5. After a second or more of accepts only, which has 1 chance in 256 where one call
-//     in K is accepted: the limit doubles per round trip, until nothing is limited.
+//  3. When the calls sent exceed K·accepts again, by MinRequests and the calls of one second, the
+//     capacity of the backend has fallen. The limit is measured again, as in 1.
+//  4. When nothing or less than 1 call in 200 was accepted: one probe per second. A client of few
+//     calls sends the first call after that second as a probe, and then one call of 2, of 4, of 8
+//     and of 9 while probes fail. Each accept releases one call and quadruples the limit, up to its
+//     earlier value, or to 1 call in 50 where that is more. While there is a limit, a call without
+//     a result counts as accepted after one second, or after twice the longest time that a
+//     rejection took in the last Window, if that is longer. It does not if a call timed out in that
+//     Window.
+//  5. After a second or more of accepts only, and so many of them that the chance is 1 in 256 where
+//     one call in K is accepted: the limit doubles per round trip, until nothing is limited.
 //  6. Rejections end 4 and 5 when they are more than K − 1 times the last 5 accepts: the limit
 //     is K × the calls accepted per second meanwhile.
 //  7. A call is rejected with p = 1 − limit/(calls per second). The rate of calls is
@@ -49,16 +51,16 @@
 //  8. Which calls are rejected is decided by their tasks: first calls of tasks without progress,
 //     and of these the lowest levels. Among calls without a level random decides.
 //  9. A task that makes several calls at once abandons the calls already sent when another one is
-//     rejected here. Then nothing would ever be heard of the backend. So when every call sent since
-//     the last outcome was abandoned, the next probe is every call within 10 ms, up to 100 calls.
+//     rejected here. Then no call would ever have a result. So when every call sent since the last
+//     outcome was abandoned, the next probe is every call within 10 ms, up to 100 calls.
 //
-// The second is [Config.ProbeInterval]. The statistics are separate for each
-// [spillway.Criticality], so that rejections of batch work never throttle the calls that users
-// wait for.
+// The second in these rules is [Config.ProbeInterval]. The statistics are separate for each
+// [spillway.Criticality], so that rejections of batch work never throttle the calls that users wait
+// for.
 //
-// With K = 2 an overloaded backend rejects one call for each that it serves; with K = 1.1 one
-// for ten. A smaller K suits a backend to which a rejection costs about as much as an answer.
-// A larger one detects free capacity sooner.
+// With K = 2 an overloaded backend rejects one call for each that it serves; with K = 1.1 one for
+// ten. A smaller K suits a backend for which rejections are about as expensive as answers. A larger
+// one detects free capacity sooner.
 //
 // So whatever happened before, when the backend accepts all calls, nearly all are sent after
 // some seconds and some round trips. A client whose limit is below one call per second needs
@@ -77,17 +79,18 @@
 // quickly. That is why a call without a result counts as accepted after some time (rule 4). If it
 // is rejected later, this accept is taken back, and if there was no other accept since the limit
 // fell, there is one probe per second again. Where calls time out, a long wait says nothing. So a
-// backend that is back and does not answer gets the calls of one deadline, as it does when it
-// stops answering while nothing is limited. Then it gets one probe per second.
+// backend that accepts calls again, but does not answer them, gets calls until the first of them
+// time out, as it does when it stops answering while nothing is limited. Then it gets one probe per
+// second.
 //
 // Only calls that were sent after a change
 // are evidence of its effect: rejections of calls that were sent before the limit fell do not
 // lower it again, and accepts of calls that were sent before the last rejection arrived do not
 // show a recovery.
 //
-// A limit that is measured once fits a falling load: 10 times the capacity, then half of it,
-// is half of the limit. It does not depend on how many calls were rejected here, so rejecting
-// one costs a few nanoseconds and no lock.
+// A limit that is measured once is also right when the load falls: from 10 times the capacity to
+// half of it, which is then below the limit. It does not depend on how many calls were rejected
+// here, so rejecting one costs a few nanoseconds and no lock.
 //
 // A burst of rejections shorter than the quarter second of rule 1 is not an overload. A second
 // of accepts from a rate limiter that refills once per second is not a recovery.

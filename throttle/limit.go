@@ -5,75 +5,77 @@ import (
 	"time"
 )
 
-// minEvidence is the evidence for a backend that has recovered, as the logarithm of
-// how unlikely it is that it has not: 1 in 256.
+// minEvidence is the evidence from which a backend counts as recovered. Accepts in a row are
+// evidence, measured as the logarithm of 1/p, where p is the chance of so many at a backend that
+// has not recovered. Here p is 1/256.
 var minEvidence = math.Log(256)
 
 const (
 	// rampFactor is the factor by which each accept multiplies the limit after silence: five
-	// lead from one call per second to a thousand.
+	// accepts raise it from one call per second to a thousand.
 	rampFactor = 4
 	// riseFactor is the factor by which each round trip without a rejection multiplies the
 	// limit once the backend has recovered.
 	riseFactor = 2
 	// unlimited is a limit, in calls per second, that no process reaches.
 	unlimited = 1e9
-	// equalizing is in how many windows a limit below one call per interval is led up
-	// to it, so that clients which call seldom come to share the backend alike.
+	// equalizing is the number of windows in which a limit below one call per ProbeInterval rises
+	// to that, so that clients that rarely call get equal shares of the backend.
 	equalizing = 10
-	// latest is how many accepts of a ramp or a rise count against its next rejections. With 3 as
-	// with 8 a backend with one dead task of four recovers as soon, and with 5 one client
-	// sends as much to an overloaded backend as if the first rejection ended a rise.
+	// latest is the maximum number of accepts of a ramp or a rise that offset its next rejections.
+	// With 3 and with 8, a backend with one dead task of four recovers equally soon. With 5, one
+	// client sends no more to an overloaded backend than if the first rejection ended a rise.
 	latest = 5
-	// hardlyAny is the share of calls that is as good as none, so that probes are sent:
-	// a limit that low would take minutes to show a recovery.
+	// hardlyAny is the share of calls up to which accepts count as none, so that probes are sent
+	// instead. At so low a limit a recovery would be noticed after minutes only.
 	hardlyAny = 1. / 200
 )
 
-// phase says how the limit moves.
+// A phase of a limiter says how its limit moves.
 type phase uint8
 
 const (
-	open   phase = iota // no limit
-	steady              // it follows the accepts
-	silent              // nothing is accepted, or the first calls after that
-	rising              // nothing is rejected
+	open   phase = iota // there is no limit
+	steady              // accepts raise the limit, and rejections lower it
+	silent              // nothing is accepted, or the first accepts after that multiply the limit
+	rising              // nothing is rejected any more, and the limit doubles with each round trip
 )
 
-// A limiter is the rule of the package: how many calls per second may be sent. All
-// its times are since the first call that the throttle knows.
+// A limiter sets the limit, the number of calls per second that may be sent, by the rules in the
+// package comment. All its times are durations since the first call of the throttle.
 type limiter struct {
 	phase   phase
 	limit   float64       // calls per second
 	demand  float64       // calls per second that are made, sent or not
-	former  float64       // the limit before the present trouble
-	wasOpen bool          // there was none before
+	former  float64       // the limit before the overload that goes on now, in calls per second
+	wasOpen bool          // whether there was no limit before that overload
 	changed time.Duration // when the limit last fell, or silence ended
-	raised  time.Duration // when it last rose, while rising
+	raised  time.Duration // when the limit last doubled, in the phase rising
 
-	accepted   time.Duration // when an accept was last heard of
-	rejectedAt time.Duration // when a rejection was last heard of
-	settled    time.Duration // when either was
+	accepted   time.Duration // when the last accept was settled; 0: never
+	rejectedAt time.Duration // when the last rejection that ended a streak was settled
+	settled    time.Duration // when a call was last settled as accepted or as rejected
 
-	debt    run    // since what was sent last came to K times what was accepted, or less
-	streak  streak // since the last rejection
+	debt    run    // the calls since those sent came to exceed K times those accepted
+	streak  streak // the accepts since the last rejection
 	pending pending
 	proven  bool // a call has ended as accepted since the limit fell
 }
 
-// A run is what was settled since some time.
+// A run counts the calls that were settled since a time: those that were sent, and how many of them
+// were accepted.
 type run struct {
 	since         time.Duration
 	sent, accepts float64
 }
 
-// A streak is the outcomes of calls that were sent after the last rejection that ended one
-// arrived.
+// A streak counts the accepted calls since the last rejection. It has only calls that were sent
+// after that rejection arrived.
 type streak struct {
 	accepts float64
-	spare   float64       // accepts that no rejection has used up
-	since   time.Duration // when the first was heard of
-	sent    time.Duration // when the first was sent
+	spare   float64       // accepts that can still offset rejections, at most latest
+	since   time.Duration // when the first of the accepts arrived
+	sent    time.Duration // when the first of the accepted calls was sent
 }
 
 // notAccepted counts a rejection of a call that was sent at the given time, and reports whether the
@@ -83,7 +85,8 @@ func (l *limiter) notAccepted(cfg *Config, at, sent time.Duration, recent float6
 	if l.phase != open && sent <= l.changed {
 		return false
 	}
-	if sent >= l.streak.sent && !l.outweighed(cfg) { // else it is older news
+	// A call that was sent before the streak says nothing about it.
+	if sent >= l.streak.sent && !l.outweighed(cfg) {
 		l.stop(cfg, at)
 		l.streak, l.rejectedAt = streak{}, at
 	}
@@ -100,9 +103,9 @@ func (l *limiter) notAccepted(cfg *Config, at, sent time.Duration, recent float6
 }
 
 // outweighed counts a rejection during a ramp or a rise, and reports whether the accepts outweigh
-// it: at the limit one call in K is accepted, so a rejection uses up 1/(K − 1) accepts. A backend
-// that rejects some of all calls, as with one dead task of several, has recovered as far as it
-// will.
+// it, so that the ramp or rise goes on. At the limit one call in K is accepted, so a rejection uses
+// up 1/(K − 1) accepts. A backend that always rejects some of its calls, as with one dead task of
+// several, must be able to recover.
 func (l *limiter) outweighed(cfg *Config) bool {
 	if l.phase != silent && l.phase != rising {
 		return false
@@ -111,7 +114,8 @@ func (l *limiter) outweighed(cfg *Config) bool {
 	return l.streak.spare > 0
 }
 
-// accept takes in an accept, and reports whether it releases a call at once.
+// accept counts an accepted call, and reports whether another call is sent for it regardless of the
+// limit.
 func (l *limiter) accept(cfg *Config, at, sent time.Duration) (release bool) {
 	l.settled = at
 	if l.phase == open {
@@ -131,7 +135,7 @@ func (l *limiter) accept(cfg *Config, at, sent time.Duration) (release bool) {
 	return l.extend(cfg, at, sent)
 }
 
-// pay sets an accept off against the debt.
+// pay offsets the debt with an accept.
 func (l *limiter) pay(cfg *Config) {
 	if l.debt.sent == 0 {
 		return
@@ -143,22 +147,22 @@ func (l *limiter) pay(cfg *Config) {
 	}
 }
 
-// hear takes in the time of accepts that change nothing else.
+// hear notes the time of accepts that change nothing else.
 func (l *limiter) hear(at time.Duration) {
 	l.accepted, l.settled = max(l.accepted, at), max(l.settled, at)
 }
 
-// idle forgets all after a Window without outcomes.
+// idle forgets everything after a Window without outcomes.
 func (l *limiter) idle(cfg *Config, at time.Duration) {
 	if at-l.settled > cfg.Window {
 		*l = limiter{settled: at}
 	}
 }
 
-// overspent reports whether more was sent than K times what was accepted, by MinRequests and,
-// at a backend that has been accepting calls, by the calls of a certain time: a shorter burst
-// of rejections is not an overload. That time is a quarter of an interval without a limit, and
-// a whole interval with one, as a late reaction then costs little.
+// overspent reports whether more was sent than K times what was accepted, by MinRequests and, at a
+// backend that has been accepting calls, by the calls of a certain time: a shorter burst of
+// rejections is not an overload. Without a limit that time is a quarter of a ProbeInterval. With
+// one it is a whole ProbeInterval, as a late reaction then costs little.
 func (l *limiter) overspent(cfg *Config, at time.Duration) bool {
 	allowed := float64(cfg.MinRequests)
 	if l.accepted > 0 && l.phase != silent && at-l.accepted <= cfg.Window {
@@ -171,12 +175,12 @@ func (l *limiter) overspent(cfg *Config, at time.Duration) bool {
 	return l.debt.sent-float64(cfg.K*l.debt.accepts) >= allowed
 }
 
-// fall sets the limit to K times what was accepted since the trouble began.
+// fall sets the limit to K times the calls per second that were accepted since the debt began.
 func (l *limiter) fall(cfg *Config, at time.Duration, recent float64) {
 	switch {
 	case l.phase == open || l.phase != silent && at-l.changed > cfg.Window/2:
 		l.wasOpen, l.former = l.phase == open, cfg.K*recent
-	case l.phase != silent: // the trouble goes on
+	case l.phase != silent: // the overload goes on
 		l.former = max(l.former, cfg.K*recent)
 	}
 	l.phase, l.limit = silent, 0
@@ -191,7 +195,8 @@ func (l *limiter) fall(cfg *Config, at time.Duration, recent float64) {
 	l.pending, l.proven = pending{begin: at, counted: at}, false
 }
 
-// extend adds an accept to the streak and acts on it.
+// extend adds an accept to the streak, moves the limit as the phase says, and reports whether
+// another call is sent regardless of the limit.
 func (l *limiter) extend(cfg *Config, at, sent time.Duration) (release bool) {
 	s := &l.streak
 	if s.accepts == 0 {
@@ -216,17 +221,18 @@ func (l *limiter) extend(cfg *Config, at, sent time.Duration) (release bool) {
 	return false
 }
 
-// ramp leads the limit back to what it was before the trouble.
+// ramp multiplies the limit for each accept after silence, until it is what it was before the
+// overload.
 func (l *limiter) ramp(cfg *Config, at time.Duration) (release bool) {
-	if l.debt.accepts == 0 { // probes that were rejected say nothing of what is accepted now
+	if l.debt.accepts == 0 { // rejected probes of the silence say nothing about the capacity now
 		l.debt, l.changed = run{}, l.streak.sent-1
 	}
 	l.limit = max(l.limit, math.Pow(rampFactor, min(l.streak.accepts, 16))/cfg.ProbeInterval.Seconds())
-	former := max(l.former, rampFactor*hardlyAny*l.demand) // a lower limit would be silence again
+	former := max(l.former, rampFactor*hardlyAny*l.demand) // any lower limit counts as silence
 	if l.limit < former {
 		return true
 	}
-	// From here on only calls that are sent at this limit say anything of it.
+	// From here on only calls that are sent at this limit are evidence for or against it.
 	l.phase, l.rejectedAt, l.streak = steady, at, streak{}
 	if l.wasOpen {
 		l.rise(at)
@@ -236,7 +242,7 @@ func (l *limiter) ramp(cfg *Config, at time.Duration) (release bool) {
 	return l.wasOpen
 }
 
-// rise raises the limit, until nothing is limited.
+// rise doubles the limit, and ends it above unlimited.
 func (l *limiter) rise(at time.Duration) {
 	l.phase, l.raised = rising, at
 	l.limit *= riseFactor
@@ -245,8 +251,8 @@ func (l *limiter) rise(at time.Duration) {
 	}
 }
 
-// stop ends a ramp or a rise at a rejection: the limit is K times the calls accepted during
-// it.
+// stop ends a ramp or a rise at a rejection: the limit becomes K times the calls per second that
+// were accepted during it, if that is lower.
 func (l *limiter) stop(cfg *Config, at time.Duration) {
 	if (l.phase == silent || l.phase == rising) && l.streak.accepts > 0 {
 		l.limit = min(l.limit, cfg.K*l.streak.accepts/(at-l.streak.sent).Seconds())
@@ -256,7 +262,8 @@ func (l *limiter) stop(cfg *Config, at time.Duration) {
 	}
 }
 
-// pass lets time pass: a Window without accepts is noted, and a very low limit rises.
+// pass is called after each period, of the duration passed. In the phase steady, a Window without
+// accepts begins the phase silent, and a limit below one call per ProbeInterval rises.
 func (l *limiter) pass(cfg *Config, at, passed time.Duration) {
 	if l.phase != steady {
 		return

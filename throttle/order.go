@@ -7,24 +7,26 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// An order knows the recent calls of a class by their tasks: which share of them is below a call. So the
-// calls that must be rejected are of the lowest tasks, as many as if random had decided. Calls without a
-// level are not in it.
+// An order ranks a call among the recent calls of its class by their tasks: it knows which share of
+// the calls ranks below. So calls of the lowest tasks are rejected, in the same number as by
+// chance. Calls without a level are not counted.
 type order struct {
-	calls [groups]atomic.Uint32     // since it was learned, and half of those before
-	below [groups + 1]atomic.Uint32 // the share in lower groups, as bits of a float32
+	calls [groups]atomic.Uint32     // calls since learn last ran, and half of those before
+	below [groups + 1]atomic.Uint32 // share of the calls in lower groups, as the bits of a float32
 }
 
 const (
-	// levelGroups is the number of groups of levels. In the group at the bound random decides.
+	// levelGroups is the number of groups of levels. Within a group, chance decides.
 	levelGroups = 8
-	// groups has a group of levels for tasks that have made no progress, and one for the others, which go first.
+	// groups is the number of all groups: those of the levels for tasks without progress, and again
+	// for tasks with progress, which rank higher.
 	groups = 2 * levelGroups
-	// lesson is the number of calls from which the order is learned.
+	// lesson is the minimum number of calls from which learn computes the shares.
 	lesson = 100
 )
 
-// place returns where in [0, 1) a call stands in its class: calls below the probability are rejected. u is random.
+// place returns the rank of a call in its class, in [0, 1): calls that rank below the probability
+// of a rejection are rejected. u is a random number in [0, 1).
 func (o *order) place(call *spillway.Call, u float64) float64 {
 	if !call.Level.Valid() {
 		return u
@@ -35,7 +37,7 @@ func (o *order) place(call *spillway.Call, u float64) float64 {
 	}
 	o.calls[group].Add(1)
 	low, high := o.share(group), o.share(group+1)
-	if o.share(groups) == 0 { // nothing was learned yet
+	if o.share(groups) == 0 { // learn has computed nothing yet
 		return u
 	}
 	return min(low+float64(u*(high-low)), belowOne)
@@ -48,7 +50,7 @@ func (o *order) share(below int) float64 {
 	return float64(math.Float32frombits(o.below[below].Load()))
 }
 
-// learn takes in the calls since it last did, if they are enough.
+// learn computes the shares from the calls that were counted, if they are enough.
 func (o *order) learn() {
 	all := uint32(0)
 	for i := range o.calls {

@@ -2,23 +2,24 @@ package throttle
 
 import "time"
 
-// A pace is the rate of calls that are few: the mean of the last gaps between them.
+// A pace measures the rate of calls that are rare, by the mean of the last gaps between them.
 type pace struct {
-	last time.Duration // when a call was made
+	last time.Duration // when the last call was made
 	gaps float64
-	mean float64 // seconds
+	mean float64 // the mean gap, in seconds
 }
 
 const (
-	// steadyGaps is how many gaps the mean is of: with half as many it is noisier.
+	// steadyGaps is the number of gaps in the mean. With half as many it is noisier.
 	steadyGaps = 32
-	// longGap is a gap, in means, after which the calls count as fewer than before. Where
-	// they are not, one gap in 150 is that long. With 4, chance spends
-	// more of what the limit has saved; with 6, fewer calls are sent right after a recovery.
+	// longGap is the gap, in multiples of the mean, after which the calls count as rarer than
+	// before. While they are as frequent as before, one gap in 150 is that long by chance. With 4
+	// that happens more often, and then uses up credit; with 6, fewer calls are sent right after a
+	// recovery.
 	longGap = 5
 )
 
-// call takes in a call. After a long gap the pace is measured again.
+// call counts a call. After a long gap the pace is measured again.
 func (p *pace) call(at time.Duration) {
 	gap := (at - p.last).Seconds()
 	p.last = at
@@ -29,7 +30,7 @@ func (p *pace) call(at time.Duration) {
 	p.mean += (gap - p.mean) / p.gaps
 }
 
-// rate returns the calls per second. One gap does not make a rate.
+// rate returns the calls per second, or 0 with fewer than two gaps.
 func (p *pace) rate() float64 {
 	if p.gaps <= 1 || p.mean <= 0 {
 		return 0

@@ -7,25 +7,26 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// pending is the calls that were sent while there is a limit, and have no result. They count as
-// accepted after more time than rejections take, in two cohorts: calls are added to one while the
-// other waits. So a call waits for that time at least, and for two times that at most.
+// pending has the calls that were sent while there is a limit, and have no result yet. They count
+// as accepted once they have waited for longer than rejections take. They wait in two cohorts: new
+// calls join the young one while the old one waits. So a call waits for that time at least, and for
+// twice that time at most.
 type pending struct {
-	begin      time.Duration // calls that were sent before are not counted
-	counted    time.Duration // those sent until then have counted
+	begin      time.Duration // calls sent until then, before the limit was set, are not in it
+	counted    time.Duration // calls sent until then have counted as accepted, or have ended
 	old, young cohort
 }
 
-// A cohort is calls that were sent one after another.
+// A cohort is a number of calls that were sent in succession.
 type cohort struct {
 	first, last time.Duration // when the first and the last were sent
-	calls       float64       // that have not ended
+	calls       float64       // the number of them that have not ended
 }
 
-// send takes in a call.
+// send adds a call that was sent at a time.
 func (p *pending) send(at time.Duration) {
 	switch {
-	case at <= p.counted: // a goroutine that comes late
+	case at <= p.counted: // later calls have already counted
 	case at <= p.old.last:
 		p.old.calls++
 	case p.young.calls == 0:
@@ -37,14 +38,14 @@ func (p *pending) send(at time.Duration) {
 	p.turn()
 }
 
-// turn lets the young cohort wait if no call of the old one does.
+// turn makes the young cohort the old one if that has no calls left.
 func (p *pending) turn() {
 	if p.old.calls == 0 && p.young.calls > 0 {
 		p.old, p.young = p.young, cohort{}
 	}
 }
 
-// end takes in that a call has ended, and reports whether it has counted as accepted.
+// end removes a call that has ended, and reports whether it has already counted as accepted.
 func (p *pending) end(sent time.Duration) (counted bool) {
 	switch {
 	case sent <= p.begin:
@@ -59,8 +60,8 @@ func (p *pending) end(sent time.Duration) (counted bool) {
 	return false
 }
 
-// ripe returns the calls that count from now on: all of the old cohort, if they were sent until
-// the given time.
+// ripe removes and returns the calls that count as accepted from now on: the old cohort, if all of
+// it was sent until the given time. Otherwise the result has no calls.
 func (p *pending) ripe(until time.Duration) (c cohort) {
 	if p.turn(); p.old.calls == 0 || p.old.last > until {
 		return c
@@ -71,10 +72,11 @@ func (p *pending) ripe(until time.Duration) (c cohort) {
 	return c
 }
 
-// doubt is the factor between the longest wait for a rejection and that for an accept.
+// doubt is how many times longer than the longest recent rejection a call waits until it counts as
+// accepted.
 const doubt = 2
 
-// ripen counts calls as accepted that have waited for long enough. The lock is held.
+// ripen counts those calls as accepted that have waited for long enough. The caller holds the lock.
 func (c *class) ripen(at time.Duration) {
 	l := &c.limiter
 	of := l.pending.ripe(at - max(c.cfg.ProbeInterval, doubt*c.window.sum.longest))
@@ -94,7 +96,7 @@ func (c *class) ripen(at time.Duration) {
 	c.decide()
 }
 
-// leave takes in that a call has ended without a result that informs.
+// leave removes a call that has ended without an outcome that informs.
 func (c *class) leave(sent time.Duration) {
 	if c.probability() == noLimit {
 		return
@@ -105,14 +107,14 @@ func (c *class) leave(sent time.Duration) {
 	c.together.abandoned = true
 }
 
-// confirm takes in that a call has ended as accepted which counted as that before.
+// confirm notes that a call which already counted as accepted has ended as accepted.
 func (l *limiter) confirm(at time.Duration) {
 	l.hear(at)
 	l.proven = true
 }
 
-// recant takes back that a call counted as accepted, which was then rejected. If none was accepted
-// in earnest, the others were not, either.
+// recant takes back that a call counted as accepted, as it was rejected later. If no call has ended
+// as accepted since the limit fell, the backend accepts nothing, and the limiter is silent.
 func (l *limiter) recant() {
 	if !l.proven {
 		l.phase = silent
@@ -124,10 +126,11 @@ func (l *limiter) recant() {
 	}
 }
 
-// forever is the time that a rejection takes at a backend that does not answer.
+// forever is what a timeout counts as the time of a rejection: no call then counts as accepted by
+// waiting.
 const forever = math.MaxInt64 / doubt
 
-// waited returns the time that a rejection took, or 0 where that is not known.
+// waited returns how long a rejection took, or 0 if that is not known.
 func waited(at, sent time.Duration, o spillway.Outcome) time.Duration {
 	switch {
 	case o == spillway.OutcomeTimedOut:

@@ -8,10 +8,11 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// classes is the throttle of one name, by criticality.
+// classes is the throttle of one name: of a route, of a customer, of all other routes, or of the
+// backend.
 type classes [spillway.Criticalities]class
 
-// configure takes a new configuration. The counter is of the classes that limit anything.
+// configure sets the configuration. limited, if not nil, counts the classes that limit anything.
 func (c *classes) configure(cfg Config, limited *atomic.Int32) {
 	for i := range c {
 		c[i].configure(cfg, spillway.Sheddable+spillway.Criticality(i), limited)
@@ -34,31 +35,31 @@ func (c *classes) forget() {
 	}
 }
 
-// A place is the state of one name.
+// A place is the entry of one route or customer in places.
 type place struct {
 	classes
 
 	name    string
 	hash    uint64
 	latency latency
-	charged atomic.Int32 // failures that counted for the backend since the last paid-up accept
-	used    atomic.Int64 // when a call was last settled, to the second
+	charged atomic.Int32 // failures that counted for the backend, since they were last made up for
+	used    atomic.Int64 // when a call was last settled, as a duration on the clock, to the second
 }
 
-// MaxRoutes is how many routes of a backend, and how many customers, have a place.
+// MaxRoutes is the maximum number of routes of a backend that have a throttle, and of customers.
 const MaxRoutes = 256
 
-// places are the names that have a place. They are found without a lock, by a hash of the name,
-// as most calls look for one.
+// places has a place for each of at most MaxRoutes names. find takes no lock, as most calls need
+// it, and looks by a hash of the name.
 type places struct {
-	all  atomic.Pointer[table] // never changed, only replaced
-	full atomic.Int64          // until when there is no room
+	all  atomic.Pointer[table] // the table is never changed, only replaced
+	full atomic.Int64          // until when add fails at once, as the table was full
 
 	mu   sync.Mutex
-	gone Stats // totals of names that have lost their place
+	gone Stats // totals of the names that were removed
 }
 
-// A table has the places by hash, and in the order in which they were made.
+// A table has the places by the hash of their name, and in the order in which they were made.
 type table struct {
 	byHash map[uint64]*place
 	order  []*place
@@ -75,8 +76,8 @@ func (p *places) load() *table {
 	return &noPlaces
 }
 
-// add gives a name a place. Where all are taken it replaces names that made no call within the
-// Window, or returns nil.
+// add returns the place of a name, and makes it if needed. If the table is full, it removes the
+// names without calls in the last Window, or returns nil if all had calls.
 func (p *places) add(hash uint64, at time.Duration, cfg Config, limited *atomic.Int32, name func() string) *place {
 	if at < time.Duration(p.full.Load()) {
 		return nil
@@ -113,7 +114,7 @@ func (t *table) put(x *place) {
 	t.order = append(t.order, x)
 }
 
-// stats adds up what the places know: see worst for the names that limit anything.
+// stats adds the totals of the places to s, and has s show their worst state: see worst.
 func (p *places) stats(s *Stats, at time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,7 +124,7 @@ func (p *places) stats(s *Stats, at time.Duration) {
 		total(s, of)
 		worst(s, of)
 		for i := range s {
-			if of[i].State != StateClosed { // else the backend counts them
+			if of[i].State != StateClosed { // else the throttle of the backend counts them
 				s[i].Requests += of[i].Requests
 				s[i].Accepts += of[i].Accepts
 			}
@@ -131,7 +132,8 @@ func (p *places) stats(s *Stats, at time.Duration) {
 	}
 }
 
-// worst puts the state, the probability and the limit of a throttle into s where they are worse.
+// worst sets the state, the probability and the limit of s to the values of another throttle where
+// these are worse.
 func worst(s *Stats, of Stats) {
 	for i := range s {
 		s[i].State = max(s[i].State, of[i].State)

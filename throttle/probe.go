@@ -2,37 +2,38 @@ package throttle
 
 import "time"
 
-// rarest is how many calls are made for a probe of a backend that goes on to accept nothing: the
-// first probe takes one call, and each later one twice as many. A thousand clients of half a call per
-// second then send a dead backend less than 20 % of their calls. A client of nine calls per second
-// sends one probe per interval. A probe is due after two thirds of a Window at the latest: after a
-// whole one the throttle forgets the outage.
+// rarest bounds how rare probes of a backend become that goes on to accept nothing: one call of
+// rarest is a probe. It starts with every call, and the number of calls for each probe doubles with
+// each probe. So a thousand clients of half a call per second send a dead backend less than 20 % of
+// their calls. Calls that are more frequent send one probe per ProbeInterval. After two thirds of a
+// Window a probe is due in any case, as the throttle forgets the outage after a whole Window.
 const rarest = 9
 
-// Calls that a task makes at once end together: if one is rejected here, its caller abandons the calls
-// already sent, the probe too, and nothing is ever heard of the backend. So once every call sent was
-// abandoned, a probe is a whole task: all calls within togetherFor, and at most mostTogether.
-// A backend that is dead gets one call in a hundred, if its callers give up before a deadline.
+// Calls that a task makes at once end together: if one is rejected here, the caller abandons the
+// calls already sent. If the probe is among them, it never has a result. So when every call sent
+// since the last outcome was abandoned, a probe is all calls within togetherFor, at most
+// mostTogether, which may be a whole task. A dead backend whose callers give up before a deadline
+// gets one call in a hundred.
 const (
 	togetherFor  = 10 * time.Millisecond
 	mostTogether = 100
 )
 
-// together is what is sent with a probe.
+// together decides which calls are sent along with a probe.
 type together struct {
-	abandoned bool          // every call sent since the last outcome
-	until     time.Duration // calls are sent with the last probe
-	left      int           // and how many more
+	abandoned bool          // whether every call sent since the last outcome was abandoned
+	until     time.Duration // until when calls are sent along with the last probe
+	left      int           // the number of calls that may still be
 }
 
-// begin takes in that a probe is sent.
+// begin notes that a probe is sent, and allows calls along with it if all calls were abandoned.
 func (g *together) begin(at time.Duration) {
 	if g.abandoned {
 		g.abandoned, g.until, g.left = false, at+togetherFor, mostTogether-1
 	}
 }
 
-// take reports whether a call is sent with the last probe.
+// take reports whether a call is sent along with the last probe, and counts it.
 func (g *together) take(at time.Duration) bool {
 	if g.left == 0 || at >= g.until {
 		g.left = 0
@@ -42,8 +43,8 @@ func (g *together) take(at time.Duration) bool {
 	return true
 }
 
-// probeDue reports whether a call at a time may be sent as a probe: while nothing is accepted, or nothing
-// is heard of what is sent.
+// probeDue reports whether a call may be sent as a probe: while the backend accepts nothing, or
+// while every call that is sent is abandoned.
 func (c *class) probeDue(at time.Duration) bool {
 	waited := at - c.asked
 	if c.limiter.phase != silent {
@@ -53,7 +54,7 @@ func (c *class) probeDue(at time.Duration) bool {
 	return waited >= c.cfg.ProbeInterval && (c.skipped+1 >= c.rarity || waited >= c.cfg.Window*2/3)
 }
 
-// take reports whether a call may be sent.
+// take reports whether a call may be sent, and takes it off the credit or counts it as a probe.
 func (c *class) take(at time.Duration, u float64) bool {
 	switch {
 	case c.advises():

@@ -159,55 +159,61 @@ func TestRecoveryIntoOverload(t *testing.T) {
 	}
 }
 
-// One client makes most of the calls, and each of the others one in five seconds after
-// the overload: what those know of the backend is minutes old.
-func TestOneClientMakesMostCalls(t *testing.T) {
+// oneBusyClient is an overload of two minutes and six seconds after it, in which one client makes
+// most of the calls, and each of the others one in five seconds after the overload: what these know
+// of the backend is minutes old.
+func oneBusyClient(t testing.TB, seed uint64) (overload, after second) {
+	t.Helper()
 	const end = 120 * time.Second
+	seconds := scenario{
+		seed: seed, k: 1.1, clients: 1000, busiest: 0.6, latency: 5 * time.Millisecond, length: end + 6*time.Second,
+		load: func(at time.Duration) float64 {
+			if at < end {
+				return 10
+			}
+			return 0.5
+		},
+	}.run(t)
+	return sum(seconds[60:120]), sum(seconds[122:])
+}
+
+// The backend serves most of what it can in the overload, and most calls two seconds after it.
+// BenchmarkFigures has how many.
+func TestOneClientMakesMostCalls(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a second of work")
 	}
-	seconds := make([]second, end/time.Second+6) // the sum of some seeds: one alone is noisy
-	const seeds = 3
-	for seed := range uint64(seeds) {
-		for i, s := range (scenario{
-			seed: seed, k: 1.1, clients: 1000, busiest: 0.6, latency: 5 * time.Millisecond, length: end + 6*time.Second,
-			load: func(at time.Duration) float64 {
-				if at < end {
-					return 10
-				}
-				return 0.5
-			},
-		}).run(t) {
-			seconds[i] = sum([]second{seconds[i], s})
-		}
+	overload, after := oneBusyClient(t, 0)
+	if overload.sent > 60*2*capacity || overload.served < 60*0.9*capacity {
+		t.Errorf("%.3f sent and %.2f served at 10x", overload.sent/60/capacity, overload.served/60/capacity)
 	}
-	if all := sum(seconds[60:120]); all.sent > seeds*60*1.2*capacity || all.served < seeds*60*0.98*capacity {
-		t.Errorf("%.3f sent and %.2f served at 10x", all.sent/seeds/60/capacity, all.served/seeds/60/capacity)
-	}
-	for i, s := range seconds[122:] {
-		if s.served < 0.8*s.offered {
-			t.Errorf("%.2f served %d s after the overload", s.served/s.offered, i+2)
-		}
+	if after.served < 0.75*after.offered {
+		t.Errorf("%.2f served after the overload", after.served/after.offered)
 	}
 }
 
-// A backend that is up and down in turn gets no more than K times what it can do in
-// its good times, and serves most of what it can.
+// periods are how long a flapping backend takes to be down and up once.
+var periods = []time.Duration{200 * time.Millisecond, time.Second, 4 * time.Second, 20 * time.Second}
+
+// upAndDown returns which shares of what a backend can serve are sent and served, when it is down and
+// up in turn.
+func upAndDown(t testing.TB, seed uint64, period time.Duration) (sent, served float64) {
+	t.Helper()
+	seconds := scenario{
+		seed: seed, k: 2, clients: 20, latency: 5 * time.Millisecond, length: 120 * time.Second, load: constant(0.8),
+		down: func(at time.Duration) bool { return at%period < period/2 },
+	}.run(t)
+	all := sum(seconds[40:])
+	could := 80 * 0.4 * capacity // half of the time it is down
+	return all.sent / could, all.served / could
+}
+
+// A backend that is up and down in turn gets no more than K times what it can do in its good times,
+// and serves most of what it can. BenchmarkFigures has how much.
 func TestFlappingBackend(t *testing.T) {
-	const seeds = 3
-	for _, period := range []time.Duration{200 * time.Millisecond, time.Second, 4 * time.Second, 20 * time.Second} {
-		var all second
-		for seed := range uint64(seeds) {
-			seconds := scenario{
-				seed: seed, k: 2, clients: 20, latency: 5 * time.Millisecond, length: 120 * time.Second, load: constant(0.8),
-				down: func(at time.Duration) bool { return at%period < period/2 },
-			}.run(t)
-			all = sum(append(seconds[40:], all))
-		}
-		served := all.served / seeds / 80 / (0.4 * capacity) // half of the time it is down
-		t.Logf("down and up every %v: %.2f of what it could served, %.2f sent", period, served, all.sent/seeds/80/capacity)
-		if served < 0.6 {
-			t.Errorf("down and up every %v: only %.2f of what it could was served", period, served)
+	for _, period := range periods {
+		if sent, served := upAndDown(t, 0, period); sent > 2 || served < 0.5 {
+			t.Errorf("down and up every %v: of what it could serve %.2f were sent and %.2f served", period, sent, served)
 		}
 	}
 }

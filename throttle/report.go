@@ -8,7 +8,8 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// count keeps the number of classes that limit anything. The lock is held.
+// count adds the class to limited when it begins to limit calls, and removes it when it ends. The
+// caller holds the lock.
 func (c *class) count() {
 	limits := c.limits()
 	if c.limited == nil || limits == c.counted {
@@ -21,7 +22,7 @@ func (c *class) count() {
 	c.limited.Add(-1)
 }
 
-// configure takes a new configuration. A changed window starts empty.
+// configure sets the configuration. If Window changes, the class forgets everything.
 func (c *class) configure(cfg Config, criticality spillway.Criticality, limited *atomic.Int32) {
 	c.mu.Lock()
 	defer c.unlock()
@@ -32,7 +33,8 @@ func (c *class) configure(cfg Config, criticality spillway.Criticality, limited 
 	c.cfg = cfg
 }
 
-// forget ends all limits. The lock is held.
+// forget ends the limit and empties the window, whose buckets cover width in total. The caller
+// holds the lock.
 func (c *class) forget(width time.Duration) {
 	c.window = window{width: width / buckets}
 	c.limiter = limiter{}

@@ -13,13 +13,14 @@ import (
 // object. The empty route is none.
 type Route struct {
 	Name string
-	// Namer, if not nil, has the name. Route is called once for each name that is new. If the Namer
-	// is a [Hasher], other calls need no name.
+	// Namer, if not nil, makes the name, and Name is ignored. If it is a [Hasher], its Route method
+	// is called only for a name that is not known yet; otherwise it is called for each use of the
+	// Route.
 	Namer interface{ Route() string }
 }
 
-// A Hasher is a [Route.Namer] that returns a hash of its name without making the name. Names that
-// are the same have the same hash.
+// A Hasher is a [Route.Namer] that returns a hash of its name without making the name. Equal names
+// must have equal hashes.
 type Hasher interface {
 	RouteHash(seed maphash.Seed) uint64
 }
@@ -31,7 +32,7 @@ func (r Route) name() string {
 	return r.Namer.Route()
 }
 
-// hash returns 0 for no route.
+// hash returns a hash of the name, or 0 if there is no route.
 func (r Route) hash(seed maphash.Seed) uint64 {
 	if h, ok := r.Namer.(Hasher); ok {
 		return h.RouteHash(seed)
@@ -43,24 +44,24 @@ func (r Route) hash(seed maphash.Seed) uint64 {
 }
 
 // Routes keeps a throttle for each route that the backend has served, one for all other routes
-// together, and one for the backend as a whole:
+// together, and one for the backend as a whole. One of them decides on a call:
 //
 //	a route that was served         its own throttle, while that limits anything;
 //	                                else the one of the backend
 //	a route that never was          the one of all others
 //	no route                        the one of the backend
 //
-// Calls of routes that never were served count for the others only. Of a route that was served and
-// fails, 4 calls count for the backend until its own throttle has seen K accepts for each: so the
-// backend is limited when most of the served routes fail. Routes is safe for concurrent use; make
-// it with [NewRoutes].
+// Calls of routes that never were served count for the others only. When a route that was served
+// fails, 4 of its failures count for the backend. Further ones count only after the backend has
+// accepted one of K of its calls again. So the backend is limited when most of the served routes
+// fail. Routes is safe for concurrent use; make it with [NewRoutes].
 type Routes struct {
 	clock    clock
 	seed     maphash.Seed
 	rand     atomic.Pointer[func() float64]
 	config   atomic.Pointer[Config]
-	limited  atomic.Int32 // classes that limit anything; at 0 names do not matter
-	swept    atomic.Int64 // when the places were last brought up to date
+	limited  atomic.Int32 // number of classes that limit anything; at 0 every call is sent
+	swept    atomic.Int64 // when sweep last ran, as a duration on the clock
 	activity activity
 
 	backend, others   classes
@@ -69,12 +70,13 @@ type Routes struct {
 }
 
 const (
-	// charges is how many failures of a route count for the backend. With 2 a backend that is
-	// overloaded gets 2.6 calls for each that it accepts where routes have few calls, instead of
-	// 2.1; with more, two broken routes would suffice to limit all others.
+	// charges is the number of failures of a route that count for the backend. With 2, an
+	// overloaded backend whose routes have few calls each gets 2.6 calls for each accepted one
+	// instead of 2.1. With more than 4, two broken routes would suffice to limit all others.
 	charges = 4
-	// othersMargin is how many times more failures the others need before they are limited while
-	// the backend serves other routes: a new route has until then to be served for the first time.
+	// othersMargin is the factor by which the others need more failures before they are limited,
+	// while the backend serves other routes. Until then a new route can be served for the first
+	// time.
 	othersMargin = 20
 )
 
@@ -109,7 +111,7 @@ func (t *Routes) Update(c Config) error {
 	return nil
 }
 
-// A settledBy marks the tickets of Routes.
+// A settledBy is Routes as the Settler of its tickets, for [spillway.Ticket.Settle].
 type settledBy Routes
 
 // Settle implements [spillway.Settler]: the call counts for the backend.
@@ -145,7 +147,7 @@ func (t *Routes) decide(at time.Duration, call *spillway.Call, customer uint64, 
 	return t.by(class, route).ask(at, call, &t.rand)
 }
 
-// by returns what decides on a call of a route, apart from its customer.
+// by returns the throttle that decides on a call of a route, after that of its customer.
 func (t *Routes) by(class int, route uint64) *class {
 	if route == 0 {
 		return &t.backend[class]
@@ -160,7 +162,7 @@ func (t *Routes) by(class int, route uint64) *class {
 	}
 }
 
-// sweep ends what idle names still limit, once in a Window.
+// sweep brings all throttles up to date once in a Window, so that idle names limit nothing.
 func (t *Routes) sweep(at time.Duration) {
 	last := t.swept.Load()
 	if at-time.Duration(last) < t.config.Load().Window || !t.swept.CompareAndSwap(last, int64(at)) {
@@ -174,9 +176,8 @@ func (t *Routes) sweep(at time.Duration) {
 	}
 }
 
-// Unseen returns the ticket of a call that was sent at a time before t was made, and
-// that t would have admitted, as it knew of no calls. It is for callers that make a
-// throttle only when there is something to know.
+// Unseen returns a ticket for a call that was sent before t was made. It is for callers that make
+// the Routes of a backend only once a call has an outcome that they need to remember.
 func (t *Routes) Unseen(sent time.Time, c spillway.Criticality) spillway.Ticket {
 	return spillway.Ticket{By: (*settledBy)(t), Epoch: uint64(t.clock.since(sent)), Criticality: c}
 }
@@ -187,8 +188,8 @@ func (t *Routes) Closed(c spillway.Criticality, of Route) bool {
 	return t.limited.Load() == 0 || !t.by(c.Index(), of.hash(t.seed)).limits()
 }
 
-// Account returns the name under which retries of a route are paid for: a route that was served
-// has its own, and all others share one.
+// Account returns the name under which a budget counts the retries of a route: the name of the
+// route if it was served, and otherwise [OtherRoutes].
 func (t *Routes) Account(of Route) string {
 	if x := t.routes.find(of.hash(t.seed)); x != nil {
 		return x.name
@@ -196,10 +197,11 @@ func (t *Routes) Account(of Route) string {
 	return OtherRoutes
 }
 
-// Settle settles the ticket of a call that was sent at one time and has ended at another. A
-// call that timed out counts as rejected unless something other than an overloaded backend
-// explains its wait: see latency.explains. A call that was over its quota counts for its customer
-// only.
+// Settle settles the ticket of a call that was sent at one time and has ended at another. A call
+// that timed out counts as rejected, with three exceptions: it waited for less than calls of its
+// route usually take, calls of the route that were sent later were served in less than a tenth of
+// its wait, or it waited for 10 s or more while the backend served other calls or the in-flight
+// limit was reached. A call that was over its quota counts for its customer only.
 func (t *Routes) Settle(sent, now time.Time, ticket *spillway.Ticket, of Route, o spillway.Outcome) {
 	by := ticket.By
 	ticket.By = nil
@@ -240,7 +242,7 @@ func (t *Routes) Settle(sent, now time.Time, ticket *spillway.Ticket, of Route, 
 	}
 }
 
-// ended is a call that has ended.
+// ended is a call that has ended. Its times are durations on the clock.
 type ended struct {
 	at, sent, took time.Duration
 	class          int
@@ -249,8 +251,8 @@ type ended struct {
 	route          uint64
 }
 
-// charge counts a call for the quota of its customer. A call whose customer is not known counts for
-// no one: the next call may be that of another customer.
+// charge counts a call for the quota of its customer. A call whose customer has no place, and gets
+// none, counts for no customer.
 func (t *Routes) charge(e *ended, customer uint64, of Route) {
 	x := t.customers.find(customer)
 	if x == nil && e.outcome == spillway.OutcomeOverQuota {
@@ -265,17 +267,21 @@ func (t *Routes) charge(e *ended, customer uint64, of Route) {
 	}
 }
 
-// settleOther settles a call of a route that was never served before. An accept gives it a place.
+// settleOther settles a call of a route that has no place. If the backend accepted it, the route
+// gets one.
 func (t *Routes) settleOther(e *ended, of Route) {
 	margin := 1
-	if served := t.activity.served.Load(); served > 0 && e.at-time.Duration(served) <= 2*time.Second { // to the second
+	// served is exact to a second only.
+	if served := t.activity.served.Load(); served > 0 && e.at-time.Duration(served) <= 2*time.Second {
 		margin = othersMargin
 	}
 	var x *place
 	if e.accepted {
 		x = t.routes.add(e.route, e.at, *t.config.Load(), &t.limited, of.name)
 	}
-	if others := &t.others[e.class]; x == nil || others.limits() { // an accept that earns a place is the route's, and ends a limit
+	// An accept for which the route gets a place counts for the others only if it may end their
+	// limit.
+	if others := &t.others[e.class]; x == nil || others.limits() {
 		others.settle(e.at, e.sent, e.outcome, margin)
 	}
 	if x != nil {
@@ -303,23 +309,23 @@ func (t *Routes) settleRoute(e *ended, x *place) {
 	}
 }
 
-// Advise passes on which share of the calls of a criticality the server says that it
-// accepts: see [Throttle.Advise].
+// Advise passes on the share of the calls of a criticality that the server reports to accept: see
+// [Throttle.Advise].
 func (t *Routes) Advise(now time.Time, c spillway.Criticality, ratio float64) {
 	at := t.clock.heard(now)
 	t.backend[c.Index()].advise(at, ratio)
 	t.others[c.Index()].advise(at, ratio)
 }
 
-// Stats returns what is known at the time now: the totals of all routes and customers, and the worst
-// state, greatest probability and lowest limit of the throttles that decide on their calls.
+// Stats returns what is known at the time now: the totals of all routes and customers, and the
+// worst state, greatest probability and lowest limit of the throttles that decide on their calls.
 func (t *Routes) Stats(now time.Time) Stats {
 	at := t.clock.heard(now)
 	s, others := t.backend.stats(at), t.others.stats(at)
 	total(&s, others)
 	worst(&s, others)
 	for i := range s {
-		s[i].Requests += others[i].Requests - others[i].Accepts // accepts also count for the backend
+		s[i].Requests += others[i].Requests - others[i].Accepts // the backend has the accepts
 	}
 	t.routes.stats(&s, at)
 	t.customers.stats(&s, at)

@@ -59,7 +59,7 @@ func (a *answers) until(at time.Duration) {
 	}
 }
 
-func (s scenario) throttles(t *testing.T) []*throttle.Throttle {
+func (s scenario) throttles(t testing.TB) []*throttle.Throttle {
 	t.Helper()
 	race.SkipOneGoroutine(t)
 	clients := make([]*throttle.Throttle, s.clients)
@@ -86,7 +86,7 @@ func (s *scenario) room(left float64, at time.Duration) float64 {
 	return min(left+perTick, capacity/10)
 }
 
-func (s scenario) run(t *testing.T) []second {
+func (s scenario) run(t testing.TB) []second {
 	t.Helper()
 	r := rand.New(rand.NewPCG(21, s.seed+1))
 	clients := s.throttles(t)

@@ -14,9 +14,9 @@ type State uint8
 const (
 	// StateClosed: there is no limit, and every call is sent.
 	StateClosed State = iota
-	// StateThrottling: the backend rejects calls, so calls per second are limited, and calls
-	// above the limit are rejected. The probability, in percent, may be 0. A circuit breaker
-	// has no such state.
+	// StateThrottling: the backend rejects calls, so calls per second are limited, and calls above
+	// the limit are rejected. While fewer calls are made than the limit allows, none is rejected. A
+	// circuit breaker has no such state.
 	StateThrottling
 	// StateProbing: the backend accepts nothing. One call per [Config.ProbeInterval] is sent, and
 	// every other call is rejected. A circuit breaker is open or half-open.
@@ -70,11 +70,11 @@ func (c Config) of(route string) Config {
 	return c
 }
 
-// change is the state of a class as last reported to OnStateChange.
+// change compares the state of a class with the state that OnStateChange was last called with.
 type change struct {
 	state     State
 	reported  State
-	reporting bool // by some goroutine, which also reports what changes meanwhile
+	reporting bool // whether a goroutine calls OnStateChange now; it also reports later changes
 }
 
 // unlock unlocks the class, and reports that its state has changed, if it has.
@@ -94,7 +94,8 @@ func (c *class) reportAndUnlock() {
 	}
 }
 
-// report reports the present state without the lock, which is held before and after.
+// report calls OnStateChange with the current state. It gives up the lock, which the caller holds,
+// during that call.
 func (c *class) report() {
 	s := StateChange{Criticality: c.criticality, From: c.change.reported, To: c.change.state, Probability: max(0, c.probability())}
 	hook := c.cfg.OnStateChange

@@ -13,9 +13,9 @@ import (
 
 // Config configures a [Throttle]. The zero Config is ready for use.
 type Config struct {
-	// K is the number of calls that are sent for each accepted one before any is rejected
-	// here. A higher K detects free capacity sooner, and costs the backend more work for
-	// rejections. Zero means 2, the source's preference; it must be above 1 and at most 100.
+	// K is the number of calls that are sent for each accepted one before any is rejected here. A
+	// higher K detects free capacity sooner, and costs the backend more work for rejections. Zero
+	// means 2, as the SRE book prefers; it must be above 1 and at most 100.
 	K float64
 
 	// Window is the time constant of the limit while the capacity of the backend stays the
@@ -24,10 +24,10 @@ type Config struct {
 	// be 1 s to 1 h.
 	Window time.Duration
 
-	// ProbeInterval is the interval of probes to a backend that accepts nothing, and the time
-	// for which accepts must last to count as a recovery, and rejections to count as a smaller
-	// capacity. A shorter one reacts sooner and sends more probes to a dead backend. Zero
-	// means 1 s; it must be 1 ms to Window.
+	// ProbeInterval is the interval of probes to a backend that accepts nothing. It is also the
+	// time for which accepts must last to count as a recovery, and for which rejections must last
+	// to count as a smaller capacity. A shorter one reacts sooner and sends more probes to a dead
+	// backend. Zero means 1 s; it must be 1 ms to Window.
 	ProbeInterval time.Duration
 
 	// MinRequests is the number of calls, above K times the accepted ones, that must be sent
@@ -81,7 +81,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// quarter is a quarter of an interval, the shortest time over which anything is measured.
+// quarter is a quarter of ProbeInterval: rule 1 and the call rate measure over that time.
 func (c *Config) quarter() time.Duration { return c.ProbeInterval / 4 }
 
 // A Throttle is a [spillway.Gate] for one backend. Use one for all calls of a
@@ -117,11 +117,11 @@ func (t *Throttle) Update(c Config) error {
 	return nil
 }
 
-// Admit lets the call through, or rejects it with the probability at which no more is
-// sent than the limit of its criticality. An admitted call must be settled once: with an
-// outcome that is [spillway.Outcome.Accepted] or one that is not. An outcome that does
-// not [spillway.Outcome.Informs] counts as nothing. Admit implements
-// [spillway.Gate] and allocates nothing.
+// Admit lets the call through, or rejects it with a probability such that no more calls are sent
+// than the limit of their criticality. An admitted call must be settled exactly once. Its outcome
+// says whether the backend accepted it ([spillway.Outcome.Accepted]); it does not count if it says
+// nothing about the backend ([spillway.Outcome.Informs]). Admit implements [spillway.Gate] and
+// allocates nothing.
 func (t *Throttle) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
 	at, err := t.decide(now, &call)
 	if err != nil {
@@ -130,8 +130,8 @@ func (t *Throttle) Admit(now time.Time, call spillway.Call) (spillway.Ticket, er
 	return spillway.Ticket{By: t, Epoch: uint64(at), Criticality: call.Criticality}, nil
 }
 
-// decide is Admit without the Call and the Ticket: to hand on a Ticket that a function returned
-// takes as long as to make one twice.
+// decide decides for Admit. It takes a pointer to the Call, and returns a time in place of a
+// Ticket, as copies of these are slow.
 func (t *Throttle) decide(now time.Time, call *spillway.Call) (at time.Duration, err error) {
 	at = t.clock.read(now)
 	return at, t.classes[call.Criticality.Index()].ask(at, call, &t.rand)
@@ -153,21 +153,21 @@ type Stats [spillway.Criticalities]ClassStats
 
 // ClassStats is the state of a [Throttle] for one criticality.
 type ClassStats struct {
-	State         State   // in one word
-	Probability   float64 // with which a call is rejected now
+	State         State   // the state of the throttle in one word
+	Probability   float64 // the probability at which a call is rejected now, from 0 to 1
 	Limit         float64 // calls per second that may be sent; +Inf without a limit
-	Requests      float64 // in the window, including those rejected here
-	Accepts       float64 // in the window
+	Requests      float64 // calls in the window, including those rejected here
+	Accepts       float64 // calls in the window that the backend accepted
 	RejectedTotal uint64  // calls rejected here since the start
-	ProbesTotal   uint64  // calls let through past the limit, as probes or after one
+	ProbesTotal   uint64  // calls sent above the limit since the start, such as probes
 }
 
-// Stats returns what is known at the time now.
+// Stats returns the state of the throttle at the time now.
 func (t *Throttle) Stats(now time.Time) Stats {
 	return t.classes.stats(t.clock.heard(now))
 }
 
-// rejections holds the rejection of each criticality, by percent.
+// rejections holds the error of each criticality for each probability, in percent.
 var rejections = makeRejections()
 
 func makeRejections() (all [spillway.Criticalities]*rejection.Table[spillway.RejectedError]) {

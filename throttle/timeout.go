@@ -7,8 +7,8 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// A call that timed out counts as one that the backend did not accept: it may be too busy
-// to answer. It counts for nothing where something else explains the wait:
+// A call that timed out counts as one that the backend did not accept: it may be too busy to
+// answer. It does not count where something else explains the wait:
 //
 //  1. It waited for less than the usual latency of its route.
 //  2. Its wait is more than farLonger times the usual latency of its route, and calls of
@@ -16,24 +16,25 @@ import (
 //  3. It waited longWait or more, and meanwhile the backend served calls of any route, or
 //     the in-flight limit was reached.
 //
-// A backend with too many calls answers all of them later. Its usual latency grows with
-// its queue, so that no timeout is far longer than that. One that answers nothing has
-// nothing that it served meanwhile. The third rule is for calls that are kept open by design, such
-// as long polls: of an in-flight limit that is reached by calls of 10 s no more than a tenth is
-// sent per second.
+// These rules do not excuse an overloaded backend. It answers all calls later, so its usual latency
+// grows with its queue, and no timeout is farLonger times as long. A backend that answers nothing
+// has served nothing meanwhile. The third rule is for calls that are kept open by design, such as
+// long polls. The in-flight limit is enough for these: with calls of 10 s, a tenth of it is sent
+// per second.
 const (
 	farLonger = 10
 	longWait  = 10 * time.Second
 )
 
-// explains reports whether something else than a busy backend explains that a call of the
-// place x, which may be nil, timed out. From the first timeout on latencies are measured.
+// explains reports whether something other than a busy backend explains that a call timed out. x is
+// the place of its route, or nil. From the first timeout on, latencies are measured.
 func (t *Routes) explains(x *place, e *ended) bool {
 	t.activity.timed.Store(int64(e.at))
 	return t.activity.explains(e.sent, e.took) || x != nil && x.latency.explains(e.sent, e.took)
 }
 
-// measure takes in the latency of a call that was served, until a Window after the last timeout.
+// measure adds the latency of a served call to the usual latency of its route. It stops a Window
+// after the last timeout.
 func (t *Routes) measure(e *ended, x *place) {
 	timed := t.activity.timed.Load()
 	switch {
@@ -58,17 +59,17 @@ func (t *Routes) Limited(now time.Time) {
 	later(&t.activity.limited, t.clock.since(now), time.Second)
 }
 
-// weight is that of one call in the usual latency: after 16 calls that are slower, the
-// usual latency has moved by two thirds of the difference.
+// weight is the number of calls over which the usual latency is smoothed: one call moves it by 1/16
+// of the difference, and 16 slower calls by two thirds.
 const weight = 16
 
-// latency is what the calls of a route usually take that are served.
+// latency is the usual latency of the served calls of a route.
 type latency struct {
-	usual  atomic.Int64 // nanoseconds; 0: unknown
-	served atomic.Int64 // when the last of them was sent
+	usual  atomic.Int64 // smoothed latency in nanoseconds; 0: unknown
+	served atomic.Int64 // when the last served call was sent
 }
 
-// add takes in a call that was served. Two at once may count as one.
+// add adds a served call. Of two that are added at the same time, one may be lost.
 func (l *latency) add(sent, took time.Duration) {
 	usual := l.usual.Load()
 	if usual == 0 {
@@ -91,8 +92,9 @@ func (l *latency) explains(sent, waited time.Duration) bool {
 	}
 }
 
-// activity is when calls were last sent that were served, and that found the in-flight limit
-// reached, to the second, and when one last timed out. Zero is never.
+// activity has times of any route, as durations on the clock; 0 means never. served is when the
+// last served call was sent, and limited when the in-flight limit was last reached, both to the
+// second. timed is when a call last timed out.
 type activity struct{ served, limited, timed atomic.Int64 }
 
 // explains reports whether rule 3 holds for a call.
@@ -103,8 +105,8 @@ func (a *activity) explains(sent, waited time.Duration) bool {
 // timing reports whether latencies are measured.
 func (a *activity) timing() bool { return a.timed.Load() > 0 }
 
-// later sets t to the time at, unless it is less than step later than what t holds: not
-// each call writes what all calls read.
+// later sets t to the time at if that is later by more than step. With a step, few calls write the
+// value that all calls read.
 func later(t *atomic.Int64, at, step time.Duration) {
 	if was := t.Load(); was == 0 || int64(at) > was+int64(step) {
 		t.Store(int64(at))

@@ -2,15 +2,15 @@ package throttle
 
 import "time"
 
-// buckets is how many parts the window has, and so how smoothly it slides.
+// buckets is the number of parts of the window, which slides by one part at a time.
 const buckets = 30
 
-// counts is what ended in some stretch of time.
+// counts has the calls that ended in a span of time.
 type counts struct {
-	accepts   float64       // taken on by the backend
-	byBackend float64       // rejected there
-	rejected  float64       // here, never sent
-	longest   time.Duration // that one of them took, which the backend rejected
+	accepts   float64       // accepted by the backend
+	byBackend float64       // rejected by the backend, or timed out
+	rejected  float64       // rejected here, and never sent
+	longest   time.Duration // the longest time that one of byBackend took
 }
 
 func (c *counts) add(d counts) {
@@ -22,17 +22,16 @@ func (c *counts) add(d counts) {
 
 func (c *counts) requests() float64 { return c.accepts + c.byBackend + c.rejected }
 
-// window holds counts over a sliding stretch of time, in buckets, for Stats.
+// window holds the counts of the last Window, in buckets.
 type window struct {
 	width   time.Duration // of one bucket
-	head    int64         // number of the bucket that is being filled
-	end     time.Duration // of that bucket
+	head    int64         // number of the current bucket, counted from time 0
+	end     time.Duration // end of the current bucket
 	buckets [buckets]counts
 	sum     counts
 }
 
-// advance moves the window up to a time. One before the current bucket counts
-// into that bucket.
+// advance moves the window up to a time, and does nothing for a time before the current bucket.
 func (w *window) advance(at time.Duration) {
 	if at < w.end {
 		return
@@ -42,7 +41,7 @@ func (w *window) advance(at time.Duration) {
 		w.buckets[(head-n+1)%buckets] = counts{}
 	}
 	w.head, w.end = head, time.Duration(head+1)*w.width
-	w.sum = counts{} // added up afresh, so that rounding never accumulates
+	w.sum = counts{} // added up again, so that rounding errors do not accumulate
 	for _, b := range w.buckets {
 		w.sum.add(b)
 	}
@@ -53,7 +52,7 @@ func (w *window) add(d counts) {
 	w.sum.add(d)
 }
 
-// acceptsPerSecond is what the backend has accepted in the window.
+// acceptsPerSecond returns the rate of the accepts in the window.
 func (w *window) acceptsPerSecond(at time.Duration) float64 {
 	span := min(at, at-w.end+buckets*w.width)
 	return w.sum.accepts / max(span, w.width).Seconds()

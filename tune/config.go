@@ -13,15 +13,15 @@ import (
 // A Rule is how a limit is moved, or why.
 type Rule uint8
 
-// The rules. The first two are for [Config.Rule]; the others are found in a [Move].
+// These are the rules. The first two are for [Config.Rule], and the others occur only in a [Move].
 const (
 	// AIMD raises by an amount and lowers by a share.
 	AIMD Rule = iota
 	// Proportional moves by how far the pressure is from 1.
 	Proportional
-	// Fallback goes back to the configured limit, as a signal is missing.
+	// Fallback returns to the configured limit because a signal is missing.
 	Fallback
-	// Resume follows the signals again, since all are known. It moves nothing.
+	// Resume follows the signals again because all are known. It does not change the limit.
 	Resume
 )
 
@@ -38,7 +38,7 @@ func (r Rule) String() string {
 // MarshalText implements [encoding.TextMarshaler].
 func (r Rule) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText implements [encoding.TextUnmarshaler] for what [Config.Rule] can be.
+// UnmarshalText implements [encoding.TextUnmarshaler] for the rules that [Config.Rule] can have.
 func (r *Rule) UnmarshalText(text []byte) error {
 	for _, rule := range []Rule{AIMD, Proportional} {
 		if string(text) == rule.String() {
@@ -49,11 +49,11 @@ func (r *Rule) UnmarshalText(text []byte) error {
 	return fmt.Errorf("tune: rule %.32q is not one of aimd, proportional", text)
 }
 
-// A Signal is something that grows as the backend gets busier.
+// A Signal is a measured value that grows as the backend gets busier.
 type Signal struct {
-	// Name is what a [Move] calls it. It must not be empty, nor that of another one.
+	// Name is the name of the signal in a [Move]. It must not be empty, and must be unique.
 	Name string
-	// Unit is put behind its values in words, if there is one: "ms", "%".
+	// Unit is the unit of the values, such as "ms" or "%", for [Move.String]. It may be empty.
 	Unit string
 	// Target is the value at which the limit is right. It must be positive.
 	Target float64
@@ -67,56 +67,54 @@ const (
 
 // Config configures a [Tuner]. Limit and Signals must be given.
 type Config struct {
-	// Limit is the limit as configured: where the Tuner begins, where it stays
-	// while it observes, and where it goes back to when its signals are missing. It
-	// must be positive and at most 1e12.
+	// Limit is the configured limit. The Tuner starts with it, keeps it while it observes, and
+	// returns to it when signals are missing. It must be positive and at most 1e12.
 	Limit float64
-	// Min and Max bound the limit. A Min that is too high leaves a backend overloaded
-	// that has lost most of its capacity; a Max that is too high lets signals that
-	// see too little do harm. Zero means a tenth of Limit (1 at least where it is
-	// Whole) and ten times Limit (1e12 at most). They must be positive, with Limit between them.
+	// Min and Max bound the limit. If Min is too high, a backend that has lost most of its capacity
+	// stays overloaded. If Max is too high, signals that do not show an overload do harm. Zero
+	// means a tenth of Limit (at least 1 if Whole) and ten times Limit (at most 1e12). They must be
+	// positive, with Limit between them.
 	Min, Max float64
-	// Whole says that a limit is a whole number, such as one of requests in flight.
-	// Limit, Min and Max must then be whole, and each step is at least 1.
+	// Whole says that the limit is a whole number, such as a number of requests in flight. Limit,
+	// Min and Max must then be whole, and each step is at least 1.
 	Whole bool
 
 	// Signals are the inputs of the Tuner, 1 to 16.
 	Signals []Signal
 
 	// Rule says how the limit moves: AIMD, the default, or Proportional. Proportional moves in
-	// proportion to the value of a signal, as is right for a utilization; AIMD only checks
-	// whether the value is too high.
+	// proportion to the value of a signal, which suits a utilization. AIMD only checks whether the
+	// value is too high.
 	Rule Rule
-	// Increase is the first step of AIMD upwards, and the most that either rule
-	// raises below the ceiling, as a share of the ceiling, or of Limit while there is
-	// none, and of half of the limit at least. More finds new capacity sooner and overshoots by more. Zero means 0.02; it
-	// must be at most MaxStep.
+	// Increase is the first step upwards, as a share of the ceiling, of Limit while there is no
+	// ceiling, or of half of the current limit if that is more. Below the ceiling all steps have
+	// this size. A greater one finds new capacity sooner and overshoots by more. Zero means 0.02;
+	// it must be at most MaxStep.
 	Increase float64
-	// Decrease is by which share AIMD lowers at first, and how far below the capacity
-	// either rule goes at least. More empties a queue sooner and leaves more of the
-	// capacity unused. Zero means 0.05; it must be at most MaxStep.
+	// Decrease is the share of the limit by which AIMD lowers it at first, and the share of the
+	// capacity by which both rules go below the capacity at least. A greater one empties a queue
+	// sooner and leaves more of the capacity unused. Zero means 0.05; it must be at most MaxStep.
 	Decrease float64
-	// Gain is how much of the distance to the target a move of Proportional makes at
-	// most. Zero means 0.25; it must be at most 1.
+	// Gain is the maximum share of the distance to the target that one move of Proportional covers.
+	// Zero means 0.25; it must be at most 1.
 	Gain float64
-	// Deadband is how far the pressure may be from 1 without a move. A wider one moves
-	// less often. Zero means 0.1, negative means none; it must be below 1.
+	// Deadband is the distance of the pressure from 1 up to which the limit does not move. A
+	// greater one moves it less often. Zero means 0.1, negative means none; it must be below 1.
 	Deadband float64
 
-	// MaxStep is the greatest share of the limit that one move changes. Zero means
-	// 0.3; it must be at most 0.9.
+	// MaxStep is the maximum change by one move, as a share of the limit. Zero means 0.3; it must
+	// be at most 0.9.
 	MaxStep float64
-	// MaxDelta is the most that one move changes, in the unit of the limit. Zero means
-	// no bound but MaxStep.
+	// MaxDelta is the maximum change by one move, in the unit of the limit. Zero means that only
+	// MaxStep bounds it.
 	MaxDelta float64
-	// Reaction is the least time between two moves: the effect of one must be seen
-	// before the next. Zero means 500 ms; it must be 1 ms to 1 h.
+	// Reaction is the minimum time between two moves. The effect of one must be measured before the
+	// next. Zero means 500 ms; it must be 1 ms to 1 h.
 	Reaction time.Duration
-	// Persist is how long a condition must hold before it moves the limit. Zero means
-	// half of Reaction, negative means that one reading is enough; it must be at most
-	// 1 h.
+	// Persist is the time for which a condition must hold before it moves the limit. Zero means
+	// half of Reaction, negative means that one reading is enough; it must be at most 1 h.
 	Persist time.Duration
-	// Stale is for how long a signal may be unknown before the limit goes back to the
+	// Stale is the time for which a signal may be unknown before the limit returns to the
 	// configured one. Zero means ten times Reaction; it must be 1 ms to 24 h.
 	Stale time.Duration
 
@@ -140,7 +138,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, c.validate()
 }
 
-// atLeastOne is v where the limit is not whole, else the whole number below it.
+// atLeastOne returns v, or for a whole limit v rounded down, and at least 1.
 func (c *Config) atLeastOne(v float64) float64 {
 	if !c.Whole {
 		return v

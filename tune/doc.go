@@ -1,6 +1,5 @@
-// Package tune changes limits: from signals of a backend, such as its latency, it computes
-// the value for a rate limit or an in-flight limit, in which steps to get there, and the
-// reason.
+// Package tune changes limits. From signals of a backend, such as its latency, it computes the
+// value of a rate limit or an in-flight limit, the steps to reach it, and the reason.
 //
 // # Input and output
 //
@@ -11,27 +10,26 @@
 //
 //	pressure = max(value / target)
 //
-// Above 1 + [Config.Deadband] the limit is lowered, below 1 − Deadband it is raised,
-// and in between it stays. The answer is a [Move], with the numbers that led to it,
-// or none. The Tuner reads nothing and sets nothing: its caller does both.
+// Above 1 + [Config.Deadband] the limit is lowered, below 1 − Deadband it is raised, and in between
+// it stays. The answer is a [Move] with the numbers that led to it, or no Move. The Tuner does not
+// read the signals or set the limit; its caller does both.
 //
 // # What is used
 //
-// The other number is in the unit of the limit: for a rate the requests that the
-// backend answered per second, for a limit in flight the most that were. It keeps the
-// Tuner honest in both directions. A limit that is not used says nothing about what
-// the backend could do, so it is raised only while 0.95 of it are used, which for a
-// rate also means that the backend keeps up with what it is given. And a backend that
-// is overloaded shows its capacity in what it answers: the limit is lowered from there,
-// and not step by step from wherever it was. A queue presses as much while it is
-// worked off as while it grows, so that pressure alone leads to swings: the limit is
-// never lowered farther below the capacity than it takes to empty the queue.
+// How much of the limit is used is in the unit of the limit: for a rate, the requests that the
+// backend answered per second; for an in-flight limit, the maximum in flight. It corrects the
+// signals in both directions. A limit that is not used says nothing about the capacity of the
+// backend, so the limit is raised only while 0.95 of it is used. For a rate that also means that
+// the backend keeps up with its requests. An overloaded backend shows its capacity in the requests
+// that it answers, so the limit is lowered from there, and not step by step from its old value. A
+// queue causes as much pressure while it drains as while it grows, so pressure alone would make the
+// limit swing: it is never lowered farther below the capacity than it takes to empty the queue.
 //
 // # The rules
 //
-// With can for the capacity, which is what is used while the pressure is too great, k
-// for the moves before in the same direction, and ceiling for the capacity when the
-// limit was last lowered, [AIMD] and [Proportional] are
+// In these formulas of [AIMD] and [Proportional], can is the capacity, which is the use of the
+// limit while the pressure is too great; k is the number of moves before in the same direction; and
+// ceiling is the capacity when the limit was last lowered:
 //
 //	lower to   max(min(limit, can) × (1 − share), can × (1 − drain))
 //	share      Decrease · 2^k                      AIMD
@@ -49,32 +47,30 @@
 //
 // # Bounds
 //
-// Whatever the signals say, a limit stays between Min and Max, one move takes it no
-// farther than MaxStep and MaxDelta allow, two moves are Reaction or more apart, and
-// a condition must hold in each reading for Persist before it moves
-// anything; the mildest of these readings counts.
+// A limit always stays between Min and Max. One move changes it by at most MaxStep and MaxDelta,
+// and two moves are at least Reaction apart. A condition must hold in each reading for Persist
+// before the limit moves; the move is computed from the mildest of these readings.
 //
-// # When it sees nothing
+// # When signals are missing
 //
-// A value that is not known is NaN; one that is infinite or negative is not known
-// either. While any signal is unknown, nothing is raised. When one was not known for
-// Stale, the limit goes back to the configured one, in steps like any
-// other, and stays there until all signals have been known for Persist.
-// Both changes are reported as a Move, even if the limit already has the value.
+// An unknown value is NaN; an infinite or negative value counts as unknown. While any signal is
+// unknown, the limit is not raised. When a signal was unknown for Stale, the limit returns to the
+// configured one, in steps as for any other move, and stays there until all signals have been known
+// for Persist. The beginning and the end of this are reported as a Move, even if the limit does not
+// change.
 //
 // # Observing
 //
 // A Tuner only observes until the caller switches it to enforce: it reports to which value it would
-// change the limit in force, and changes nothing. The same report is repeated once a minute.
+// change the limit in force, and changes nothing. It repeats the same report at most once a minute.
 //
 // # Source, and departures
 //
-// The idea of a policy engine that sets the ingress limits of a database from outside
-// is that of MongoTune in MongoDB's "Client Backpressure"; its rules are not public.
-// AIMD is that of Chiu and Jain (1989), whose steps are constant: with those, a limit
-// either swings widely or is late by a minute. To go down to what was delivered is
-// taken from BBR, and that more must be used before more is allowed from Protego (NSDI
-// 2023). Served without a limit, a backend whose queue has no bound needs a
-// Reaction that is short against the patience of its callers: the queue that builds
-// until the limit is lowered is theirs to wait for.
+// The idea of a policy engine that sets the ingress limits of a database from outside is that of
+// MongoTune in MongoDB's "Client Backpressure"; its rules are not public. AIMD is that of Chiu and
+// Jain (1989), whose steps are constant; with constant steps, a limit either swings widely or
+// reacts a minute late. BBR is the source for lowering the limit to the delivered rate, and Protego
+// (NSDI 2023) for raising it only while it is used. If the queue of a backend has no bound,
+// Reaction must be short compared with the timeouts of its callers, which wait in the queue that
+// builds up until the limit is lowered.
 package tune

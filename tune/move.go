@@ -8,30 +8,29 @@ import (
 	"time"
 )
 
-// A Move is a change of a limit and what led to it. Where From is To it only says
-// something: that the signals are missing, or back. It is a flat value that the
-// receiver may keep.
+// A Move is a change of a limit, with its reason. If From equals To, it only reports that signals
+// are missing, or that they are back. It has no pointers, so the receiver may keep it.
 type Move struct {
-	// Time is that of the reading.
+	// Time is the time of the reading that led to the move.
 	Time time.Time
 	// From and To are the limit before and after.
 	From, To float64
-	// Rule is how the move was found, or why it was made.
+	// Rule is the rule that computed the move, or Fallback or Resume.
 	Rule Rule
-	// Signal is the one that has the greatest pressure, or is missing.
+	// Signal is the signal with the greatest pressure, or the signal that is missing.
 	Signal Signal
-	// Value is that of the Signal; NaN where it is not known.
+	// Value is the value of Signal; NaN if it is unknown.
 	Value float64
-	// Lasted is for how long that was so: the pressure that it was too great, or that
-	// there was room; the Signal that it was not known, or is known again.
+	// Lasted is how long the reason of the move has lasted: a pressure that is too great or low
+	// enough, a Signal that is unknown, or signals that are known again.
 	Lasted time.Duration
-	// Used is how much of the limit was used, averaged; NaN where it is not known.
+	// Used is how much of the limit was used, averaged, in its unit; NaN if it is unknown.
 	Used float64
-	// Applied says that the limit is To now. It is not while the Tuner observes.
+	// Applied says that the limit is To now. It is false while the Tuner observes.
 	Applied bool
 }
 
-// Reason says in words why the move was made.
+// Reason returns the reason of the move as a sentence.
 func (m Move) Reason() string {
 	lasted := m.Lasted.Round(time.Millisecond)
 	switch m.Rule {
@@ -56,7 +55,7 @@ func (m Move) usage() string {
 	return fmt.Sprintf("; %s of %s are used", short(m.Used), short(m.From))
 }
 
-// String says all of the move in words: "100 to 80 (aimd): latency is 93 ms, …".
+// String returns the move and its reason: "100 to 80 (aimd): latency is 93 ms, …".
 func (m Move) String() string {
 	var b strings.Builder
 	if m.From == m.To {
@@ -87,7 +86,7 @@ func short(v float64) string {
 	return strconv.FormatFloat(v, 'g', 4, 64)
 }
 
-// describe makes the Move to a limit by a rule, because of a signal.
+// describe returns the Move to a limit by a rule, because of the signal with the index cause.
 func (t *Tuner) describe(r Rule, to float64, cause int) Move {
 	m := Move{
 		Time: t.clock.Time(t.at), From: t.limit, To: to, Rule: r,

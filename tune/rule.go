@@ -6,14 +6,14 @@ import (
 )
 
 const (
-	growth   = 2   // of a step over the one before it
-	explored = 1.1 // share of the ceiling up to which steps are small
-	maxDrain = 10  // times Decrease
-	alike    = 0.1 // share by which two capacities may differ and be the same
+	growth   = 2   // factor of a step over the one before it
+	explored = 1.1 // multiple of the ceiling up to which steps are small
+	maxDrain = 10  // maximum of drain, in multiples of Decrease
+	alike    = 0.1 // share of the ceiling by which a capacity may differ and count as equal
 )
 
-// decide moves the limit as the pressure would have it, or says that it would. The
-// signal is the one with the greatest pressure.
+// decide moves the limit as the rule says, or only reports the move while the Tuner observes. worst
+// is the index of the signal with the greatest pressure.
 func (t *Tuner) decide(worst int) (Move, bool) {
 	to := t.goal()
 	if to = t.bounded(to); to == t.limit {
@@ -28,7 +28,7 @@ func (t *Tuner) decide(worst int) (Move, bool) {
 	return t.keep(m), true
 }
 
-// goal returns where the rule would have the limit, bounds aside.
+// goal returns the limit that the rule wants, before the bounds of one move and of the limit.
 func (t *Tuner) goal() float64 {
 	if t.trend.direction == down {
 		return t.lower()
@@ -36,7 +36,8 @@ func (t *Tuner) goal() float64 {
 	return t.raise()
 }
 
-// lower goes down from the capacity, but not farther below it than empties the queue.
+// lower returns a limit below the capacity, but no farther below it than it takes to empty the
+// queue.
 func (t *Tuner) lower() float64 {
 	c := &t.config
 	share := c.Gain * (1 - 1/t.trend.mildest)
@@ -48,14 +49,14 @@ func (t *Tuner) lower() float64 {
 	return max(to, min(t.limit, can*(1-t.drain())))
 }
 
-// drain returns how far below the capacity the limit may go to empty a queue: the more,
-// the longer the queue is, and one Decrease at least.
+// drain returns the share of the capacity by which the limit may go below it to empty a queue. It
+// grows with the queue, from one Decrease to maxDrain of them.
 func (t *Tuner) drain() float64 {
 	return t.config.Decrease * min(max(1, t.trend.mildest-1), maxDrain)
 }
 
-// raise goes back at once to what the backend could do, less a Decrease, then on in
-// small steps up to the top, and by more and more beyond, as far as there is room.
+// raise returns at once to the ceiling less one Decrease. From there it goes up to the top in small
+// steps, and above the top in growing steps, as far as the pressure allows.
 func (t *Tuner) raise() float64 {
 	c := &t.config
 	step := c.Increase * max(cmp.Or(t.ceiling, c.Limit), t.limit/2)
@@ -72,12 +73,11 @@ func (t *Tuner) raise() float64 {
 	return t.limit + min(step*t.grown(), room)
 }
 
-// top is up to where the limit is raised in small steps.
+// top is the limit up to which raise makes small steps.
 func (t *Tuner) top() float64 { return t.ceiling * explored }
 
-// capacity returns what the backend can do, now that it cannot do all of the limit: what
-// is used. At first that is averaged with what it was the last time, if it is much the
-// same.
+// capacity returns the capacity of the backend, which is the use of the limit while the pressure is
+// too great. For the first move down it is averaged with the ceiling, if the two are alike.
 func (t *Tuner) capacity() float64 {
 	switch {
 	case math.IsNaN(t.used):
@@ -88,7 +88,7 @@ func (t *Tuner) capacity() float64 {
 	return t.used
 }
 
-// grown returns the factor by which the next step is greater than the first one.
+// grown returns the factor of the next step over the first one of a row of moves in one direction.
 func (t *Tuner) grown() float64 {
 	if t.up != (t.trend.direction == up) {
 		return 1
@@ -96,7 +96,7 @@ func (t *Tuner) grown() float64 {
 	return math.Pow(growth, float64(min(t.row, 20)))
 }
 
-// learn takes note of what a move to a limit tells.
+// learn updates the ceiling and the row of moves for a move to a limit.
 func (t *Tuner) learn(to float64) {
 	if t.trend.direction == down {
 		t.ceiling = max(t.capacity(), to)
@@ -109,9 +109,8 @@ func (t *Tuner) learn(to float64) {
 	}
 }
 
-// bounded returns where the limit goes if it is to go somewhere: no farther than a
-// step, and not outside of its bounds. What would change it by less than a thousandth
-// is not worth a move.
+// bounded returns the limit after one move in the direction of to, within MaxStep, MaxDelta, Min
+// and Max. It returns the old limit if the change would be less than a thousandth.
 func (t *Tuner) bounded(to float64) float64 {
 	c := &t.config
 	most := min(t.limit*c.MaxStep, c.MaxDelta)
@@ -129,7 +128,7 @@ func (t *Tuner) bounded(to float64) float64 {
 	return min(c.Max, t.limit+step)
 }
 
-// move puts the limit somewhere else.
+// move sets the limit.
 func (t *Tuner) move(to float64) {
 	if to > t.limit {
 		t.raised++
@@ -139,7 +138,8 @@ func (t *Tuner) move(to float64) {
 	t.limit, t.moved, t.hasLast, t.trend, t.readings = to, t.at, true, trend{}, 0
 }
 
-// intend says what would be done, unless it was said just now.
+// intend reports the move that an enforcing Tuner would make, unless it has reported it less than
+// repeat ago.
 func (t *Tuner) intend(to float64, worst int) (Move, bool) {
 	want := intention{t.trend.direction, worst, t.at}
 	if t.said.direction == want.direction && t.said.signal == worst && t.at-t.said.at < repeat {
@@ -150,7 +150,8 @@ func (t *Tuner) intend(to float64, worst int) (Move, bool) {
 	return t.keep(m), true
 }
 
-// fallBack takes the limit nearer to the configured one, as a signal is missing.
+// fallBack moves the limit one step closer to the configured one, because the signal with the index
+// missing is unknown.
 func (t *Tuner) fallBack(missing int) (Move, bool) {
 	first := !t.lost
 	t.lost, t.seen, t.trend, t.row, t.ceiling = true, t.at, trend{}, 0, 0
@@ -168,16 +169,16 @@ func (t *Tuner) fallBack(missing int) (Move, bool) {
 	return t.keep(m), true
 }
 
-// stepTo returns the limit a step nearer to goal.
+// stepTo returns the limit after one step to goal.
 func (t *Tuner) stepTo(goal float64) float64 {
 	if to := t.bounded(goal); to != t.limit {
 		return to
 	}
-	return goal // nearer than what is worth a move
+	return goal // less than a thousandth away, which bounded ignores
 }
 
-// resume follows the signals again, when all have been known for long enough. Until
-// then the limit stays.
+// resume ends the fallback once all signals have been known for Persist. Until then the limit
+// stays.
 func (t *Tuner) resume() (Move, bool) {
 	_, worst, all := t.pressure()
 	if !all {

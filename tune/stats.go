@@ -5,37 +5,36 @@ import (
 	"time"
 )
 
-// Stats says how a [Tuner] stands. It is made for a dashboard: how the limit stands
-// between its bounds, by which signals, and what the last moves were, with reasons.
+// Stats is the state of a [Tuner], for a dashboard: the limit and its bounds, the signals, and the
+// last moves with their reasons.
 type Stats struct {
-	Limit      float64 // in force
-	Configured float64 // where it goes back to
+	Limit      float64 // the current limit
+	Configured float64 // the limit of a fallback: Config.Limit
 	Min, Max   float64
-	Enforce    bool // else it observes
+	Enforce    bool // false while the Tuner observes
 	Rule       Rule
-	// Fallback says that a signal is missing, and the limit on its way to the
-	// configured one, or there.
+	// Fallback says that a signal is missing, so the limit returns to Configured, or has returned.
 	Fallback bool
-	// Used is how much of the limit is used, averaged; NaN: not known.
+	// Used is how much of the limit is used, averaged, in its unit; NaN if it is unknown.
 	Used    float64
 	Signals []SignalStats
-	// Raised and Lowered count the moves that were made, the moves of a fallback
-	// included.
+	// RaisedTotal and LoweredTotal count the moves of the limit since the start, including those of
+	// a fallback.
 	RaisedTotal, LoweredTotal uint64
-	// Moves are the last ones, at most 32, oldest first, the moves that were only reported
-	// included. Show each with its Time and [Move.String].
+	// Moves are the last 32 moves at most, oldest first, including moves that an observing Tuner
+	// only reported. Show each with its Time and [Move.String].
 	Moves []Move
 }
 
-// SignalStats says how a signal stands.
+// SignalStats is the state of a signal.
 type SignalStats struct {
 	Signal
 
-	Value float64       // NaN: not known
-	Age   time.Duration // since it was last known, at the last reading
+	Value float64       // value of the last reading; NaN: unknown
+	Age   time.Duration // time from when it was last known to the last reading
 }
 
-// Stats returns what is known since the last reading.
+// Stats returns the state of t as of the last reading.
 func (t *Tuner) Stats(now time.Time) Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -50,8 +49,7 @@ func (t *Tuner) Stats(now time.Time) Stats {
 	return s
 }
 
-// Pressure returns the greatest share that a signal has of its target, 0 if none is
-// known.
+// Pressure returns the greatest ratio of a signal to its target, or 0 if none is known.
 func (s *Stats) Pressure() (most float64) {
 	for _, x := range s.Signals {
 		if !math.IsNaN(x.Value) {

@@ -16,33 +16,33 @@ type Tuner struct {
 	limit  float64
 
 	clock   elapsed.Clock
-	at      time.Duration // the latest time seen
+	at      time.Duration // time of the last reading
 	moved   time.Duration // when the limit was last moved
-	hasLast bool          // moved is a time
+	hasLast bool          // whether there was a move
 
 	signals  []signal
-	used     float64 // of the limit, averaged; NaN: not known
-	readings int     // that are in it
+	used     float64 // use of the limit, averaged; NaN: unknown
+	readings int     // number of readings in used
 	trend    trend
-	lost     bool          // a signal is missing: the limit goes to the configured one
-	seen     time.Duration // since when all signals are known, while lost
+	lost     bool          // whether a signal is missing, and the limit returns to Config.Limit
+	seen     time.Duration // while lost: since when all signals are known
 
-	row     int     // steps one after the other that went the same way and may grow
-	up      bool    // the way they went
-	ceiling float64 // what the backend could do when the limit was last lowered; 0: not known
+	row     int     // number of moves in one direction; each makes the next step grow
+	up      bool    // whether these moves went up
+	ceiling float64 // capacity when the limit was last lowered; 0: unknown
 	said    intention
 
 	raised, lowered uint64
 	moves           ring
 }
 
-// A signal is what is known of a [Signal].
+// A signal is the last value of a [Signal].
 type signal struct {
-	value float64       // NaN: not known now
+	value float64       // value of the last reading; NaN: unknown
 	known time.Duration // when it was last known
 }
 
-// A direction is where the pressure would have the limit go.
+// A direction is the direction in which the pressure moves the limit.
 type direction int8
 
 const (
@@ -51,21 +51,21 @@ const (
 	up
 )
 
-// A trend is for how long the pressure has had one direction.
+// A trend is a direction that the pressure has had since a time.
 type trend struct {
 	direction
 	since   time.Duration
-	mildest float64 // pressure in that time
+	mildest float64 // the pressure of that time that is closest to 1
 }
 
-// An intention is what an observing Tuner said last.
+// An intention is the move that an observing Tuner has reported last.
 type intention struct {
 	direction
 	signal int
 	at     time.Duration
 }
 
-// repeat is how long an observing Tuner keeps from saying the same again.
+// repeat is the time for which an observing Tuner does not repeat a report.
 const repeat = time.Minute
 
 // New returns a Tuner whose limit is the configured one, or an error that names the
@@ -78,7 +78,7 @@ func New(c Config) (*Tuner, error) {
 	return &Tuner{config: c, limit: c.Limit, signals: unknown(len(c.Signals), 0), used: math.NaN()}, nil
 }
 
-// unknown returns n signals that are not known since a time.
+// unknown returns n signals that are unknown since a time.
 func unknown(n int, at time.Duration) []signal {
 	all := make([]signal, n)
 	for i := range all {
@@ -87,11 +87,11 @@ func unknown(n int, at time.Duration) []signal {
 	return all
 }
 
-// Update changes the configuration of a Tuner in use, or returns an error that names
-// the field that is out of range and changes nothing. The limit stays where it is, as
-// far as the new bounds allow; it becomes the configured one if that has changed, or
-// if the Tuner observes. The caller sets what [Tuner.Limit] then says. What was known
-// of the signals is forgotten, and each has all of Stale to become known.
+// Update changes the configuration of a Tuner in use, or returns an error that names the field that
+// is out of range and changes nothing. The limit stays where it is, as far as the new bounds allow;
+// it becomes the configured one if that has changed, or if the Tuner observes. The caller then sets
+// the limit to [Tuner.Limit]. The values of the signals are forgotten, and each has the time Stale
+// to become known.
 func (t *Tuner) Update(c Config) error {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -109,7 +109,7 @@ func (t *Tuner) Update(c Config) error {
 	return nil
 }
 
-// Limit returns what the limit should be.
+// Limit returns the limit that the caller should set.
 func (t *Tuner) Limit() float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -151,16 +151,16 @@ func (t *Tuner) Read(now time.Time, used float64, values ...float64) (Move, bool
 // isKnown reports whether v is a value that a signal can have.
 func isKnown(v float64) bool { return v >= 0 && v <= math.MaxFloat64 }
 
-// see takes note of the time, and returns what has passed since the last reading. A
-// time that steps back is the latest one seen.
+// see sets the time of a reading, and returns the time since the last one. If the clock was set
+// back, no time has passed.
 func (t *Tuner) see(now time.Time) (passed time.Duration) {
 	before := t.at
 	t.at = t.clock.See(now)
 	return t.at - before
 }
 
-// use takes note of what is used, as the mean since the last move, or an average over
-// some time if that was long ago.
+// use adds a reading of the use to the average: the mean since the last move, or, if that was long
+// ago, an exponential average over four times Reaction.
 func (t *Tuner) use(passed time.Duration, used float64) {
 	if !isKnown(used) {
 		t.used, t.readings = math.NaN(), 0
@@ -174,7 +174,7 @@ func (t *Tuner) use(passed time.Duration, used float64) {
 	t.used += (used - t.used) * share
 }
 
-// missing returns a signal that was not known for too long, if there is one.
+// missing returns the index of a signal that was unknown for Stale, and whether there is one.
 func (t *Tuner) missing() (int, bool) {
 	for i, s := range t.signals {
 		if t.at-s.known >= t.config.Stale {
@@ -184,8 +184,8 @@ func (t *Tuner) missing() (int, bool) {
 	return 0, false
 }
 
-// pressure returns the greatest share that a signal has of its target, which signal
-// that is, and whether all are known.
+// pressure returns the greatest ratio of a signal to its target, the index of that signal, and
+// whether all signals are known.
 func (t *Tuner) pressure() (pressure float64, worst int, all bool) {
 	all = true
 	for i, s := range t.signals {
@@ -198,8 +198,8 @@ func (t *Tuner) pressure() (pressure float64, worst int, all bool) {
 	return pressure, worst, all
 }
 
-// follow takes note of where the pressure would have the limit go. All says that it is
-// that of all signals.
+// follow updates the trend with a pressure. all says whether all signals are known; otherwise the
+// limit must not rise.
 func (t *Tuner) follow(pressure float64, all bool) {
 	to := stay
 	switch {
@@ -218,10 +218,10 @@ func (t *Tuner) follow(pressure float64, all bool) {
 	}
 }
 
-// ready reports whether it is time to act on what holds since a time.
+// ready reports whether a condition that holds since a time may move the limit now.
 func (t *Tuner) ready(since time.Duration) bool {
 	return t.at-since >= t.config.Persist && t.rested()
 }
 
-// rested reports whether the last move is long enough ago for another one.
+// rested reports whether the last move is at least Reaction ago.
 func (t *Tuner) rested() bool { return !t.hasLast || t.at-t.moved >= t.config.Reaction }

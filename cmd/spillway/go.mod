@@ -6,7 +6,6 @@ require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/seed90641741/spillway v0.1.0
 	github.com/seed90641741/spillway/spillmongo v0.1.0
-	github.com/seed90641741/spillway/spillmongo/mongotest v0.1.0
 	github.com/seed90641741/spillway/spillredis v0.1.0
 	github.com/seed90641741/spillway/spillrlqs v0.1.0
 	github.com/seed90641741/spillway/spillxds v0.1.0

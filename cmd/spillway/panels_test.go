@@ -20,10 +20,10 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/gatewaytest"
 	"github.com/seed90641741/spillway/internal/freeport"
 	"github.com/seed90641741/spillway/internal/telemetry"
 	"github.com/seed90641741/spillway/internal/thorough"
-	"github.com/seed90641741/spillway/spillmongo/mongotest"
 )
 
 // busy is a proxy that does everything that metrics are about: the cluster shop has less capacity than is asked for, batch
@@ -91,8 +91,7 @@ func overload(t *testing.T) *stage {
 		defer func() { <-places }()
 		after(25*time.Millisecond)(&reporting{w}, r)
 	})
-	database := mongotest.Start(t, mongotest.Config{Topology: mongotest.Standalone})
-	s := newStage(t, fmt.Sprintf(busy, backend, database.Node(0).Addr(), redisServer(t), serve(t, overloadedOf(3)))).up()
+	s := newStage(t, fmt.Sprintf(busy, backend, gatewaytest.Mongo(t), redisServer(t), serve(t, overloadedOf(3)))).up()
 	address := ""
 	s.load(60, customer("acme"))
 	s.load(60, customer("globex"), func(n int, r *http.Request) {

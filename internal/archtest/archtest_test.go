@@ -104,6 +104,7 @@ func TestEachRuleCanBreak(t *testing.T) {
 		{"another Go in go.work", "go.work", "go 1.25.0\nuse (\n./spillgrpc\n./cmd/spillway\n)\n", "go.work names another version of Go"},
 		{"toolchain", "spillgrpc/go.mod", "module " + module + "/spillgrpc" + gomod + "\ntoolchain go1.26.8\n", "spillgrpc/go.mod has a toolchain line"},
 		{"name of a module", "spillgrpc/go.mod", "module " + module + "/grpc" + gomod, "the module must be called " + module + "/spillgrpc"},
+		{"for tests only", "cmd/spillway/go.mod", "module " + module + "/cmd/spillway" + gomod + "\nrequire " + module + "/spillgrpc v0.1.0\n", "requires " + module + "/spillgrpc for tests only"},
 		{"not in the workspace", "tools/go.mod", "module " + module + "/tools" + gomod, "run go work use ./tools"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

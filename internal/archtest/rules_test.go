@@ -67,8 +67,8 @@ func (c *checker) checkRows() {
 	}
 }
 
-// checkModules requires one version of Go, a root that requires nothing, and all
-// modules in go.work under the path of their directory.
+// checkModules requires one version of Go, a root that requires nothing, all modules in go.work
+// under the path of their directory, and no modules for tests where the program is shipped from.
 func (c *checker) checkModules() {
 	root := strings.Fields(c.modules["."])
 	if len(root) != 4 || root[0] != "module" || root[2] != "go" {
@@ -92,7 +92,44 @@ func (c *checker) checkModules() {
 		if dir != "." && !hasLine(c.work, "./"+dir) {
 			c.complainf("%s is not in the workspace: run go work use ./%s", file, dir)
 		}
+		if dir == "cmd/spillway" {
+			c.checkShipped(dir, mod)
+		}
 	}
+}
+
+// checkShipped requires that the code of a module imports each module of ours that its go.mod
+// requires directly: one that only tests import would be in what users install.
+func (c *checker) checkShipped(dir, mod string) {
+	for line := range strings.Lines(mod) {
+		required := strings.Fields(strings.TrimPrefix(line, "require "))
+		if len(required) != 2 || !strings.HasPrefix(required[0], module+"/") {
+			continue
+		}
+		if !c.imports(dir, required[0]) {
+			c.complainf("%s requires %s for tests only: move them to a module of tests, such as cmd/spillway/drivers", path.Join(dir, "go.mod"), required[0])
+		}
+	}
+}
+
+// imports reports whether code of the module in dir, other than tests, imports a package of the
+// module mod.
+func (c *checker) imports(dir, mod string) bool {
+	for at, files := range c.packages {
+		if c.moduleOf(at) == dir && slices.ContainsFunc(files, func(s source) bool { return c.uses(s, mod) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// uses reports whether a file is no test and imports a package of the module mod.
+func (c *checker) uses(s source, mod string) bool {
+	test, _ := s.test()
+	return !test && slices.ContainsFunc(s.Imports, func(spec *ast.ImportSpec) bool {
+		imported, ours := strings.CutPrefix(importPath(spec), module+"/")
+		return ours && path.Join(module, c.moduleOf(imported)) == mod
+	})
 }
 
 // hasLine reports whether text has a line of just these words.

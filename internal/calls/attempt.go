@@ -18,28 +18,29 @@ const (
 	gates
 )
 
-// An Attempt is one attempt of a call, and what it holds. It is not safe for concurrent use.
+// An Attempt is one attempt of a call, with its tickets. It is not safe for concurrent use.
 type Attempt struct {
 	*retry.Attempt
 
-	Start   time.Time          // when it was admitted
-	Route   throttle.Route     // of the call
-	Task    *spillway.Task     // that the call belongs to, or nil
-	Accepts float64            // what the answer says of the server's accept ratio; 1 until then
-	Cancel  context.CancelFunc // of the attempt's own context, if it has one
+	Start   time.Time          // when the attempt was admitted
+	Route   throttle.Route     // the route of the call
+	Task    *spillway.Task     // the task that the call belongs to, or nil
+	Accepts float64            // the accept ratio that the answer reports, 0 to 1; 1 without one
+	Cancel  context.CancelFunc // cancels the attempt's own context; nil if it has none
 
 	policies *Policies // nil for a hedge
 	tickets  [gates]spillway.Ticket
 	admitted [gates]bool
 }
 
-// IsHedge reports whether the attempt is no attempt of a Flow, but a hedge.
+// IsHedge reports whether the attempt is a hedge, and not an attempt of a Flow.
 func (a *Attempt) IsHedge() bool { return a.policies == nil }
 
 // InFlight returns the ticket of the in-flight limit. It is zero if the attempt holds no slot.
 func (a *Attempt) InFlight() *spillway.Ticket { return &a.tickets[inflightGate] }
 
-// Hold keeps the slot in flight in h, until h.End or until ctx has ended. It reports whether h holds anything.
+// Hold moves the in-flight slot to h, which keeps it until h.End or until ctx has ended. It reports
+// whether there was anything to move.
 func (a *Attempt) Hold(ctx context.Context, h *inflight.Hold) bool {
 	t, cancel := a.tickets[inflightGate], a.Cancel
 	a.tickets[inflightGate], a.Cancel = spillway.Ticket{}, nil
@@ -51,7 +52,7 @@ func (a *Attempt) Hold(ctx context.Context, h *inflight.Hold) bool {
 	return true
 }
 
-// Release gives back the slot in flight, if nothing has taken it over, and ends the context.
+// Release gives back the in-flight slot, unless Hold has moved it, and cancels the context.
 func (a *Attempt) Release(now time.Time, o spillway.Outcome) {
 	a.tickets[inflightGate].Settle(now, o)
 	if a.Cancel != nil {
@@ -60,7 +61,8 @@ func (a *Attempt) Release(now time.Time, o spillway.Outcome) {
 	}
 }
 
-// Accepted settles the throttle, as the answer of the backend has begun. It does nothing for a hedge, and the second time.
+// Accepted settles the ticket of the throttle as served, as the answer of the backend has begun. It
+// does nothing for a hedge, and nothing after the first time.
 func (a *Attempt) Accepted() {
 	if a.policies == nil || a.tickets[throttleGate].By == nil {
 		return

@@ -6,7 +6,8 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// admit asks each gate in turn, until one rejects.
+// admit asks the throttle and then the in-flight limit, and returns the error of the first that
+// rejects the attempt and enforces.
 func (f *Flow) admit() error {
 	p := f.policies
 	if p.ThrottleMode != spillway.ModeOff {
@@ -32,8 +33,8 @@ func (f *Flow) admit() error {
 	return nil
 }
 
-// hold keeps the ticket of a gate. It copies the fields one by one: a processor that copies as a
-// whole what was just written by fields waits until they are in its cache.
+// hold keeps the ticket of a gate. It copies field by field, as the ticket was just written field
+// by field: a copy as a whole would wait until these writes have reached the cache.
 func (f *Flow) hold(gate int, t *spillway.Ticket) {
 	to := &f.tickets[gate]
 	to.By, to.Epoch, to.State = t.By, t.Epoch, t.State
@@ -41,7 +42,7 @@ func (f *Flow) hold(gate int, t *spillway.Ticket) {
 	f.admitted[gate] = true
 }
 
-// rejected reports a rejection, and reports whether it counts.
+// rejected reports a rejection to the Observer, and returns whether the gate enforces it.
 func (f *Flow) rejected(policy string, mode spillway.Mode, err error) bool {
 	if o := f.policies.Observer; o != nil {
 		e := spillway.Rejection(err)
@@ -53,7 +54,7 @@ func (f *Flow) rejected(policy string, mode spillway.Mode, err error) bool {
 
 // end ends an attempt that was made. If it was hasty, the throttle does not learn from the outcome.
 func (f *Flow) end(now time.Time, o spillway.Outcome, hasty bool, err error) {
-	// Where no answer came there is nothing to tell.
+	// An attempt without an answer has no accept ratio to report.
 	if f.admitted[throttleGate] && (o.Accepted() || o == spillway.OutcomeOverloaded && f.Accepts < 1) {
 		f.policies.Throttle.Advise(f.Start, f.Call.Criticality, f.Accepts)
 	}
@@ -63,13 +64,15 @@ func (f *Flow) end(now time.Time, o spillway.Outcome, hasty bool, err error) {
 	f.settle(now, o, err)
 }
 
-// settleGates gives back the slot in flight also if the Namer of the route panics, which the throttle may call.
+// settleGates settles both tickets. It gives back the in-flight slot even if the throttle panics
+// because the Namer of the route does.
 func (f *Flow) settleGates(now time.Time, o spillway.Outcome) {
 	defer f.Release(f.Start, o)
 	f.policies.Throttle.Settle(f.Start, now, &f.tickets[throttleGate], f.Route, o)
 }
 
-// settle settles each gate that admitted the attempt with the outcome, before the Observer, which may panic, hears of any.
+// settle settles the tickets of the attempt with the outcome, and then reports it to the Observer
+// for each gate that admitted the attempt. It settles first, as the Observer may panic.
 func (f *Flow) settle(now time.Time, o spillway.Outcome, err error) {
 	p, admitted := f.policies, f.admitted
 	f.admitted = [gates]bool{}

@@ -10,18 +10,18 @@ import (
 	"github.com/seed90641741/spillway/retry"
 )
 
-// Final reports whether the caller's own caller must not repeat what ended in this way:
-// package egress says which answers say so.
+// Final reports whether the answer to the caller's own caller must say "don't retry": the call was
+// given up, rejected here, or answered with "don't retry" itself.
 func (s *Step) Final() bool { return s.Err != nil && !repeatable(s.Err) && final.Error(s.Err) }
 
-// repeatable reports whether err is that of a call that this process would have repeated
-// and could not, such as one whose body is gone: its caller may.
+// repeatable reports whether err is the error of a call that would have been retried here but could
+// not be, such as a call whose body cannot be replayed. The caller may retry it.
 func repeatable(err error) bool {
 	stopped, ok := errors.AsType[*retry.Error](err)
 	return ok && stopped.Attempts == 1 && stopped.Reason == retry.ReasonUnsent && !errors.Is(stopped.Why, spillway.ErrRejected)
 }
 
-// A leftError is the error of a call that was not sent, as the context of its caller had ended before.
+// A leftError is the error of a call that was not sent because the caller's context had ended.
 type leftError struct{ error }
 
 func (e *leftError) Error() string { return "egress: not sent: " + e.error.Error() }

@@ -9,20 +9,21 @@ import (
 	"github.com/seed90641741/spillway/throttle"
 )
 
-// Policies are what calls to one backend have to pass. They must not be changed while a call is under way.
+// Policies are the policies of the calls to one backend. They must not be changed while a call is
+// in progress.
 type Policies struct {
 	Throttle      Throttle
 	ThrottleMode  spillway.Mode
 	InFlight      spillway.Gate
-	InFlightByKey map[string]*inflight.Limiter // in place of Inflight, for calls with these keys
+	InFlightByKey map[string]*inflight.Limiter // replaces InFlight for calls with these keys
 	InFlightMode  spillway.Mode
 	Retry         retry.Strategy
 	Observer      spillway.Observer // or nil
-	Usual         *Usual            // or nil: the wait of a call that timed out explains nothing
-	Shares        *Shares           // of the routes in the retries, or nil: first come, first served
+	Usual         *Usual            // if nil, no timeout is excused by the usual latency
+	Shares        *Shares           // divides retries among routes, or nil: they are not divided
 }
 
-// A Throttle is what a [Flow] needs of [throttle.Routes].
+// A Throttle has the methods of [throttle.Routes] that a [Flow] calls.
 type Throttle interface {
 	Admit(now time.Time, call spillway.Call, of throttle.Route) (spillway.Ticket, error)
 	Timed(o spillway.Outcome) bool

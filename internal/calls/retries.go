@@ -9,12 +9,13 @@ import (
 	"github.com/seed90641741/spillway/retry"
 )
 
-// retries are the retries of one call: what [retry.Do] does, without the waits and the attempts.
+// retries makes the retry decisions of one call: it does what [retry.Do] does, without waiting and
+// without making the attempts.
 type retries struct {
 	strategy retry.Strategy
-	token    retry.Token // of the next or the current attempt; zero if no attempt follows
-	last     error       // last answer of the backend
-	sent     int         // attempts
+	token    retry.Token // of the current or the next attempt; zero if none follows
+	last     error       // the last error that came from the backend
+	sent     int         // number of attempts that were sent
 }
 
 // begin begins a call, and returns how long to wait before its first attempt.
@@ -25,18 +26,19 @@ func (r *retries) begin(s retry.Strategy, call *spillway.Call) time.Duration {
 
 // succeed ends a call whose attempt has succeeded.
 func (r *retries) succeed() {
-	_ = r.strategy.Succeed(r.token) // the call has succeeded, whatever the strategy makes of it
+	_ = r.strategy.Succeed(r.token) // the call has succeeded even if the strategy returns an error
 }
 
-// fail takes the error of an attempt, and what it means, at the time now. left is the error of the caller's context. An
-// attempt that was not sent is neither retried nor charged, and now does not matter. If end is nil, another attempt
-// follows after the wait. Otherwise the call ends with end; a long poll without budget waits first.
+// fail takes the error of an attempt that failed at the time now, and what it means. left is the
+// error of the caller's context. An attempt that was not sent is neither retried nor charged to the
+// budget. If end is nil, another attempt follows after the wait. Otherwise the call ends with end,
+// after the wait, which is above 0 only for a long poll without budget.
 func (r *retries) fail(now time.Time, err error, f fault.Failure, left error) (wait time.Duration, end error) {
 	if f.Unsent && f.Safety != fault.RetrySafe {
 		r.release(f)
 		return 0, retry.WrapError(r.last, err, r.sent)
 	}
-	a := r.token.Attempt() // until the token is used
+	a := r.token.Attempt() // valid until the token is used
 	before, sent := a.BeforeRetry, max(r.sent, a.Number)+1
 	next, why := r.strategy.Refresh(now, r.token, f)
 	last := r.last
@@ -47,7 +49,8 @@ func (r *retries) fail(now time.Time, err error, f fault.Failure, left error) (w
 		return next.Delay(), nil
 	}
 	r.token = retry.Token{}
-	if f.Canceled || left != nil && errors.Is(err, left) { // err says that the caller left; what the backend said is in last
+	// If the caller has left, err says that, and last has what the backend said before.
+	if f.Canceled || left != nil && errors.Is(err, left) {
 		return 0, retry.WrapError(last, err, sent)
 	}
 	if e, ok := errors.AsType[*retry.NotRetriedError](why); ok {
@@ -56,20 +59,22 @@ func (r *retries) fail(now time.Time, err error, f fault.Failure, left error) (w
 	return wait, retry.WrapError(err, why, sent)
 }
 
-// stop ends a call while it waits, because of why, and returns what it ends with. The retry that was not sent is paid back.
+// stop ends a call while it waits, and returns its error, which has why in it. The budget gets back
+// the token of the retry that was not sent.
 func (r *retries) stop(why error) error {
 	r.release(fault.Failure{Unsent: true})
 	return retry.WrapError(r.last, why, r.sent)
 }
 
-// release ends a call without an answer to its attempt, unless it has ended.
+// release tells the strategy that the call ends without a result of its attempt, unless the call
+// has already ended.
 func (r *retries) release(f fault.Failure) {
 	if r.token != (retry.Token{}) {
-		_ = r.strategy.Release(r.token, f) // the call has ended, whatever the strategy makes of it
+		_ = r.strategy.Release(r.token, f) // the call has ended, even after an error
 	}
 }
 
-// beforeRetry calls what an attempt has left to do before the next one.
+// beforeRetry calls f, the Attempt.BeforeRetry of the attempt that failed, if it is not nil.
 func (r *retries) beforeRetry(f func(wait time.Duration)) {
 	if f == nil {
 		return

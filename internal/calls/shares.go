@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Shares divide what a [budget.Bucket] has among accounts, such as the routes of a backend. An
+// Shares divide the tokens of a [budget.Bucket] among accounts, such as the routes of a backend. An
 // account that has taken more than another must leave in the bucket what the other has recently
 // asked for:
 //
 //	leave(a) = sum of asked(b) over all b with taken(b) < taken(a); at least 1 if there are any
 //
 // So accounts that need few tokens always get them. Accounts that need more than the bucket has get
-// equal parts of the rest, and an account that asks alone can use the whole bucket. What was asked
-// for and taken decays with a time constant of one minute.
+// equal parts of the rest, and an account that asks alone can use the whole bucket. The numbers
+// asked and taken decay with a time constant of one minute.
 //
 // An account has its own share once a call of it has succeeded. There are at most [MaxShares]; all
 // other accounts share one. Successes are recorded only within a minute after an account asked for
@@ -25,14 +25,15 @@ type Shares struct {
 	until atomic.Int64 // successes are recorded up to then, in nanoseconds since 1970
 
 	mu sync.Mutex
-	// since is the time at which a token counts 1. It counts more at later times, so that older
-	// ones count less.
+	// since is the time at which a token counts as 1. A token at a later time counts as more: see
+	// unit. So older tokens decay without being touched.
 	since    time.Time
-	accounts []share // index 0 is for all accounts without their own share
+	accounts []share // at index 0 is the share of all accounts without their own
 	index    map[string]int
 }
 
-// A share is the number of tokens that an account has asked for and taken, in units of Shares.unit.
+// A share has the tokens that an account has asked for and taken, weighted by their time: a token
+// adds what unit returns at that time.
 type share struct {
 	name         string
 	asked, taken float64
@@ -46,7 +47,7 @@ const (
 	sharesFor = time.Minute
 	// sharesScale is the number of time constants after which all numbers are scaled back.
 	sharesScale = 10
-	forgotten   = 1. / 16 // tokens: a token that was asked for almost three minutes ago
+	forgotten   = 1. / 16 // tokens; a token has decayed to this after almost three minutes
 )
 
 // Ask records that an account asks for a token at the time now. It returns how many tokens the
@@ -126,7 +127,8 @@ func (s *Shares) of(account string) *share {
 	return &s.accounts[s.index[account]]
 }
 
-// unit returns what one token counts at the time now. It ignores times that go back.
+// unit returns how much one token counts as at the time now: e to the power of the minutes since
+// s.since. Times before since count as since.
 func (s *Shares) unit(now time.Time) float64 {
 	age := max(now.Sub(s.since), 0)
 	if age > sharesScale*sharesFor {

@@ -8,40 +8,42 @@ import (
 	"github.com/seed90641741/spillway/throttle"
 )
 
-// A Usual knows how long calls of a route usually take. A call that ended after less without an answer has not
-// waited for as long as a healthy backend needs: that explains itself, and says nothing about the backend.
+// A Usual knows how long calls of a route usually take. A call that ended after a shorter time
+// without an answer has not waited for as long as a healthy backend needs. So it says nothing about
+// the backend: it is excused.
 //
-// Calls are measured while others time out, and for usualFor after that: no call is slower before. What is known of a route is
-// believed for usualFor after its last call was served. So a backend that serves nothing any more has no excuse
-// for longer. While the backend is overloaded its calls take longer, and the callers that wait longest do so longer than what is
-// usual: their timeouts count.
+// Calls are measured from the first timeout until usualFor after the last one, so that without
+// timeouts calls cost no measurement. The usual time of a route is valid for usualFor after a call
+// of it was served last, so a backend that serves nothing any more is not excused for longer. An
+// overloaded backend takes longer for its calls, but the callers that wait longest wait for longer
+// than that: their timeouts count.
 //
-// A route has a place here by being served. There are usualRoutes; the one that was served longest ago is replaced. A route
-// without a place has no excuse.
+// A Usual knows the last usualRoutes routes that were served. Calls of other routes are not
+// excused.
 //
-// In the first usualGrace that calls are measured, a route may not have been measured yet: then a wait of less than
-// that has the excuse, too.
+// There is one exception: while calls have been measured for less than usualGrace, a call of an
+// unknown route that waited for less than usualGrace is excused.
 //
 // The zero Usual is ready for use, and safe for concurrent use. A nil *Usual knows nothing.
 type Usual struct {
-	until atomic.Int64 // nanoseconds
+	until atomic.Int64 // until when calls are measured, in nanoseconds since 1970; 0: never
 
 	mu     sync.Mutex
-	since  time.Time // when the first call timed out since calls were last not measured
+	since  time.Time // when the current time of measuring began
 	routes map[string]usual
 }
 
 type usual struct {
 	takes  time.Duration
-	served time.Time // the last call ended then
+	served time.Time // when the last served call ended
 }
 
 const (
 	usualFor    = 10 * time.Second
-	usualGrace  = 250 * time.Millisecond // the shortest time over which the throttle measures anything
+	usualGrace  = 250 * time.Millisecond // the minimum time over which the throttle measures calls
 	usualRoutes = 64
-	// usualWeight is that of one call: after 16 calls that are slower, the usual time has moved by two thirds of the
-	// difference.
+	// usualWeight is the number of calls over which the usual time is smoothed: one call moves it
+	// by 1/16 of the difference, and 16 slower calls by two thirds.
 	usualWeight = 16
 )
 
@@ -54,7 +56,7 @@ func (u *Usual) watches(now time.Time) bool {
 	return until != 0 && now.UnixNano() < until
 }
 
-// served takes in a call that was served.
+// served adds a call that was sent at one time and had been served by another.
 func (u *Usual) served(of throttle.Route, sent, now time.Time) {
 	name, took := nameOf(of), now.Sub(sent)
 	u.mu.Lock()
@@ -84,8 +86,10 @@ func (u *Usual) evict() {
 	delete(u.routes, oldest)
 }
 
-// explains reports whether calls of a route usually take longer than one that had so much time, and that was not
-// answered by the time now. It has calls measured from then on. Within grace of the first such call nothing may be known yet.
+// explains reports whether a call that has ended at the time now without an answer is excused:
+// calls of its route usually take longer than the time that it had. From then on calls are
+// measured. While they have been measured for less than grace, a call of an unknown route is also
+// excused if it had less than grace.
 func (u *Usual) explains(of throttle.Route, now time.Time, had, grace time.Duration) bool {
 	if u == nil {
 		return false

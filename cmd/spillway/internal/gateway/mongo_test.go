@@ -8,27 +8,14 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/gatewaytest"
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
 // TestMongo: listeners for clients of MongoDB start, change and end with the others, or
 // without any others.
 func TestMongo(t *testing.T) {
-	server, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	go func() {
-		for {
-			c, err := server.Accept()
-			if err != nil {
-				return
-			}
-			go answerMongo(c)
-		}
-	}()
-	only := &config.Config{Mode: "enforce", Mongo: []config.Mongo{{Name: "m", Address: "127.0.0.1:0", Endpoints: []string{server.Addr().String()}}}}
+	only := &config.Config{Mode: "enforce", Mongo: []config.Mongo{{Name: "m", Address: "127.0.0.1:0", Endpoints: []string{gatewaytest.Mongo(t)}}}}
 	p, err := Start(t.Context(), only, Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -82,26 +69,5 @@ func TestMongo(t *testing.T) {
 	}
 	if _, err := c.Read(make([]byte, 1)); err == nil {
 		t.Error("a connection is left")
-	}
-}
-
-// answerMongo answers every message with ok.
-func answerMongo(c net.Conn) {
-	defer c.Close()
-	var b mongowire.Builder
-	b.Double("ok", 1)
-	doc := b.Document()
-	head := make([]byte, mongowire.HeaderSize)
-	for {
-		if _, err := io.ReadFull(c, head); err != nil {
-			return
-		}
-		h := mongowire.ParseHeader(head)
-		if _, err := io.CopyN(io.Discard, c, int64(h.Length)-mongowire.HeaderSize); err != nil {
-			return
-		}
-		if _, err := c.Write(mongowire.AppendMsg(nil, 1, h.RequestID, 0, doc)); err != nil {
-			return
-		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // cpu returns the processor time that this process has used.
-func cpu(t *testing.T) time.Duration {
+func cpu(t testing.TB) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -31,7 +31,7 @@ func cpu(t *testing.T) time.Duration {
 // healthyEnv makes the test binary a server that passes its health checks.
 const healthyEnv = "SPILLWAY_TEST_HEALTHY"
 
-// TestHealthyServer is no test but the other process of TestIdleEndpoints.
+// TestHealthyServer is no test but the other process of BenchmarkIdleEndpoints.
 func TestHealthyServer(t *testing.T) {
 	if os.Getenv(healthyEnv) == "" {
 		t.Skip("only for another test")
@@ -51,7 +51,7 @@ func TestHealthyServer(t *testing.T) {
 
 // elsewhere starts a server in another process, which listens on all addresses of the
 // loopback network, and returns its port.
-func elsewhere(t *testing.T) string {
+func elsewhere(t testing.TB) string {
 	t.Helper()
 	x := exec.CommandContext(context.Background(), os.Args[0], "-test.run=^TestHealthyServer$", "-test.v") // it is this program
 	x.Env = append(os.Environ(), healthyEnv+"=1")
@@ -81,14 +81,13 @@ func elsewhere(t *testing.T) string {
 	return ""
 }
 
-// TestIdleEndpoints has a thousand endpoints that get no requests, with the default
-// settings of health checks: their checks take at most a hundredth of a processor, and
-// hold few connections.
-func TestIdleEndpoints(t *testing.T) {
-	needMachine(t)
-	port := elsewhere(t)
+// BenchmarkIdleEndpoints shows what health checks of a thousand endpoints that get no requests take,
+// with the default settings: the share of a processor, and the checks per second. Bands: at most 1 %,
+// and at most 25.
+func BenchmarkIdleEndpoints(b *testing.B) {
+	port := elsewhere(b)
 	if c, err := net.DialTimeout("tcp", "127.0.3.9:"+port, time.Second); err != nil {
-		t.Skip("the loopback network has one address only")
+		b.Skip("the loopback network has one address only")
 	} else {
 		_ = c.Close()
 	}
@@ -99,7 +98,7 @@ func TestIdleEndpoints(t *testing.T) {
 		x.Endpoints = append(x.Endpoints, fmt.Sprintf("127.0.%d.%d:%s", 1+i/250, 1+i%250, port))
 	}
 	x.Health = new(config.Health)
-	p := start(t, c)
+	p := start(b, c)
 	checks := func() (n uint64) {
 		for _, e := range p.Stats(time.Now()).Clusters["upstream"].Endpoints {
 			n += e.ChecksTotal
@@ -108,18 +107,16 @@ func TestIdleEndpoints(t *testing.T) {
 	}
 	for begun := time.Now(); checks() < 1000; <-time.After(100 * time.Millisecond) {
 		if time.Since(begun) > 30*time.Second {
-			t.Skip("the machine has no time: a thousand checks take more than 30 s")
+			b.Skip("the machine has no time: a thousand checks take more than 30 s")
 		}
 	}
 	<-time.After(2 * time.Second)
-	first, used, begun := checks(), cpu(t), time.Now()
-	<-time.After(longer(5*time.Second, time.Minute))
-	made, elapsed := checks()-first, time.Since(begun)
-	share := float64(cpu(t)-used) / float64(elapsed)
-	t.Logf("%d checks in %v: %.2f %% of a processor", made, elapsed.Round(time.Millisecond), 100*share)
-	if share > 0.01 || made == 0 || float64(made)/elapsed.Seconds() > 25 {
-		t.Errorf("%d checks in %v took %.2f %% of a processor", made, elapsed, 100*share)
+	first, used := checks(), cpu(b)
+	for b.Loop() {
+		<-time.After(longer(5*time.Second, time.Minute))
 	}
+	b.ReportMetric(100*float64(cpu(b)-used)/float64(b.Elapsed()), "%-of-a-processor")
+	b.ReportMetric(float64(checks()-first)/b.Elapsed().Seconds(), "checks/s")
 }
 
 // TestServingEndpointsAreNotChecked: an endpoint that serves requests is not checked; an

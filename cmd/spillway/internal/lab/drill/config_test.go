@@ -119,11 +119,6 @@ func TestARetryStormIsNoOverload(t *testing.T) {
 	if s := c.settings(); s.Overload != 0.8 || s.Calm != 0.8 || s.StepName() != "outage" {
 		t.Errorf("settings %+v", s)
 	}
-	c = small()
-	c.Step = 0
-	if got := c.withDefaults().Step; got != 8*time.Second {
-		t.Errorf("a step of %v, want 8s", got)
-	}
 }
 
 func TestInFlightLimit(t *testing.T) {

@@ -8,9 +8,11 @@ import (
 	"github.com/seed90641741/spillway/cost"
 )
 
-// Each customer of a backend has a quota of its own, and what the backend has learned can be read.
+// Each customer of a backend has a separate quota, and the learned costs can be read.
 func TestCustomers(t *testing.T) {
-	p := start(t, Backend{Kind: KindCPU, Service: ms, Rounds: 1, Quota: 0.01, Learn: true})
+	// A call is charged its measured processor time, which may be one microsecond: a
+	// quota of ten nanoseconds per second rejects the next one on any machine.
+	p := start(t, Backend{Kind: KindCPU, Service: ms, Rounds: 1, Quota: 1e-5, Learn: true})
 	ask := func(path, customer string) *http.Response {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL+path, nil)
 		if err != nil {
