@@ -120,6 +120,17 @@ func (c *cascade) pressed(rank int) float64 {
 	return share(d.full, d.full+d.admitted)
 }
 
+// inQueue returns the rejected share of the requests that reach the queue: those that no higher rank
+// rejects.
+func (c *cascade) inQueue() float64 {
+	full, admitted := 0.0, 0.0
+	for i := range c.ranks {
+		full += c.ranks[i].full
+		admitted += c.ranks[i].admitted
+	}
+	return share(full, full+admitted)
+}
+
 // highest returns the highest pressed share of the ranks above one.
 func (c *cascade) highest(rank int) (most float64) {
 	for i := rank + 1; i < ranks; i++ {

@@ -295,7 +295,7 @@ func (s *Shedder) admit(from *start) {
 	q.callers[class].admit()
 	q.cascade.admit(from.order)
 	if q == s.queues[0] {
-		s.depth.note(from.starved, q.cascade.above(0))
+		s.depth.note(from.starved, q.cascade.inQueue())
 	}
 	s.began = s.at
 }
