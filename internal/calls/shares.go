@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed90641741/spillway/throttle"
 )
 
 // Shares divide the tokens of a [budget.Bucket] among accounts, such as the routes of a backend. An
@@ -87,8 +89,12 @@ func (s *Shares) Took(now time.Time, account string) {
 func (s *Shares) Watches(now time.Time) bool { return s != nil && now.UnixNano() < s.until.Load() }
 
 // Served records at the time now that a call of an account has succeeded. An account that gets its
-// own share after a retry takes this retry out of the common share.
+// own share after a retry takes this retry out of the common share. [throttle.OtherRoutes] is many
+// accounts, and keeps the common share.
 func (s *Shares) Served(now time.Time, account string) {
+	if account == throttle.OtherRoutes {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, known := s.index[account]; known || len(s.accounts) == 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/internal/calls"
+	"github.com/seed90641741/spillway/throttle"
 )
 
 var t0 = time.Unix(1_700_000_000, 0)
@@ -136,5 +137,22 @@ func TestShareBringsItsRetry(t *testing.T) {
 		}
 		s.Took(t0, "a")
 		s.Served(t0, "a")
+	}
+}
+
+// All routes without their own account are one account: also after successes nobody but they ask, so
+// they leave nothing to others.
+func TestOtherRoutesKeepTheCommonShare(t *testing.T) {
+	var s calls.Shares
+	now := t0
+	for i := range 30 {
+		if leave := s.Ask(now, throttle.OtherRoutes); leave != 0 {
+			t.Fatalf("after %v: %v tokens to leave, and nobody else asks", now.Sub(t0), leave)
+		}
+		s.Took(now, throttle.OtherRoutes)
+		if i >= 10 {
+			s.Served(now.Add(time.Millisecond), throttle.OtherRoutes)
+		}
+		now = now.Add(100 * time.Millisecond)
 	}
 }
