@@ -4,18 +4,18 @@ import (
 	"math"
 	"time"
 
-	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/pace"
 )
 
 // A caller with a waiting queue asks for the state of the limits with these methods.
 
 // Ask reports whether one more request of a key may start at the time now, and describes the limit
 // that decides. If it may not start, the Limiter assumes that the request waits.
-func (l *Limiter) Ask(now time.Time, key string) spillway.Pace {
+func (l *Limiter) Ask(now time.Time, key string) pace.Pace {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	slot := l.slot(now, key)
-	p := spillway.Pace{Free: l.free(slot), Fastest: l.fastest.value()}
+	p := pace.Pace{Free: l.free(slot), Fastest: l.fastest.value()}
 	k := &l.keys[slot]
 	decides := l.all
 	if l.decides(slot) {

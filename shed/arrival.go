@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/pace"
 )
 
 // arrival is the input of a decision on a request.
@@ -15,7 +16,7 @@ type arrival struct {
 	flow     uint64
 	pass     float64 // share of the requests of the caller that may wait, from 0 to 1
 	state    State
-	pace     spillway.Pace
+	pace     pace.Pace
 	queue    *queue
 	patience time.Duration // maximum wait in the queue
 	by       cause         // of its rejection after that wait
@@ -56,9 +57,9 @@ func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow u
 }
 
 // ask returns the state of the limit of a key.
-func (s *Shedder) ask(now time.Time, key string, c *Config) (p spillway.Pace) {
+func (s *Shedder) ask(now time.Time, key string, c *Config) (p pace.Pace) {
 	if c.Limit == nil {
-		return spillway.Pace{Free: true, Left: math.Inf(1)}
+		return pace.Pace{Free: true, Left: math.Inf(1)}
 	}
 	p = c.Limit.Ask(now, key)
 	if s.observes {

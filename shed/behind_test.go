@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/pace"
 )
 
 // TestBehind: at a backend that takes 20 ms, a request is behind others if its limit is saturated and
@@ -23,7 +23,7 @@ func TestBehind(t *testing.T) {
 		{true, 0, false},
 		{false, 0, false}, // nothing is known
 	} {
-		a := arrival{pace: spillway.Pace{Free: true, Saturated: row.saturated, Wait: row.wait, Latency: 0.02}}
+		a := arrival{pace: pace.Pace{Free: true, Saturated: row.saturated, Wait: row.wait, Latency: 0.02}}
 		if got := a.delayed(); got != row.want {
 			t.Errorf("%+v: %v", row, got)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/invalid"
+	"github.com/seed90641741/spillway/internal/pace"
 )
 
 // Config configures a [Shedder]. The zero Config is ready for use.
@@ -37,15 +38,15 @@ type Config struct {
 	Rand func() float64
 }
 
-// A Limit says how many requests may be at work. It is safe for concurrent use and
-// does not call the Shedder.
+// A Limit says how many requests may be at work. It is safe for concurrent use and does not call the
+// Shedder. The one implementation is concurrency.Limiter.
 type Limit interface {
 	// A Ticket of Enter and of Take is settled, suspended and resumed with these methods.
 	spillway.Suspender
 	// Ask reports whether one more request of a key may start at the time now, and what
 	// is known of the limit that decides. Scopes are small numbers: there is one queue for
 	// each, and it is kept.
-	Ask(now time.Time, key string) spillway.Pace
+	Ask(now time.Time, key string) pace.Pace
 	// Enter admits a call. The Shedder returns the Ticket to its caller.
 	Enter(now time.Time, call spillway.Call) spillway.Ticket
 	// Take admits a call of a key and a class if no limit is at work for it, and its deadline, if

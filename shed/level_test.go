@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/concurrency"
+	"github.com/seed90641741/spillway/internal/pace"
 	"github.com/seed90641741/spillway/shed"
 )
 
@@ -92,7 +93,7 @@ func TestLevelsOfClasses(t *testing.T) {
 // fastest is a limit that knows the fastest recent response.
 type fastest struct{ *concurrency.Limiter }
 
-func (f fastest) Ask(now time.Time, key string) spillway.Pace {
+func (f fastest) Ask(now time.Time, key string) pace.Pace {
 	pace := f.Limiter.Ask(now, key)
 	pace.Fastest = 0.01
 	return pace

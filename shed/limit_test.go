@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/concurrency"
+	"github.com/seed90641741/spillway/internal/pace"
 	"github.com/seed90641741/spillway/internal/race"
 	"github.com/seed90641741/spillway/shed"
 )
@@ -19,8 +20,8 @@ type keyed struct {
 	entered []string
 }
 
-func (k *keyed) Ask(_ time.Time, key string) spillway.Pace {
-	return spillway.Pace{Free: k.scopes[key] == 0 || k.free[key], Scope: k.scopes[key], Throughput: 1000, Latency: 0.02}
+func (k *keyed) Ask(_ time.Time, key string) pace.Pace {
+	return pace.Pace{Free: k.scopes[key] == 0 || k.free[key], Scope: k.scopes[key], Throughput: 1000, Latency: 0.02}
 }
 
 func (k *keyed) Enter(_ time.Time, call spillway.Call) spillway.Ticket {

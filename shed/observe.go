@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/pace"
 )
 
 // Observe takes in a request that runs at once, whatever s decides. It returns the Ticket of the
@@ -44,7 +45,7 @@ func (s *Shedder) Observe(now time.Time, call *spillway.Call, state *State, w *W
 // hold keeps a limit reached that is only observed. The requests in flight do not obey the limit,
 // so that it cannot find out when the overload is over. It is over when no more of the requests
 // that came since are in flight than were in all when it began.
-func (s *Shedder) hold(p *spillway.Pace, key string, c *Config) {
+func (s *Shedder) hold(p *pace.Pace, key string, c *Config) {
 	if !p.Free {
 		if q := s.queue(p.Scope); !q.holds {
 			q.holds, q.key = true, key

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/pace"
 )
 
 // The first and the last value of MaxWait are allowed, and the values next to them are not.
@@ -374,8 +375,8 @@ type entering struct {
 	class spillway.Criticality
 }
 
-func (*entering) Ask(time.Time, string) spillway.Pace {
-	return spillway.Pace{Free: true, Left: math.Inf(1)}
+func (*entering) Ask(time.Time, string) pace.Pace {
+	return pace.Pace{Free: true, Left: math.Inf(1)}
 }
 
 func (l *entering) Enter(_ time.Time, call spillway.Call) spillway.Ticket {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/pace"
 )
 
 // The first call of a task may wait for its share of the time to the deadline where a queue was found, and the others as if they were alone.
@@ -23,14 +24,14 @@ func TestFirstCallWaitsForItsShare(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	call := &spillway.Call{Deadline: now.Add(time.Second)}
 	for _, row := range []struct {
-		pace  spillway.Pace
+		pace  pace.Pace
 		calls float64
 		want  time.Duration
 	}{
-		{spillway.Pace{Found: true, Parked: time.Minute, Latency: 0.01}, 10, 60 * time.Millisecond},
-		{spillway.Pace{Found: true, Parked: time.Minute, Latency: 0.01}, 1, 735 * time.Millisecond},
-		{spillway.Pace{Found: true, Parked: time.Minute, Latency: 0.05}, 20, 12500 * time.Microsecond},
-		{spillway.Pace{Latency: 0.01}, 10, 735 * time.Millisecond},
+		{pace.Pace{Found: true, Parked: time.Minute, Latency: 0.01}, 10, 60 * time.Millisecond},
+		{pace.Pace{Found: true, Parked: time.Minute, Latency: 0.01}, 1, 735 * time.Millisecond},
+		{pace.Pace{Found: true, Parked: time.Minute, Latency: 0.05}, 20, 12500 * time.Microsecond},
+		{pace.Pace{Latency: 0.01}, 10, 735 * time.Millisecond},
 	} {
 		if got, _ := patience(now, call, &row.pace, time.Minute, row.calls); got.Round(time.Microsecond) != row.want {
 			t.Errorf("%+v, %v calls: waits for %v, want %v", row.pace, row.calls, got, row.want)

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/pace"
 )
 
 // standing is the signal that an overload stands. Its value, lasts, is the time for which requests
@@ -39,7 +39,7 @@ func (s *standing) over(at time.Duration) bool { return s.lasts == 0 || at-s.see
 // is short while an overload stands behind a limit whose own queue was found, that is, if requests
 // had to wait for longer than patience. The limit admits more requests than are in service, and
 // these wait, too: with a static limit, as many do.
-func (q *queue) overload(p *spillway.Pace, patience time.Duration) {
+func (q *queue) overload(p *pace.Pace, patience time.Duration) {
 	q.short = 0
 	if !p.Found || q.leaving || q.full.lasts <= patience {
 		return
@@ -58,13 +58,13 @@ func (q *queue) isShort(group int) bool {
 // yields reports whether a group below the marginal one leaves a free slot of the limit to higher
 // groups. It does if so many requests are at work that the backend is busy, so that the group gets
 // only the slots that would be idle.
-func (q *queue) yields(group int, p *spillway.Pace) bool {
+func (q *queue) yields(group int, p *pace.Pace) bool {
 	return q.short > 0 && group < q.marginal && p.Saturated
 }
 
 // delays reports whether a request would wait behind the limit for longer than bears. If so, it
 // stays in the queue, where it is the next to run.
-func delays(p *spillway.Pace, bears time.Duration) bool { return p.Saturated && p.Wait > bears }
+func delays(p *pace.Pace, bears time.Duration) bool { return p.Saturated && p.Wait > bears }
 
 // marginal returns the lowest group that has, together with all lower groups, more than a fifth of
 // the last 50 to 100 admissions. The groups below it only fill gaps: so a task begins when no task
@@ -102,7 +102,7 @@ func (q *queue) seeLimit(at time.Duration, a *arrival) {
 // A short queue cannot show it: the same clients leave later, when their requests have taken slots
 // for nothing. So while a fifth of the requests that run are abandoned, the queue is long for half
 // a second in ten, and it stays long if clients leave there.
-func (q *queue) seeLeaving(at time.Duration, p *spillway.Pace) {
+func (q *queue) seeLeaving(at time.Duration, p *pace.Pace) {
 	lost := p.Found && p.Abandoned > cut
 	if p.Abandoned <= noise {
 		q.again = at

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/pace"
 )
 
 // lasting returns a queue with an overload behind its limit for longer than a second.
@@ -18,20 +19,20 @@ func lasting() *queue {
 // of the rejected share, and at most what is served before the request leaves.
 func TestShortQueueAtItsBounds(t *testing.T) {
 	for name, row := range map[string]struct {
-		change func(*queue, *spillway.Pace)
+		change func(*queue, *pace.Pace)
 		want   int
 	}{
-		"twice the capacity":         {func(*queue, *spillway.Pace) {}, 4},
-		"ten times the capacity":     {func(q *queue, _ *spillway.Pace) { q.cascade.ranks[0] = decided(0.9) }, shallow},
-		"a quarter more than it":     {func(q *queue, _ *spillway.Pace) { q.cascade.ranks[0] = decided(cut) }, 12},
-		"hardly more than it":        {func(q *queue, _ *spillway.Pace) { q.cascade.ranks[0] = decided(0.02) }, deepest - 1},
-		"no queue was found":         {func(_ *queue, p *spillway.Pace) { p.Found = false }, 0},
-		"a burst":                    {func(q *queue, _ *spillway.Pace) { q.full.lasts = time.Second }, 0},
-		"clients leave":              {func(q *queue, _ *spillway.Pace) { q.leaving = true }, 0},
-		"three are served in a wait": {func(_ *queue, p *spillway.Pace) { p.Throughput = 3.9 }, 3},
-		"one is":                     {func(_ *queue, p *spillway.Pace) { p.Throughput = 1 }, shallow},
+		"twice the capacity":         {func(*queue, *pace.Pace) {}, 4},
+		"ten times the capacity":     {func(q *queue, _ *pace.Pace) { q.cascade.ranks[0] = decided(0.9) }, shallow},
+		"a quarter more than it":     {func(q *queue, _ *pace.Pace) { q.cascade.ranks[0] = decided(cut) }, 12},
+		"hardly more than it":        {func(q *queue, _ *pace.Pace) { q.cascade.ranks[0] = decided(0.02) }, deepest - 1},
+		"no queue was found":         {func(_ *queue, p *pace.Pace) { p.Found = false }, 0},
+		"a burst":                    {func(q *queue, _ *pace.Pace) { q.full.lasts = time.Second }, 0},
+		"clients leave":              {func(q *queue, _ *pace.Pace) { q.leaving = true }, 0},
+		"three are served in a wait": {func(_ *queue, p *pace.Pace) { p.Throughput = 3.9 }, 3},
+		"one is":                     {func(_ *queue, p *pace.Pace) { p.Throughput = 1 }, shallow},
 	} {
-		q, p := lasting(), &spillway.Pace{Found: true, Throughput: 400}
+		q, p := lasting(), &pace.Pace{Found: true, Throughput: 400}
 		row.change(q, p)
 		q.short = 7 // as of the request before
 		if q.overload(p, time.Second); q.short != row.want {
@@ -39,7 +40,7 @@ func TestShortQueueAtItsBounds(t *testing.T) {
 		}
 	}
 	q := lasting()
-	if q.overload(&spillway.Pace{Found: true, Throughput: 6}, time.Second/2); q.short != 3 {
+	if q.overload(&pace.Pace{Found: true, Throughput: 6}, time.Second/2); q.short != 3 {
 		t.Errorf("6 are served in a second, of which a request waits for half: %d may wait, want 3", q.short)
 	}
 }
@@ -69,7 +70,7 @@ func TestRanksOfAShortQueue(t *testing.T) {
 // A request that would wait for exactly as long as it may is not delayed.
 func TestDelaysAtItsBound(t *testing.T) {
 	for wait, want := range map[time.Duration]bool{time.Second: false, time.Second + 1: true} {
-		if got := delays(&spillway.Pace{Saturated: true, Wait: wait}, time.Second); got != want {
+		if got := delays(&pace.Pace{Saturated: true, Wait: wait}, time.Second); got != want {
 			t.Errorf("a wait of %v: %v", wait, got)
 		}
 	}
@@ -95,7 +96,7 @@ func TestEqualLimitsOfAWait(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	call := &spillway.Call{Deadline: now.Add(400 * time.Millisecond)}
 	for parked, want := range map[time.Duration]cause{300 * time.Millisecond: byDeadline, 299 * time.Millisecond: byLatency} {
-		if _, by := patience(now, call, &spillway.Pace{Found: true, Parked: parked}, time.Second, 1); by != want {
+		if _, by := patience(now, call, &pace.Pace{Found: true, Parked: parked}, time.Second, 1); by != want {
 			t.Errorf("parked for %v: limited by %s", parked, causes[by].setting)
 		}
 	}
@@ -139,10 +140,10 @@ func TestMarginalGroup(t *testing.T) {
 type paced struct {
 	Limit
 
-	pace spillway.Pace
+	pace pace.Pace
 }
 
-func (l *paced) Ask(time.Time, string) spillway.Pace          { return l.pace }
+func (l *paced) Ask(time.Time, string) pace.Pace              { return l.pace }
 func (*paced) Enter(time.Time, spillway.Call) spillway.Ticket { return spillway.Ticket{} }
 func (*paced) Working() (working, parked int)                 { return 9, 0 }
 
@@ -150,16 +151,16 @@ func (*paced) Working() (working, parked int)                 { return 9, 0 }
 // though others may have places of the limit; without a deadline it takes one of those.
 func TestShortDeadlinesWaitForService(t *testing.T) {
 	for name, row := range map[string]struct {
-		pace spillway.Pace
+		pace pace.Pace
 		left time.Duration // to the deadline; 0: there is none
 		want Verdict
 	}{
-		"long deadline":        {spillway.Pace{Saturated: true, Wait: 10 * time.Millisecond}, time.Second, Run},
-		"short deadline":       {spillway.Pace{Saturated: true, Wait: 10 * time.Millisecond}, 50 * time.Millisecond, Wait},
-		"a place in service":   {spillway.Pace{Wait: 10 * time.Millisecond}, 50 * time.Millisecond, Run},
-		"nobody waits":         {spillway.Pace{Saturated: true}, 50 * time.Millisecond, Run},
-		"less than half of it": {spillway.Pace{Saturated: true, Wait: 6 * time.Millisecond}, 50 * time.Millisecond, Run},
-		"no deadline":          {spillway.Pace{Saturated: true, Wait: time.Hour}, 0, Run},
+		"long deadline":        {pace.Pace{Saturated: true, Wait: 10 * time.Millisecond}, time.Second, Run},
+		"short deadline":       {pace.Pace{Saturated: true, Wait: 10 * time.Millisecond}, 50 * time.Millisecond, Wait},
+		"a place in service":   {pace.Pace{Wait: 10 * time.Millisecond}, 50 * time.Millisecond, Run},
+		"nobody waits":         {pace.Pace{Saturated: true}, 50 * time.Millisecond, Run},
+		"less than half of it": {pace.Pace{Saturated: true, Wait: 6 * time.Millisecond}, 50 * time.Millisecond, Run},
+		"no deadline":          {pace.Pace{Saturated: true, Wait: time.Hour}, 0, Run},
 	} {
 		row.pace.Free, row.pace.Found, row.pace.Left, row.pace.Latency, row.pace.Throughput, row.pace.Parked = true, true, 5, 0.02, 400, time.Second
 		limit := &paced{pace: row.pace}
@@ -194,7 +195,7 @@ func TestShortDeadlinesWaitForService(t *testing.T) {
 func TestOverloadsAreForgotten(t *testing.T) {
 	for found, want := range map[bool]time.Duration{true: time.Second + 3*burst, false: 5 * time.Second} {
 		q := new(queue)
-		a := &arrival{patience: time.Second, pace: spillway.Pace{Found: found, Free: true, Saturated: true}}
+		a := &arrival{patience: time.Second, pace: pace.Pace{Found: found, Free: true, Saturated: true}}
 		if q.seeLimit(5*time.Second, a); q.full.lasts != want || !q.limited {
 			t.Errorf("found: %v: an overload of 5 s lasts %v, limited %v", found, q.full.lasts, q.limited)
 		}
@@ -221,7 +222,7 @@ func TestLongQueueFindsOutWhoLeaves(t *testing.T) {
 		{0, 2 * noise, 30 * time.Second},
 	} {
 		q, long := &queue{left: row.left}, time.Duration(0)
-		p := spillway.Pace{Found: true, Abandoned: row.abandoned}
+		p := pace.Pace{Found: true, Abandoned: row.abandoned}
 		for at := time.Hour; at < time.Hour+30*time.Second; at += 10 * time.Millisecond {
 			if q.seeLeaving(at, &p); q.leaving {
 				long += 10 * time.Millisecond

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/pace"
 )
 
 // The Setting of a [spillway.RejectedError] with the reason [spillway.ReasonMaxWait]: what limited
@@ -34,7 +35,7 @@ func (a *arrival) atMost(wait time.Duration, by cause) {
 // twice the recent latency, and at least a quarter of the whole time. If a queue was found behind
 // the limit, the time to the deadline is divided by the number of calls of a task: later calls of
 // the task have to wait, too, and to admit the first one is to promise them.
-func patience(now time.Time, call *spillway.Call, p *spillway.Pace, most time.Duration, calls float64) (time.Duration, cause) {
+func patience(now time.Time, call *spillway.Call, p *pace.Pace, most time.Duration, calls float64) (time.Duration, cause) {
 	if call.Deadline.IsZero() {
 		return most, byMaxWait
 	}

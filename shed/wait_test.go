@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/concurrency"
+	"github.com/seed90641741/spillway/internal/pace"
 	"github.com/seed90641741/spillway/shed"
 )
 
@@ -15,21 +16,21 @@ import (
 type paced struct {
 	*concurrency.Limiter
 
-	pace spillway.Pace
+	pace pace.Pace
 }
 
-func (p *paced) Ask(time.Time, string) spillway.Pace { return p.pace }
+func (p *paced) Ask(time.Time, string) pace.Pace { return p.pace }
 
 // TestWhatLimitsTheWait: a request that waited for too long learns which limit that was: the rejection
 // has its Setting, how long it was, and says in words which others do not count.
 func TestWhatLimitsTheWait(t *testing.T) {
 	const ms = time.Millisecond
-	full := spillway.Pace{Latency: 0.02, Throughput: 400, Usual: 0.02}
+	full := pace.Pace{Latency: 0.02, Throughput: 400, Usual: 0.02}
 	found := full
 	found.Found, found.Saturated, found.Parked = true, true, time.Second
-	free := spillway.Pace{Free: true, Left: 100, Latency: 0.02}
+	free := pace.Pace{Free: true, Left: 100, Latency: 0.02}
 	for name, row := range map[string]struct {
-		pace     spillway.Pace
+		pace     pace.Pace
 		state    shed.State
 		maxWait  time.Duration
 		deadline time.Duration // 0: none
@@ -104,7 +105,7 @@ func overload(t *testing.T, s *shed.Shedder) time.Time {
 // TestTwoLimitsOfTheWait: requests of one class whose waits have two different limits are rejected in
 // turn, and that allocates nothing: each limit has its own rejections.
 func TestTwoLimitsOfTheWait(t *testing.T) {
-	s := must(t, shed.Config{MaxWait: 300 * time.Millisecond, Limit: &paced{limiter(t, concurrency.Config{}), spillway.Pace{Latency: 0.02, Usual: 0.02}}})
+	s := must(t, shed.Config{MaxWait: 300 * time.Millisecond, Limit: &paced{limiter(t, concurrency.Config{}), pace.Pace{Latency: 0.02, Usual: 0.02}}})
 	var w shed.Waiter
 	later := spillway.Call{Criticality: spillway.Critical, Deadline: t0.Add(2 * time.Second)}
 	whenever := spillway.Call{Criticality: spillway.Critical}

@@ -58,6 +58,7 @@ var table = map[string]row{
 	"internal/longheads":  {level: helpers},
 	"internal/mongowire":  {level: words},
 	"internal/outage":     {level: words},
+	"internal/pace":       {level: words},
 	"internal/place":      {level: policies}, // as final
 	"internal/precedence": {level: helpers},
 	"internal/race":       {level: words, kit: true},

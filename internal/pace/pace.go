@@ -1,4 +1,5 @@
-package spillway
+// Package pace is what a concurrency limit says of itself for one decision.
+package pace
 
 import "time"
 
