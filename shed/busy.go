@@ -26,10 +26,12 @@ func (s *Shedder) seeBusy(free bool) {
 // free: what keeps them busy then are not the requests, and to reject these would relieve nothing.
 func (s *Shedder) bursts() bool { return s.busy.lasts < burst }
 
-// stands reports whether the overload lasts in which requests of a queue were rejected. For the
-// processors, their signal says so. The signal of a limit is zero as soon as the limit is free for
-// a moment, between two waves of requests: there the rejections are forgotten with time only.
-func (s *Shedder) stands(q *queue) bool { return q.byLimit || !s.bursts() }
+// stands reports whether the overload lasts in which requests of a queue were rejected. The signals of
+// the processors and of the limit say so. That of a limit is zero as soon as the limit is free, also
+// for a moment between two waves of requests: so the last rejection must be 100 ms ago as well.
+func (s *Shedder) stands(q *queue) bool {
+	return !s.bursts() || q.full.lasts > 0 || s.at-q.byLimit < burst
+}
 
 // bound bounds the wait for a processor: by MaxWait if an overload stands, else by 1 s.
 func (s *Shedder) bound(a *arrival, call *spillway.Call, c *Config) {

@@ -46,7 +46,7 @@ type queue struct {
 	cascade  cascade
 	callers  [spillway.Criticalities]callers
 	limited  bool          // a request that came last would wait for a limit, not for a processor
-	byLimit  bool          // limited, when a request was last rejected
+	byLimit  time.Duration // when a request was last rejected while limited
 	full     standing      // the signal that an overload stands before the limit
 	short    int           // capacity while an overload stands behind the limit; 0: none does
 	marginal int           // the lowest group that is served then

@@ -263,7 +263,9 @@ func (s *Shedder) count(q *queue, rank int, why cause) {
 	case higherClass:
 		return
 	}
-	q.byLimit = q.limited
+	if q.limited {
+		q.byLimit = s.at
+	}
 	q.callers[rank/2].rejected(s.at, rank%2)
 	s.told.Store(true)
 }
