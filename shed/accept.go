@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Ratio is the share of calls that a server accepts, in coarse steps: there is one
-// text for each, and what a client does with it is no finer. A share is rounded up,
-// so that no client sends less than is accepted.
+// Ratio is the share of calls that a server accepts, in coarse steps. So each step has a constant
+// text, and a client needs no finer value. A share is rounded up, so that no client sends less than
+// is accepted.
 type Ratio uint8
 
 // RatioOne is the Ratio of a server that accepts about all calls. It has no text.

@@ -6,8 +6,9 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// seeProcessors observes, at an arrival, whether a processor is free for it. If none is, that says
-// nothing yet: what keeps them busy is seen when waiters are let in.
+// seeProcessors observes, at an arrival, that a processor is free for it. If none is free, it
+// observes nothing, because it does not know whether requests keep the processors busy, or
+// something else. That shows when waiters are let in.
 func (s *Shedder) seeProcessors(a *arrival) {
 	if a.state.Runnable < s.processors && !a.behind {
 		s.seeBusy(true)
@@ -21,14 +22,16 @@ func (s *Shedder) seeBusy(free bool) {
 	s.busy.lasts = min(s.busy.lasts, 4*burst)
 }
 
-// bursts reports whether no overload of the processors stands. One does if waiters were let in at
-// free processors for 100 ms, and others still waited. Nothing is let in while no processor is
-// free: what keeps them busy then are not the requests, and to reject these would relieve nothing.
+// bursts reports whether the processors have no standing overload, but at most a burst. An overload
+// is standing if for 100 ms waiters were let in at free processors, and others still had to wait.
+// While no processor is free, no waiter is let in. Then requests are not what keeps the processors
+// busy, and rejecting them would not help.
 func (s *Shedder) bursts() bool { return s.busy.lasts < burst }
 
-// stands reports whether the overload lasts in which requests of a queue were rejected. For the
-// processors, their signal says so. The signal of a limit is zero as soon as the limit is free for
-// a moment, between two waves of requests: there the rejections are forgotten with time only.
+// stands reports whether the overload that made a queue reject requests goes on. For the
+// processors, bursts decides that. For a limit the result is always true: its signal is zero as
+// soon as the limit is free for a moment, between two waves of requests, so it does not show that
+// the overload is over. The rejections by a limit are forgotten with time only.
 func (s *Shedder) stands(q *queue) bool { return q.byLimit || !s.bursts() }
 
 // bound bounds the wait for a processor: by MaxWait if an overload stands, else by 1 s.

@@ -120,8 +120,8 @@ func (c *cascade) pressed(rank int) float64 {
 	return share(d.full, d.full+d.admitted)
 }
 
-// inQueue returns the rejected share of the requests that reach the queue: those that no higher rank
-// rejects.
+// inQueue returns the rejected share of the requests that reach the queue: those that no higher
+// rank rejects.
 func (c *cascade) inQueue() float64 {
 	full, admitted := 0.0, 0.0
 	for i := range c.ranks {

@@ -42,8 +42,8 @@ func capacityAt(f float64) float64 {
 	return min(deepest, math.Log1p(excess/idle)/math.Log1p(excess)-1)
 }
 
-// note counts an admission; f is the rejected share of the requests that reach the queue: it says how
-// long an idle processor waits for the next one.
+// note counts an admission; f is the rejected share of the requests that reach the queue: it says
+// how long an idle processor waits for the next one.
 func (d *depth) note(starved bool, f float64) {
 	lost := 0.0
 	if starved {

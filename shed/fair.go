@@ -196,8 +196,8 @@ func (c *callers) admit() {
 	}
 }
 
-// who returns what a caller is counted as, and its place in the table or the one that it may
-// take.
+// who returns the entry under which the requests of a caller are counted: its own entry in the
+// table, or c.others. place is its entry in the table, or the one that it may take.
 func (c *callers) who(flow uint64) (who, place *caller) {
 	place = c.find(flow)
 	if place.flow == flow && place.known() {

@@ -8,7 +8,8 @@ import (
 	"github.com/seed90641741/spillway/internal/rejection"
 )
 
-// A cause is why a request was rejected; where it waited for too long, what limited its wait.
+// A cause is the reason for which a request was rejected. For a request that waited for too long,
+// it is what limited its wait.
 type cause uint8
 
 const (
