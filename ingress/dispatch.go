@@ -52,7 +52,7 @@ func (s *Server) letIn() (busy bool) {
 	}()
 	for {
 		now := time.Now()
-		s.load.Refresh(now) // the process is idle at first, and busy once a waiter was let in
+		s.load.Refresh(now) // each waiter that is let in makes the process busier
 		w, more := s.core.Next(now)
 		if w == nil {
 			return more

@@ -30,9 +30,10 @@ func newIdle() idle {
 	return yields{}
 }
 
-// yields waits until all goroutines have run that are ready now. It does not wait for goroutines that
-// become ready meanwhile. So a waiter may be let in before all requests that arrived are examined, and may be
-// less critical than one of these. Which requests are rejected does not depend on it.
+// yields waits until all goroutines have run that are ready now. It does not wait for goroutines
+// that become ready meanwhile. So a waiter may be let in before all requests that arrived are
+// examined, and may be less critical than one of these. Which requests are rejected does not depend
+// on it.
 type yields struct{}
 
 func (yields) wait() { runtime.Gosched() }

@@ -8,8 +8,8 @@ import (
 	"github.com/seed90641741/spillway/internal/cputime"
 )
 
-// maxMeters is the maximum number of requests that are measured at the same time. Each of them holds
-// a thread, also while it waits.
+// maxMeters is the maximum number of requests that are measured at the same time. Each of them
+// holds a thread, also while it waits.
 const maxMeters = 64
 
 // meters is how many requests are measured now.

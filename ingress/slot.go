@@ -138,7 +138,8 @@ func (p *Slot) Answer(now time.Time) {
 // Done, after which it does nothing, as without a quota.
 func (p *Slot) Charge(now time.Time, cost float64) { p.change(now, 0, cost) }
 
-// change is Suspend, Resume if suspends is negative, and Charge.
+// change does the work of Suspend if suspends is 1, of Resume if it is -1, and of Charge if it is
+// 0.
 func (p *Slot) change(now time.Time, suspends int, cost float64) {
 	if s := p.apply(now, suspends, cost); s != nil && suspends > 0 {
 		s.wakeWaiters()
