@@ -42,7 +42,7 @@ const (
 	// which a queue fills and drains, and shorter than the seconds in which busy
 	// clients notice a recovery.
 	acceptMemory = 5 * time.Second
-	// acceptEvidence is how many calls a ratio must be made of.
+	// acceptEvidence is the number of calls from which a ratio is known.
 	acceptEvidence = 10
 )
 
@@ -51,7 +51,7 @@ const (
 // AcceptRatio is ready for use; it is not safe for concurrent use.
 type AcceptRatio struct {
 	offered, rejected float64
-	seen              [2]uint64 // offered and rejected
+	seen              [2]uint64 // totals of offered and rejected calls at the last Observe
 	last              time.Time
 }
 
