@@ -84,8 +84,8 @@ type limit struct {
 	stood  time.Duration // when the clock last stood still
 	sound  time.Duration // when the last round ended in which the clock ran all the time
 	probed time.Duration // when the last probe ended
-	// settles is from when the least latency may be corrected: there was a queue before, for which
-	// the deadlines of callers left time.
+	// settles is the time before which latency.settle must not be called: a queue was seen recently,
+	// and the deadlines of callers left time for it.
 	settles time.Duration
 	cleared float64       // requests in flight before the last trial that found no queue
 	clearAt time.Duration // when that trial ended
