@@ -47,9 +47,9 @@ func (s *Shedder) bound(a *arrival, call *spillway.Call, c *Config) {
 	}
 }
 
-// burst is the longest time in which waiters are let in while others still wait for a processor
-// without being an overload. It is the interval of CoDel, after which a queue that did not drain is
-// a standing one.
+// burst is the time after which waiting is an overload: waiters were let in, and others still wait
+// for a processor. It is the interval of CoDel, after which a queue that did not drain is a
+// standing one.
 const burst = 100 * time.Millisecond
 
 // crowd is how many requests a processor takes in within a burst, at 100 µs each. It bounds how

@@ -53,7 +53,7 @@ type queue struct {
 	served   float64       // requests that are served in MaxWait; 0: unknown
 	leaving  bool          // more clients leave while they wait than while their requests run
 	left     float64       // share of waiters whose clients have left
-	again    time.Duration // when the queue may become long to find out whether clients leave
+	again    time.Duration // when the queue may next become long, to find out whether clients leave
 	delay    time.Duration // wait of each request behind the limit
 	parked   time.Duration // age from which a request at work does not count; 0: none
 
