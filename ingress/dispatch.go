@@ -24,8 +24,8 @@ func (s *Server) wakeWaiters() {
 	}
 }
 
-// dispatch lets waiters in at idle moments, until none is left or the next one has to wait for
-// another request to end, which calls wakeWaiters.
+// dispatch lets waiters in at idle moments, until none is left or the next one has to wait until
+// another request ends. When that ends, wakeWaiters is called.
 func (s *Server) dispatch() {
 	d := &s.dispatcher
 	defer d.running.Done()
