@@ -96,8 +96,8 @@ func (c *Config) requests() requests.Config {
 	}
 }
 
-// measures returns the configuration of the measures of the process. Its Reference is by default
-// that of the shedder, for which the zero value means the same.
+// measures returns the configuration of the measures of the process. Without a Reference of its own
+// it has the thresholds of the shedder; if these are zero, both packages use the same defaults.
 func (c *Config) measures() load.Config {
 	l := c.Load
 	l.Reference = cmp.Or(l.Reference, load.Thresholds(c.Shed.Thresholds))
