@@ -118,7 +118,7 @@ func (d *Degrader) Observe(now time.Time, p Pressure) {
 	}
 	d.smooth(passed, &p)
 	d.last, d.offered, d.rejected = now, p.Offered, p.Rejected
-	if passed >= dwell && d.stage > 0 { // nobody called for so long
+	if passed >= dwell && d.stage > 0 { // Observe was not called for so long
 		d.set(now, max(0, d.stage-int(passed/dwell)))
 		d.calm = time.Time{}
 		return
