@@ -74,9 +74,9 @@ const (
 	// overloaded backend whose routes have few calls each gets 2.6 calls for each accepted one
 	// instead of 2.1. With more than 4, two broken routes would suffice to limit all others.
 	charges = 4
-	// othersMargin is the factor by which the others need more failures before they are limited,
-	// while the backend serves other routes. Until then a new route can be served for the first
-	// time.
+	// othersMargin is a factor for the throttle of all other routes: while the backend serves any
+	// route, that throttle begins a limit only after so many times as many failures. Until then a new
+	// route can be served for the first time.
 	othersMargin = 20
 )
 
