@@ -87,7 +87,7 @@ func (c *Core) Begin(a *Admission, now time.Time, call *spillway.Call) bool {
 		return false
 	}
 	st.draw(call)
-	a.Call = *call // a statement of its own: the compiler would copy it twice in one with several values
+	a.Call = *call // not in the next statement, where it would be copied twice
 	a.settings, a.Start = st, now
 	a.gate, a.admitted, a.behind, a.wouldReject = 0, [gates]bool{}, false, false // an Admission that has ended has no more
 	return true
