@@ -9,7 +9,8 @@ import (
 	"github.com/seed90641741/spillway/internal/invalid"
 )
 
-// mostKeys is the highest allowed number of entries in MaxInFlightByKey, and the highest value of MaxKeys.
+// mostKeys is the highest allowed number of entries in MaxInFlightByKey, and the highest value of
+// MaxKeys.
 const mostKeys = 4096
 
 // checkCaps checks MaxInFlightByKey.
@@ -25,8 +26,8 @@ func (c *Config) checkCaps() error {
 	return nil
 }
 
-// cap applies MaxInFlightByKey: each key in it gets its cap, and an entry in the table that other keys
-// cannot take.
+// cap applies MaxInFlightByKey: each key in it gets its cap, and an entry in the table that other
+// keys cannot take.
 func (l *Limiter) cap() {
 	for i := range l.keys {
 		l.keys[i].max = 0
@@ -51,9 +52,9 @@ func (l *Limiter) cap() {
 	}
 }
 
-// decides reports whether a key's own limit or cap decides, and not the limit of all keys. A cap
-// that was reached in the last ten seconds still decides: the recent rejections of the key count
-// for its next request, even if one of its requests has just ended.
+// decides reports whether a key's own limit or cap decides on its requests, and not the limit of
+// all keys. A cap that was reached in the last ten seconds still decides. So the recent rejections
+// of the key count for its next request, even if one of its requests has just ended.
 func (l *Limiter) decides(slot int) bool {
 	k := &l.keys[slot]
 	if k.spare() <= 0 {

@@ -57,8 +57,8 @@ func (c *clock) stall() float64 { return -c.stalls.value() }
 func (c *clock) starved() bool { return c.beats && c.wall-c.beatWall > late }
 
 // Beat receives a heartbeat. The caller sends one every 10 ms while requests are in flight. If a
-// heartbeat is late, this process did not get the processor. The latency of its requests then says
-// nothing about a queue, so the clock of the Limiter stands still. Before the first Beat, and after
+// heartbeat is late, this process did not get the processor. The latency of its requests is then no
+// evidence of a queue, so the clock of the Limiter stands still. Before the first Beat, and after
 // [Limiter.Rest], the clock never stands still. busy means that this process uses most of its
 // processors: its requests wait for these, and the Limiter looks for no other queue.
 //

@@ -9,19 +9,20 @@ import (
 
 // Config configures a [Limiter]. The zero Config is ready for use.
 type Config struct {
-	// MinInFlight is the lowest limit that is learnt, for a key and for all keys together. Zero means 1;
-	// the range is 1 to 1,000,000.
+	// MinInFlight is the lowest limit that is learnt, for a key and for all keys together. Zero means
+	// 1; the range is 1 to 1,000,000.
 	MinInFlight int
-	// MaxInFlight is the highest number of requests in flight in all keys together, even if no queue was
-	// found. Zero and negative values mean no such limit; otherwise it must be at least MinInFlight.
+	// MaxInFlight is the highest number of requests in flight in all keys together, even if no queue
+	// was found. Zero and negative values mean no such limit; otherwise it must be at least
+	// MinInFlight.
 	MaxInFlight int
 	// MaxInFlightByKey is the highest number of requests in flight for single keys, for example to cap
-	// streams apart from quick calls. Parked requests count, suspended ones do not. Each key in
-	// MaxInFlightByKey has its own limit, in addition to MaxKeys. Nil means no such limit; each value must be
-	// at least 1.
+	// streams apart from quick calls. Parked requests count, suspended ones do not. Each of these keys
+	// has its own limit, and does not count as one of MaxKeys. Nil means no such limit; each value
+	// must be at least 1.
 	MaxInFlightByKey map[string]int
-	// Fixed turns learning off: the limit is MaxInFlight, and MaxInFlightByKey for single keys. Requests above the
-	// limit start in the order of the caller's waiting queue.
+	// Fixed turns learning off: the limit is MaxInFlight, and MaxInFlightByKey for single keys.
+	// Requests above the limit start in the order of the caller's waiting queue.
 	Fixed bool
 	// MaxKeys is how many keys have their own limit. All further keys share one. Zero means 64; the
 	// range is 1 to 4096. A key takes about 1,000 bytes.
@@ -47,6 +48,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, c.checkCaps()
 }
 
+// most returns MaxInFlight; +Inf means no such limit.
 func (c *Config) most() float64 {
 	if c.MaxInFlight <= 0 {
 		return math.Inf(1)

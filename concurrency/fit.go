@@ -2,8 +2,9 @@ package concurrency
 
 import "math"
 
-// fit is the least-squares line of latency, in seconds, over requests in flight. Its sums are of
-// differences from the first point: they stay small, and no point costs a division.
+// fit is the least-squares line of latency, in seconds, over requests in flight. It adds up the
+// differences of each point from the first point: these sums stay small, and a new point needs no
+// division.
 type fit struct {
 	n          float64 // number of points
 	x0, y0     float64 // first point: requests in flight, latency

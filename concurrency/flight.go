@@ -3,10 +3,11 @@ package concurrency
 import "time"
 
 // flight counts the requests of a key in flight by age. Time is divided into epochs. Requests that
-// began before the last two epochs, while later ones ended, are parked: streams, long polls,
-// handlers that hang.
+// began before this epoch and the one before it are parked. They do not count as working: these are
+// streams, long polls, and handlers that hang.
 type flight struct {
-	// These are requests in flight that began in this epoch, in the one before it, and earlier.
+	// These are numbers of requests in flight: fresh ones began in this epoch, aging ones in the epoch
+	// before it, and parked ones earlier.
 	fresh, aging, parked int
 	since, before        time.Duration // when this epoch and the one before it began
 	latest               time.Duration // when the latest request began
@@ -17,12 +18,12 @@ type flight struct {
 // working returns the number of requests that are not parked.
 func (f *flight) working() int { return f.fresh + f.aging }
 
-// turn begins a new epoch if this one has lasted for span, and requests of this epoch end before
-// older ones. If the older ones end first, or none ends, and 16 or more are at work, they may all
-// wait for the same thing: the epoch then lasts for ten seconds. If the epoch has lasted for two
-// spans, and the key was not used for one, all requests in flight are parked at once. An epoch
-// cannot begin at the time at which the latest request began, because that request belongs to the
-// epoch before.
+// turn begins a new epoch at a time if this one has lasted for span. If 16 or more requests are
+// working, more requests of this epoch than older ones must have ended in it. Otherwise all may
+// wait for the same thing, and the epoch lasts for at least ten seconds. silence is for how long
+// the key was not used. If the epoch has lasted for two spans, and silence is at least one span,
+// all requests in flight are parked at once. An epoch cannot begin at the time at which the latest
+// request began, because that request belongs to the epoch before.
 func (f *flight) turn(at, span, silence time.Duration) {
 	age := at - f.since
 	if age < span || f.latest == at || f.overtook <= 0 && age < memory && f.working() >= round/2 {
@@ -34,6 +35,7 @@ func (f *flight) turn(at, span, silence time.Duration) {
 	}
 }
 
+// next begins a new epoch: the aging requests are parked, and the fresh ones are aging.
 func (f *flight) next(at time.Duration) {
 	f.parked += f.aging
 	f.aging, f.fresh, f.overtook = f.fresh, 0, 0

@@ -10,7 +10,7 @@ func (l *Limiter) rule(k *key) *limit {
 }
 
 // decide updates a key's own limit and the limit of all keys after a request of the key has ended.
-// While the limit of all keys is not open, the key's own is.
+// While the limit of all keys is not open, the key's own limit is open.
 func (l *Limiter) decide(k *key) {
 	stall := l.stall()
 	if k.decide(stall, l.busy) {
@@ -28,8 +28,8 @@ func (l *Limiter) decide(k *key) {
 	}
 }
 
-// blame begins a trial when the requests of all keys together show a queue. If one key has nearly
-// all requests in flight, the trial is for that key, otherwise for all keys.
+// blame begins a trial when the requests of all keys together show a queue. If one key has at least
+// 31 of 32 requests in flight, the trial is for that key, otherwise for all keys.
 func (l *Limiter) blame() {
 	for i := range l.keys {
 		if k := &l.keys[i]; round*(l.all.working-k.working) <= l.all.working {

@@ -20,8 +20,8 @@ func (l *Limiter) newKey(name string) key {
 	return key{limit: newLimit(l.at, false), name: name, used: l.at, flight: flight{since: l.at, before: l.at}}
 }
 
-// slot returns the index of a key in the table. It also advances the clock, that key and the limit
-// of all keys to the time now.
+// slot returns the index in the table of the key for a name. It also advances the clock, that key
+// and the limit of all keys to the time now.
 func (l *Limiter) slot(now time.Time, name string) int {
 	l.advance(now)
 	slot := l.latest

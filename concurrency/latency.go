@@ -5,14 +5,14 @@ import "time"
 // latency is the mean latency of the last 64 requests or so, in seconds, and the least such mean of
 // the last one to two spans. A span is ten seconds, or longer where requests take seconds.
 type latency struct {
-	n      int // requests in the mean, at most 64
-	mean   float64
-	weight float64 // of the next request in the mean: 1/n
+	n      int     // requests in the mean, at most 64
+	mean   float64 // in seconds
+	weight float64 // weight of the latest request in the mean: 1/n
 	means  minimum
 }
 
-// add records the latency of a request, in seconds. It may be too short by stall, the seconds for
-// which this process stood still, so the least mean is raised by that.
+// add records that a request took so many seconds. The clock stood still for up to stall seconds
+// meanwhile, so took may be too short by that, and the least mean is raised by it.
 func (m *latency) add(at time.Duration, took, stall float64) {
 	if m.n < 2*round {
 		m.n++
@@ -26,8 +26,8 @@ func (m *latency) add(at time.Duration, took, stall float64) {
 
 // settle corrects the least mean after a round without evidence of a queue. If the mean is now more
 // than twice the least, the least came from the first requests that ended after a start, which are
-// the quickest. After a round with evidence, and for ten seconds if callers bear that queue, settle
-// must not be called: it would hide the queue.
+// the quickest. settle must not be called after a round with evidence of a queue, nor for ten
+// seconds after a queue for which the deadlines of callers left time: it would hide the queue.
 func (m *latency) settle(at time.Duration) {
 	if m.mean > doubled*m.least() {
 		m.means = minimum{now: m.mean, since: at}
@@ -59,6 +59,7 @@ func (m *minimum) add(span, at time.Duration, v float64) {
 	}
 }
 
+// value returns the least recent value, 0 for none.
 func (m *minimum) value() float64 {
 	if m.older == 0 {
 		return m.now

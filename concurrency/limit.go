@@ -11,17 +11,19 @@ import (
 // The constants of the rule. go run ./benchmarks/concurrency -ablate shows the effect of half and
 // twice each value.
 const (
-	round = 32 // requests that end in a round; half as many may be evidence
+	round = 32 // requests that end in a round; half of a round may be enough for evidence
 	// certain is the least slope that is evidence, in standard errors: one false alarm in millions
 	// of rounds.
 	certain = 5.0
-	// elastic is the least elasticity that is evidence: it is 0 where requests do not wait for one
-	// another, and 1 where they do nothing else.
+	// elastic is the least elasticity that is evidence. Elasticity is by how many per cent latency
+	// grows if 1 % more requests are in flight: 0 where they do not wait for one another, and 1 where
+	// they do nothing else.
 	elastic = 0.4
-	// turns is how many times the number in flight must end in a round while Open, how many rounds
-	// the mean throughput covers, and a factor in bounds of time and counts.
+	// turns is a factor in several bounds of times and counts. While Open, a round lasts until at
+	// least turns times as many requests have ended as are in flight. The mean throughput covers that
+	// many rounds.
 	turns = 4.0
-	// ratio of two latencies, or of two numbers in flight, that counts as a change
+	// doubled is the ratio of two latencies, or of two numbers in flight, that counts as a change.
 	doubled = 2.0
 	gain    = 1.5                  // BDPs that a limit allows
 	lean    = 0.75                 // BDPs that a trial leaves in flight while Limiting
@@ -31,12 +33,13 @@ const (
 
 // These values follow from the constants above.
 const (
-	sudden   = doubled   // elasticity from which latency jumps: more than a queue explains
+	sudden   = doubled   // elasticity from which on latency grows faster than in a queue
 	parkTime = 2 * turns // usual latencies after which a request is parked
-	// stride is how many requests end between two looks for evidence: each may be a false alarm.
+	// stride is how many requests end between two searches for evidence. Each search may be a false
+	// alarm, so there are not more of them.
 	stride = round / 8
-	// group is how many requests of all keys count as one, by the quickest of them: a queue in
-	// front of all keys delays that one, too.
+	// group is the number of requests in a group. The limit of all keys uses only the quickest request
+	// of each group, because a queue in front of all keys delays even that one.
 	group = round / 4
 	// lasting is the least age of a parked request, and how long a drain stops everything. A first
 	// probe that takes longer is not repeated.
@@ -72,22 +75,24 @@ type limit struct {
 	heard     time.Duration // when a request was last answered
 	heardArea float64       // value of area at that time
 
-	state   State
-	window  float64       // number of requests that may be working; +Inf while Open
-	rate    float64       // throughput while saturated, in answers per second
-	base    float64       // latency without a queue, in seconds
-	quiet   bool          // while Limiting, fewer requests are working than a trial would leave
-	held    time.Duration // when the limit last held back a request
-	stood   time.Duration // when the clock last stood still
-	sound   time.Duration // when the last round ended in which the clock ran all the time
-	probed  time.Duration // when the last probe ended
-	settles time.Duration // from when the least latency may be corrected: callers bore a queue before
-	cleared float64       // requests in flight in the last trial that found no queue
+	state  State
+	window float64       // number of requests that may be working; +Inf while Open
+	rate   float64       // throughput while saturated, in answers per second
+	base   float64       // latency without a queue, in seconds
+	quiet  bool          // while Limiting, fewer requests are working than a trial would leave
+	held   time.Duration // when the limit last held back a request
+	stood  time.Duration // when the clock last stood still
+	sound  time.Duration // when the last round ended in which the clock ran all the time
+	probed time.Duration // when the last probe ended
+	// settles is the time before which latency.settle must not be called: a queue was seen recently,
+	// and the deadlines of callers left time for it.
+	settles time.Duration
+	cleared float64       // requests in flight before the last trial that found no queue
 	clearAt time.Duration // when that trial ended
 
 	abandoned float64 // share of the last 32 requests or so that their clients abandoned, 0 to 1
 	rest      float64 // mean seconds from start to deadline (EWMA); 0: no deadline was sent
-	// urgent is the same for the most urgent requests: it falls 32 times as fast as it rises.
+	// urgent is rest for the most urgent requests: it falls 32 times as fast as it rises.
 	urgent float64
 }
 
@@ -101,7 +106,7 @@ func newLimit(at time.Duration, shared bool) *limit {
 // free reports whether one more request may start. If not, it notes that a request was held back.
 func (l *limit) free(bounds *Config) bool {
 	if working := float64(l.working); working < min(l.window, l.slow.most) || working < float64(bounds.MinInFlight) {
-		return true // the same as working < limit, without its cases for NaN
+		return true // the same as working < the larger of both, without the tests of max for NaN
 	}
 	l.held = l.at
 	return false
@@ -112,9 +117,9 @@ func (l *limit) limit(bounds *Config) float64 {
 	return min(max(min(l.window, l.slow.most), float64(bounds.MinInFlight)), bounds.most())
 }
 
-// hear records whether a request was answered in time. It waited for so many seconds, and had rest
-// seconds until its deadline when it began. A client that leaves before the deadline of its
-// request, and sooner than an answer takes, is no evidence.
+// hear records whether a request was answered in time. waited is for how many seconds it was at
+// work, and rest how many seconds it had until its deadline when it began. A client that leaves
+// before the deadline of its request, and sooner than answers take, is no evidence.
 func (l *limit) hear(answer bool, waited, rest float64) {
 	if answer {
 		if l.state == Open && l.stoodStill() {
@@ -141,7 +146,7 @@ func (l *limit) hear(answer bool, waited, rest float64) {
 func (l *limit) memory() time.Duration { return max(memory, seconds(2*parkTime*l.latency.mean)) }
 
 // stoodStill reports whether the backend stood still until now: no answer came for two usual
-// latencies, in which a round of answers was due by Little's law. The requests in flight then
+// latencies, and by Little's law 32 answers were due in that time. The requests in flight then
 // waited for the backend, and not for one another.
 func (l *limit) stoodStill() bool {
 	return l.latency.n >= round/2 && inSeconds(l.at-l.heard) > doubled*l.latency.mean && l.area-l.heardArea > round*l.latency.mean

@@ -44,8 +44,8 @@ func New(c Config) (*Limiter, error) {
 const Others = "(others)"
 
 // Update changes the configuration of a Limiter in use. An error names the field that is out of
-// range, and nothing has changed then. The Limiter keeps what it has learnt, also for keys beyond a
-// smaller Keys. Fixed ends all learnt limits.
+// range, and nothing has changed then. The Limiter keeps what it has learnt, also for more keys
+// than a smaller [Config.MaxKeys] allows. [Config.Fixed] ends all learnt limits.
 func (l *Limiter) Update(c Config) error {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -80,7 +80,7 @@ func (l *Limiter) Admit(now time.Time, call spillway.Call) (t spillway.Ticket, e
 }
 
 // reached returns the number of calls in flight that has reached a limit, when a call is rejected:
-// for Max, for the cap of its key, or for the learnt limit that decides.
+// MaxInFlight, the cap of its key, or the learnt limit that decides.
 func (l *Limiter) reached(slot int) float64 {
 	k := &l.keys[slot]
 	switch {
@@ -122,9 +122,9 @@ func (l *Limiter) Enter(now time.Time, call spillway.Call) (t spillway.Ticket) {
 }
 
 // Take admits a call if no limit is at work and its deadline is not too close. This means: no queue
-// was found for its key or for all keys, MaxInFlight and MaxInFlightByKey are not reached, and the deadline is zero
-// or farther away than the fastest recent response. ok reports whether the call was admitted; if
-// not, decide with [Limiter.Ask].
+// was found for its key or for all keys, MaxInFlight and MaxInFlightByKey are not reached, and the
+// deadline is zero or farther away than the fastest recent response. ok reports whether the call
+// was admitted; if not, decide with [Limiter.Ask].
 func (l *Limiter) Take(now time.Time, key string, class spillway.Criticality, deadline time.Time) (t spillway.Ticket, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,9 +143,10 @@ func (l *Limiter) limits(k *key) bool {
 	return l.rule(k).state != Open || k.slow.bounds() || l.all.slow.bounds()
 }
 
-// headroom returns how many more requests Max admits.
+// headroom returns how many more requests MaxInFlight admits.
 func (l *Limiter) headroom() float64 { return l.config.most() - float64(l.all.working) }
 
+// free reports whether all limits let one more request of a key start.
 func (l *Limiter) free(slot int) bool {
 	k := &l.keys[slot]
 	return k.limit.free(&l.config) && l.all.free(&l.config) && l.headroom() > 0 && k.spare() > 0
@@ -162,8 +163,8 @@ func rest(now, deadline time.Time) float64 {
 	return inSeconds(deadline.Sub(now))
 }
 
-// enter admits a request and writes its ticket to *t. It returns no Ticket, because a processor
-// that copies one waits for the fields that were just written.
+// enter admits a request and writes its ticket to *t. It does not return the Ticket: copying it
+// just after its fields were written would take the processor longer.
 func (l *Limiter) enter(t *spillway.Ticket, slot int, class spillway.Criticality, left float64) {
 	k := &l.keys[slot]
 	k.start(left)
@@ -210,8 +211,8 @@ func (l *Limiter) hear(r *record, answer bool, took time.Duration) {
 	}
 }
 
-// learn records a request that ends. A request that timed out long after its deadline was not ended
-// there: its work was done, so it counts as served.
+// learn records a request that ends. If a request timed out more than 5 ms after its deadline, the
+// deadline did not end its work: the work was done, so the request counts as served.
 func (l *Limiter) learn(k *key, r *record, o spillway.Outcome) {
 	took := l.at - r.began
 	if o == spillway.OutcomeTimedOut && took > r.within {

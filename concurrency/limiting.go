@@ -1,7 +1,7 @@
 package concurrency
 
-// While Limiting, the limit follows the throughput of rounds in which requests waited. It ends when
-// no request has waited for ten seconds.
+// While Limiting, the limit follows the throughput of rounds in which requests waited. The limit
+// ends when it has held back no request for ten seconds.
 
 // whileLimiting takes the action of the state Limiting after a request has ended.
 func (l *limit) whileLimiting() {
@@ -17,8 +17,8 @@ func (l *limit) whileLimiting() {
 }
 
 // follow updates the throughput at the end of a round in which requests waited. They may have
-// waited for the limit, or for one another if the caller holds back others before the limit does. A
-// round in which the clock stood still changes nothing.
+// waited for the limit, or for one another in the backend, if the caller holds requests back before
+// the limit is reached. A round in which the clock stood still changes nothing.
 func (l *limit) follow() {
 	switch {
 	case l.stood < l.begin:
@@ -45,7 +45,7 @@ func (l *limit) resize() {
 	l.restart()
 }
 
-// blind reports whether this round measures nothing, because the clock stood still in it: what ends
-// meanwhile seems to be quick, and many. If no other round has ended for ten seconds, the process
-// lacks the processor all the time, and such rounds count.
+// blind reports whether this round measures nothing, because the clock stood still in it: the
+// requests that end meanwhile seem to be quick and many. If no other round has ended for ten
+// seconds, the process lacks the processor all the time, and such rounds count.
 func (l *limit) blind() bool { return l.stood >= l.begin && l.at-l.sound < memory }

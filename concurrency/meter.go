@@ -67,11 +67,13 @@ func answered(o spillway.Outcome) bool {
 	return o != spillway.OutcomeAbandoned && o != spillway.OutcomeTimedOut
 }
 
-// each returns the mean seconds in the round of each request that was answered, by Little's law.
+// each returns for how many seconds of the round an answered request was working, as a mean by
+// Little's law.
 func (m *meter) each() float64 {
 	return (m.area - m.beginArea - m.missed) / float64(max(1, m.served))
 }
 
+// seconds returns the duration of s seconds.
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // inSeconds is Duration.Seconds without its integer divisions, which cost more than the rest of the

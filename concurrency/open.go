@@ -36,16 +36,16 @@ func (l *limit) whileOpen(stall float64, busy bool) bool {
 	return false
 }
 
-// borne returns up to which latency, in seconds, callers bear a queue. It follows from the
-// deadlines that they send, and is well below the time that the most urgent requests have, such as
-// the last calls of a task. Without deadlines it is 0.
+// borne returns the highest latency, in seconds, for which the deadlines that callers send leave
+// time: up to it a queue is no evidence. It is well below the time that the most urgent requests
+// have, such as the last calls of a task. Without deadlines it is 0.
 func (l *limit) borne() float64 {
 	return min(lean*l.rest, max((1+doubled)*l.latency.least(), min(l.urgent/turns, lasting.Seconds())))
 }
 
 // fewAnswered reports whether at most a quarter of the requests of a round were answered, with a
-// mean latency above twice the least. That is evidence of a queue, too: deadlines hide how long
-// requests would wait.
+// mean latency above twice the least. That is evidence of a queue, too: the latency of requests
+// that end at their deadlines does not show how long they would wait.
 func (l *limit) fewAnswered() bool {
 	return l.ended >= 2*round && turns*float64(l.served) <= float64(l.ended) && l.working >= round/2 && l.latency.mean > doubled*l.latency.least()
 }
@@ -61,7 +61,7 @@ func (l *limit) open() {
 	l.restart()
 }
 
-// restart begins a round, without evidence.
+// restart begins a new round, and forgets the evidence of the last one.
 func (l *limit) restart() {
 	l.renew()
 	l.lines = lines{}

@@ -26,8 +26,8 @@ func (l *Limiter) Ask(now time.Time, key string) pace.Pace {
 	p.Parked, p.Wait = decides.parkAfter(), decides.wait()
 	p.Latency, p.Throughput, p.Abandoned = decides.work()/l.runs, decides.throughput()*l.runs, decides.abandoned
 	if !p.Free && decides.state == Open && p.Latency > 0 {
-		// MaxInFlight or MaxInFlightByKey is reached, so Little's law gives the throughput. The throughput of the
-		// last round may be from a quiet time, and too low.
+		// MaxInFlight or MaxInFlightByKey is reached, so Little's law gives the throughput. The
+		// throughput of the last round may be from a time with few requests, and too low.
 		p.Throughput = float64(decides.working) / p.Latency
 	}
 	return p
@@ -41,7 +41,8 @@ func (l *limit) wait() time.Duration {
 	return seconds(max(0, l.latency.mean-l.base))
 }
 
-// left returns how many more requests may start; below zero if more are working than the limit.
+// left returns how many more requests may start. It is below zero if more are working than the
+// limit allows.
 func (l *limit) left(bounds *Config) float64 {
 	return math.Ceil(max(min(l.window, l.slow.most), float64(bounds.MinInFlight))) - float64(l.working)
 }
@@ -61,8 +62,8 @@ func (l *limit) work() float64 {
 	return l.latency.mean
 }
 
-// throughput returns the answers per second of this round, or of an earlier one if this one has
-// few.
+// throughput returns the answers per second of this round, or of an earlier one if fewer than eight
+// requests have ended in this one.
 func (l *limit) throughput() float64 {
 	if l.state != Open || l.ended < round/4 {
 		return l.rate

@@ -10,20 +10,22 @@ import (
 // its record.
 type record struct {
 	serial uint64        // number of the ticket: a ticket that was settled has another number
-	began  time.Duration // start, on the clock; while suspended, how long the request has worked
-	within time.Duration // time from its start to its deadline, plus brief
+	began  time.Duration // start, on the clock; while suspended, how long it has worked
+	within time.Duration // time from its start to its deadline, plus 5 ms
 	slot   int32         // index of its key in the table
 	next   int32         // index of the next free record, if this one is free
 	own    int32         // requests of its key that were working when it began
 	all    int32         // requests of all keys that were working when it began
 	heard  bool          // its answer has begun, or its client has left
+
+	suspended bool // its handler has suspended it, and not resumed it yet
 }
 
 // records has a record for each request in flight. The record 0 is never used: index 0 means none.
 type records struct {
 	list   []record
-	free   int32
-	serial uint64
+	free   int32  // index of the first free record; 0 means none
+	serial uint64 // number of the latest ticket
 }
 
 // open stores a record and writes its index and number to the ticket.

@@ -18,7 +18,7 @@ type slowStart struct {
 	usually    float64
 	unanswered int           // requests that have ended since the last answer
 	found      int           // requests that were working when the first of these ended
-	ended      int           // answers in this turn
+	ended      int           // answers in this turn, which ends when the bound has doubled
 	turn       time.Duration // when this turn began
 }
 
@@ -29,10 +29,11 @@ func (s *slowStart) bounds() bool { return !math.IsInf(s.most, 1) }
 func (s *slowStart) unknown() bool { return s.most == 1 }
 
 // silent records that a request has ended without an answer while so many were working. It reports
-// whether the bound becomes one request. For that, this must have happened many times in a row: 16
-// times; for each request that was working at the first time, so that one client cannot stop others
-// by leaving; and 16 times the usual number. If nothing was ever answered, a quarter of the
-// requests that were working is enough.
+// whether the bound becomes one request. For that, requests must have ended without an answer many
+// times in a row: at least 16 times; as many times as requests were working when the first of them
+// ended, so that one client cannot stop others by leaving; and 16 times as many as usually end
+// between two answers. If nothing was ever answered, at least 16 times and a quarter of the
+// requests that were working are enough.
 func (s *slowStart) silent(at time.Duration, working int) (stops bool) {
 	if s.unanswered == 0 {
 		s.found = working
@@ -49,8 +50,9 @@ func (s *slowStart) silent(at time.Duration, working int) (stops bool) {
 	return true
 }
 
-// answered records an answer at a time. Each answer raises the bound by one, until a turn ends in
-// which it held back no request. held is when the limit last held back a request.
+// answered records an answer at a time. Each answer raises the bound by one. The bound ends with
+// the first turn in which no request was held back. held is when the limit last held back a
+// request.
 func (s *slowStart) answered(at, held time.Duration) {
 	if !s.unknown() {
 		s.usually += float64((float64(s.unanswered) - s.usually) / round)

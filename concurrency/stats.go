@@ -6,9 +6,11 @@ import "time"
 // Limiting, and InFlight has reached Limit. Limit is 1.5 times the number in service, which is
 // Throughput · BaseLatency, plus a little.
 type Stats struct {
-	// Shared is the limit of all keys together. While it is not open, all keys are.
+	// Shared is the limit of all keys together. While it is not open, the limits of single keys are
+	// open.
 	Shared KeyStats
-	// Keys are the keys with their own limit, in no order, after the limit of all [Others].
+	// Keys has the limits of single keys. The first is the limit that all [Others] share. The rest is
+	// in no order.
 	Keys []KeyStats
 	// RejectedTotal is how many calls [Limiter.Admit] has rejected.
 	RejectedTotal uint64

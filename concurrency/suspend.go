@@ -17,7 +17,7 @@ func (l *Limiter) Suspend(now time.Time, t spillway.Ticket) spillway.Ticket {
 	if t.Suspended++; t.Suspended == 1 {
 		l.advance(now)
 		l.shift(r, -1)
-		r.began = l.at - r.began // how long it has worked
+		r.began, r.suspended = l.at-r.began, true
 	}
 	return t
 }
@@ -49,14 +49,18 @@ func (l *Limiter) witness(now time.Time, t *spillway.Ticket, answer bool) {
 	if r := l.records.of(t); r != nil && !r.heard {
 		l.advance(now)
 		l.moveOn(int(r.slot))
-		l.hear(r, answer, l.at-r.began)
+		worked := l.at - r.began
+		if r.suspended {
+			worked = r.began
+		}
+		l.hear(r, answer, worked)
 	}
 }
 
 // resume counts a request as working again. Its start moves later by the time of its suspension.
 func (l *Limiter) resume(now time.Time, r *record) {
 	l.advance(now)
-	r.began = l.at - r.began
+	r.began, r.suspended = l.at-r.began, false
 	l.shift(r, 1)
 }
 

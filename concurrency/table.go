@@ -12,7 +12,7 @@ type table struct {
 	index    map[string]int // index of each name in keys, without entry 0
 	most     int            // highest number of entries, without entry 0
 	latest   int            // index that was looked up last
-	full     time.Duration  // until then no search for an unused entry is worth its time
+	full     time.Duration  // no search for an unused entry before this time: the last one found none
 	nameless int            // requests of names without an entry, since the time swapped
 	swapped  time.Duration  // when such a name last had a chance to get an entry
 }
@@ -28,7 +28,8 @@ func (t *table) put(slot int, k key) {
 	t.index[k.name] = slot
 }
 
-// vacant returns the index for a new key: of a new entry, of an unused key, or 0 for none.
+// vacant returns the index at which a new key can be put: a new entry, or the entry of an unused
+// key. It returns 0 if both are missing.
 func (t *table) vacant(at time.Duration) int {
 	if len(t.keys) <= t.most {
 		return len(t.keys)
@@ -64,8 +65,8 @@ func (t *table) unused(at time.Duration) (slot int) {
 }
 
 // spare returns the indexes of up to n keys without requests and without a cap, the longest unused
-// first. Keys that enter MaxInFlightByKey get these entries; otherwise the entries of keys that leave
-// MaxInFlightByKey would add up.
+// first. Keys that enter MaxInFlightByKey get these entries; otherwise the entries of keys that
+// leave MaxInFlightByKey would add up.
 func (t *table) spare(n int) (slots []int) {
 	for i := 1; i < len(t.keys) && n > 0; i++ {
 		if k := &t.keys[i]; k.held == 0 && k.max == 0 {

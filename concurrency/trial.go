@@ -15,7 +15,7 @@ import (
 // four base latencies have passed. The requests that are left then wait in a queue, and starting
 // more of them would not serve them sooner.
 
-// trial is what a trial compares, and what it needs.
+// trial is the current trial of a limit, or the last one.
 type trial struct {
 	before struct { // the state when the trial began
 		// limiting means that this is a later trial, which began while Limiting.
@@ -27,7 +27,9 @@ type trial struct {
 	}
 	target float64       // number of requests that end the drain
 	probe  time.Duration // when the probe began
-	lost   int           // requests of the probe that ended without an answer, although they waited as long as one takes
+	// lost is how many requests began in the probe and ended without an answer, although they waited
+	// for as long as an answer takes.
+	lost int
 }
 
 // suspect begins a first trial, after evidence of a queue.
@@ -39,9 +41,10 @@ func (l *limit) suspect() {
 	l.before.calls = round
 }
 
-// try begins a trial that leaves at most window requests in flight: so few that the limit after it
-// lets requests end in half of the time to their deadlines. flight and rate are the requests in
-// flight and the answers per second before the trial.
+// try begins a trial that leaves at most window requests in flight. It leaves fewer where
+// necessary, so that under the limit that follows requests end in half of the time to their
+// deadlines. flight and rate are the requests in flight and the answers per second before the
+// trial.
 func (l *limit) try(flight, rate, window float64) {
 	l.before.limiting, l.before.flight, l.before.rate, l.before.calls = l.state == Limiting, flight, rate, 2*round
 	if l.rest > 0 {
@@ -69,10 +72,11 @@ func (l *limit) whileDraining() {
 	}
 }
 
-// measure begins the round of a probe. The drain is also a measurement of throughput, because
-// everything in service was at work in it. This was not certain in the round with the evidence, so
-// the higher of the two counts. What ended in the drain was in service during it, or for one base
-// latency before it. The requests that are left after the drain stay in flight.
+// measure begins the round of a probe. The drain has also measured the throughput, because the
+// backend had enough to do all the time. This was not certain in the round with the evidence, so
+// the higher one of the two throughputs counts. The requests that ended in the drain were served
+// during it, or in the base latency before it. The requests that are left after the drain stay in
+// flight.
 func (l *limit) measure() {
 	if !l.blind() {
 		l.rate = max(l.rate, float64(l.served)/(inSeconds(l.at-l.begin)+l.base))
@@ -103,8 +107,8 @@ func (l *limit) probeCalls() float64 {
 }
 
 // expire ends a part of a trial that takes too long: a drain after four times the time in which a
-// queue drains, a probe after twice the time that it should take. What is left then does not wait
-// in that queue.
+// queue drains, a probe after twice the time that it should take. The requests that are left then
+// do not wait in that queue.
 func (l *limit) expire() {
 	took := inSeconds(l.at-l.begin) * l.before.rate / doubled
 	switch {
@@ -116,13 +120,13 @@ func (l *limit) expire() {
 }
 
 // slower reports whether the backend is slow by itself: a fifth of the requests that began in a
-// probe, or more, got no answer, although few were in flight before them.
+// probe, or more, got no answer, although few requests were in flight before them.
 func (l *limit) slower() bool { return turns*float64(l.lost) >= float64(l.served) }
 
-// conclude ends a trial. The base latency is that of answers only: requests that are left from the
-// queue may be in service when their clients leave, which takes a place of the backend for nothing.
-// In a later trial, a probe in which the clock stood still, or in which fewer than 32 requests
-// ended, does not change the throughput and the base latency.
+// conclude ends a trial. The base latency is that of answered requests only: requests that are left
+// from the queue may be in service when their clients leave, so the time that they take is not that
+// of an answer. In a later trial, a probe in which the clock stood still, or in which fewer than 32
+// requests ended, does not change the throughput and the base latency.
 func (l *limit) conclude() {
 	flight, rate := l.measured()
 	took, base := flight/rate, l.base
@@ -144,7 +148,7 @@ func (l *limit) conclude() {
 		l.open()
 		return
 	}
-	// Throughput is still as high, so fewer in flight may be enough.
+	// The throughput has not fallen, so fewer requests in flight may be enough.
 	if full && !l.before.limiting && l.window > 1 && l.at-l.begin < lasting {
 		l.drain(min(lean*flight, math.Ceil(l.window)-1))
 		return

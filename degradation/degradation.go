@@ -8,9 +8,9 @@ import (
 	"github.com/seed90641741/spillway/internal/elapsed"
 )
 
-// Stages is how many stages of degradation there are above none: from the one in
-// which the lowest class is at its first level to the one in which the highest is
-// at its last.
+// Stages is the number of stages of degradation, without stage 0, in which nothing is degraded. In
+// stage 1 the lowest class is at its first level; in the last stage the highest class is at its
+// last level.
 const Stages = spillway.Criticalities - 1 + spillway.DegradationLevels - 1
 
 const (
@@ -20,37 +20,37 @@ const (
 	// climb is the least time between two stages upwards: by then the smoothed
 	// pressure shows the effect of the stage before.
 	climb = 2 * pressureMemory
-	// turnover is the number of requests that must have arrived since: about the
-	// capacity of the waiting queue, so that all waiting requests are newer than the
-	// change.
+	// turnover is the number of requests that must have arrived between two stages upwards: about the
+	// capacity of the waiting queue, so that all waiting requests are newer than the change.
 	turnover = 50
-	// trend is how long the fill is averaged that it is compared with: a waiting
-	// queue that gets shorter needs time, not another stage.
+	// trend is the time constant of the usual fill. If the fill is below the usual one, the waiting
+	// queue gets shorter by itself, and needs time, not another stage.
 	trend = 10 * pressureMemory
-	// dwell is the least time of calm before a stage downwards. It is ten times
-	// climb, so that pressure that remains shows itself first.
+	// dwell is the least time of calm before a stage downwards. It is ten times climb, so pressure
+	// that remains shows in this time.
 	dwell = 10 * climb
-	// hold is how long a stage lasts while as much is offered as when it was needed,
-	// and for how long no stage falls after one that had fallen was needed again.
-	// After that a lower one is tried: requests may have become cheaper. A failed
-	// trial doubles it, up to maxHold. Two changes in 30 s are four in a minute.
+	// hold is for how long a stage lasts at least while the offered load is as high as when the stage
+	// was needed. After that a lower stage is tried, because requests may have become cheaper. If the
+	// trial fails, this time is doubled, up to maxHold, and no stage falls until it has passed again.
+	// Two changes in 30 s are four in a minute.
 	hold, maxHold = 30 * time.Second, 4 * time.Minute
-	// trial is how soon after a stage downwards a stage upwards shows that it failed.
+	// trial is the time after a stage downwards in which a stage upwards means that the stage
+	// downwards has failed.
 	trial = time.Minute
 	// learning is how long after a stage upwards the offered rate is measured.
 	learning = time.Second
-	// less is the share of the offered rate below which the load has fallen: retries
-	// of rejected calls, a tenth where there is a budget, and chance are above it.
+	// less is the share of the earlier offered rate below which the load counts as fallen. Retries of
+	// rejected calls, a tenth where there is a budget, and chance change the rate by less.
 	less = 0.8
 	// margin is the span of utilization below the threshold of a class in which its answers are
 	// degraded. It is the span over which package shed rejects more and more of a class.
 	margin = 0.05
-	// evidence is how many arrivals must be expected in a dwell: with 200 chance
-	// makes up a fifth less once in 400 times.
+	// evidence is the number of arrivals that must be expected in a dwell: with 200, chance alone
+	// makes the number lower by a fifth once in 400 times.
 	evidence = 200
 )
 
-// The smoothed observations that mean pressure, and the ones that mean calm. In
+// Smoothed observations above the first value mean pressure, and below the second one calm. In
 // between nothing changes: that is the hysteresis.
 const (
 	pressedFill, calmFill         = 0.5, 0.2 // of the waiting queue
@@ -64,8 +64,8 @@ type Pressure struct {
 	// Offered and Rejected are all requests since the start, by class: all
 	// arrivals, and the ones rejected for overload.
 	Offered, Rejected [spillway.Criticalities]uint64
-	// Utilization is how busy the process is by measures that are not seen in the
-	// waiting queue, and Thresholds are where each class begins to be rejected for it.
+	// Utilization is how busy the process is by measures that do not show in the waiting queue.
+	// Thresholds are the utilizations from which on each class is rejected.
 	Utilization float64
 	Thresholds  [spillway.Criticalities]float64
 }
@@ -80,20 +80,20 @@ type Degrader struct {
 	stage         int
 	started       bool
 	last          time.Time
-	offered       [spillway.Criticalities]uint64 // at last
+	offered       [spillway.Criticalities]uint64 // Pressure.Offered at the time last
 	rejected      [spillway.Criticalities]uint64
 	fill          float64 // smoothed
 	usual         float64 // fill, smoothed over trend
 	rejectedShare float64 // smoothed
 
 	changed time.Time                      // when the stage last changed
-	climb   time.Duration                  // least time from then to a stage upwards
-	hold    time.Duration                  // before a trial; 0: as at first
-	held    time.Time                      // no stage falls before
-	at      [spillway.Criticalities]uint64 // offered then
+	climb   time.Duration                  // least time from changed to a stage upwards
+	hold    time.Duration                  // time before a trial; 0 means the constant hold
+	held    time.Time                      // no stage falls before this time
+	at      [spillway.Criticalities]uint64 // value of offered at the time changed
 	learned bool                           // the rate of this stage is known
-	calm    time.Time                      // since when there is calm; zero: there is none
-	quiet   uint64                         // offered then
+	calm    time.Time                      // since when there is calm; zero means no calm
+	quiet   uint64                         // all requests offered when the calm began
 	rungs   [Stages + 1]rung
 }
 
@@ -101,11 +101,11 @@ type Degrader struct {
 type rung struct {
 	needed float64   // requests per second at which the stage below was too low; 0: unknown
 	left   time.Time // when the stage was last left downwards
-	rate   float64   // at which it was
+	rate   float64   // requests per second when it was left
 }
 
-// Observe takes in what the task is under at the time now. Call it often: every 10
-// ms under load. It allocates nothing.
+// Observe takes in the pressure on this process at the time now. Call it often: every 10 ms under
+// load. It allocates nothing.
 func (d *Degrader) Observe(now time.Time, p Pressure) {
 	if !d.started {
 		d.started, d.last, d.changed = true, now, now
@@ -118,7 +118,7 @@ func (d *Degrader) Observe(now time.Time, p Pressure) {
 	}
 	d.smooth(passed, &p)
 	d.last, d.offered, d.rejected = now, p.Offered, p.Rejected
-	if passed >= dwell && d.stage > 0 { // nobody called for so long
+	if passed >= dwell && d.stage > 0 { // Observe was not called for so long
 		d.set(now, max(0, d.stage-int(passed/dwell)))
 		d.calm = time.Time{}
 		return
@@ -172,8 +172,8 @@ func (d *Degrader) isCalm(p *Pressure) bool {
 	return d.fill < calmFill && d.rejectedShare < calmRejected && wanted(p, 2*margin) < max(d.stage, 1)
 }
 
-// wanted is the stage that the utilization calls for: one for each class that is
-// nearer to its threshold than that.
+// wanted returns the stage that the utilization calls for: the number of classes whose threshold it
+// has reached, or is nearer to than within.
 func wanted(p *Pressure, within float64) (stage int) {
 	for _, t := range p.Thresholds {
 		if t > 0 && p.Utilization >= t-within {
@@ -183,7 +183,7 @@ func wanted(p *Pressure, within float64) (stage int) {
 	return stage
 }
 
-// learn measures how much is offered in a stage that was needed.
+// learn measures the offered rate in a stage that was needed.
 func (d *Degrader) learn(now time.Time) {
 	passed := now.Sub(d.changed)
 	if d.learned || passed < learning {
@@ -201,7 +201,7 @@ func (d *Degrader) learn(now time.Time) {
 	}
 }
 
-// rise goes to the next stage that changes something, or to the highest there is.
+// rise goes to the next stage that changes something, at most to the stage most.
 func (d *Degrader) rise(now time.Time, most int) {
 	stage, patience := d.stage, climb
 	if now.Sub(d.rungs[stage+1].left) < trial {

@@ -27,10 +27,10 @@ type Config struct {
 	// Allocator are then in the unit of Costs: milliseconds of processor time per second, by
 	// default. Servers of one process should share one Estimator.
 	Costs *cost.Estimator
-	// CostKey returns the route whose cost is learned, or "". It is called once for each request
-	// and must be quick and safe for concurrent use. It must return no name that clients invent.
-	// Nil means that the cost of each customer is learned, customers that the Allocator of the
-	// quota knows first.
+	// CostKey returns the route whose cost is learned, or "". It is called once for each request and
+	// must be quick and safe for concurrent use. It must return no name that clients invent. If
+	// CostKey is nil, the cost of each customer is learned. It is learned from the first request on if
+	// the Allocator of the quota knows the customer.
 	CostKey func(spillway.Call) string
 	// MaxInFlight is the maximum number of requests at work at once. Others wait, and are
 	// rejected, in the order of their criticality. The server measures by itself how many
@@ -84,8 +84,8 @@ type Config struct {
 	Observer spillway.Observer
 }
 
-// requests returns the fields of c that are for the core of a Server: all but Load, and the parts of
-// Trust by which adapters judge claims.
+// requests returns the fields of c that are for the core of a Server: all but Load, and the parts
+// of Trust by which adapters judge claims.
 func (c *Config) requests() requests.Config {
 	return requests.Config{
 		RateLimit: c.RateLimit, Quota: c.Quota, Costs: c.Costs, CostKey: c.CostKey, MaxInFlight: c.MaxInFlight,
@@ -96,8 +96,8 @@ func (c *Config) requests() requests.Config {
 	}
 }
 
-// measures returns the configuration of the measures of the process. Its Reference is by default
-// that of the shedder, for which the zero value means the same.
+// measures returns the configuration of the measures of the process. Without a Reference of its own
+// it has the thresholds of the shedder; if these are zero, both packages use the same defaults.
 func (c *Config) measures() load.Config {
 	l := c.Load
 	l.Reference = cmp.Or(l.Reference, load.Thresholds(c.Shed.Thresholds))

@@ -24,8 +24,8 @@ func (s *Server) wakeWaiters() {
 	}
 }
 
-// dispatch lets waiters in at idle moments, until none is left or the next one has to wait for
-// another request to end, which calls wakeWaiters.
+// dispatch lets waiters in at idle moments, until none is left or the next one has to wait until
+// another request ends. When that ends, wakeWaiters is called.
 func (s *Server) dispatch() {
 	d := &s.dispatcher
 	defer d.running.Done()
@@ -52,7 +52,7 @@ func (s *Server) letIn() (busy bool) {
 	}()
 	for {
 		now := time.Now()
-		s.load.Refresh(now) // the process is idle at first, and busy once a waiter was let in
+		s.load.Refresh(now) // each waiter that is let in makes the process busier
 		w, more := s.core.Next(now)
 		if w == nil {
 			return more

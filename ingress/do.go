@@ -22,11 +22,11 @@ import (
 //
 // A wait for an event, such as the next message, is no load: wait for it before Do.
 //
-// If the Rejection is one, work was not called, and the error is that of the Rejection. Otherwise
-// the error is that of work. A worker that fetches its work waits for Rejection.RetryAfter before
-// it fetches more. A worker that a broker sends work to returns the work to the broker, to be
-// delivered again after that time. Do is safe for concurrent use, and allocates for the context of
-// work alone.
+// If [Rejection.Rejected] reports true, work was not called, and the error is that of the
+// Rejection. Otherwise the error is that of work. A worker that fetches its work waits for
+// Rejection.RetryAfter before it fetches more. A worker that a broker sends work to returns the
+// work to the broker, to be delivered again after that time. Do is safe for concurrent use, and
+// allocates for the context of work alone.
 func (s *Server) Do(ctx context.Context, call spillway.Call, work func(context.Context) error) (Rejection, error) {
 	if task := spillway.TaskFrom(ctx); task != nil && !call.Level.Valid() {
 		call.Level, call.Progress = task.Level(), task.Progress()

@@ -7,10 +7,10 @@
 //	                                                              whether to retry
 //
 // A [Server] serves one process. An adapter fills in a [spillway.Call] from the request, lets
-// [Trust] limit the claims of the request, and calls [Server.Enter], which may wait for a
-// moment. If the [Rejection] that it returns is one, the adapter answers with it. Otherwise
-// the request is served and [Slot.Done] called when it has ended. Where rejecting a request
-// is cheaper before it is read, the adapter calls [Server.Reject] first.
+// [Trust] limit the claims of the request, and calls [Server.Enter], which may wait for a moment.
+// If [Rejection.Rejected] reports true, the adapter answers with the Rejection. Otherwise the
+// request is served and [Slot.Done] called when it has ended. Where rejecting a request is cheaper
+// before it is read, the adapter calls [Server.Reject] first.
 //
 // # Work that is no request
 //

@@ -11,8 +11,8 @@ import (
 // processor time for each gigabyte.
 const collectEvery = 10 * time.Second
 
-// garbage is the state of the collections that Servers have asked for. It is one for the process, as
-// all its Servers share the memory.
+// garbage is the state of the collections that Servers have asked for. It is one for the process,
+// as all its Servers share the memory.
 var garbage struct {
 	collecting sync.Mutex // held during a collection; no goroutine waits for it
 	collected  time.Time  // when the last one ended

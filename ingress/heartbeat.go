@@ -21,7 +21,8 @@ type heartbeat struct {
 const heartbeatEvery = 10 * time.Millisecond
 
 // silence is the number of heartbeats without a request after which the dispatcher looks for
-// waiters. No limit takes a request for parked sooner, which lets another one in.
+// waiters. A limit can only let in a waiter without any event when it parks a request, and that
+// takes longer.
 const silence = int(time.Second / heartbeatEvery)
 
 // beat makes sure that heartbeats come. Each request calls it.
@@ -49,8 +50,8 @@ func (s *Server) tick() {
 	s.pulse(came)
 }
 
-// rest ends the heartbeats. A request that has come since tick looked at again has seen them armed
-// and has begun none, so rest begins them for it.
+// rest ends the heartbeats. A request may have come since tick read the field again. It found the
+// heartbeats armed and did not begin them, so rest begins them for it.
 func (s *Server) rest() {
 	h := &s.heart
 	s.core.Shedder().Limit.Rest()
@@ -60,9 +61,9 @@ func (s *Server) rest() {
 	}
 }
 
-// pulse is one heartbeat, and sets the timer for the next one. Time alone may let a waiter in, as a
-// request that is in flight for long no longer counts. Requests that come or end wake the waiters,
-// so pulse has to do so in a silence only.
+// pulse is one heartbeat, and sets the timer for the next one. Requests that come or end wake the
+// waiters, so pulse does so only after a second without a request: time alone may let a waiter in,
+// as a request that is in flight for long no longer counts.
 func (s *Server) pulse(came bool) {
 	h := &s.heart
 	h.silent.Store(s.core.Shedder().Limit.Beat(time.Now(), s.busy()))

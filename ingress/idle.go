@@ -17,8 +17,8 @@ type idle interface {
 }
 
 // takeOver is how long a processor needs to take over work that another processor has not begun. A
-// processor looks for such work when it finds nothing to read from the network, and each wait for
-// an idle moment is something to read.
+// processor looks for such work only when its poll of the network finds nothing. As each call of
+// wait gives the poll something to find, rest makes a pause between two calls.
 const takeOver = 5 * time.Microsecond
 
 // newIdle returns a polled. On other systems than Linux, and where the process may not open the
@@ -30,9 +30,10 @@ func newIdle() idle {
 	return yields{}
 }
 
-// yields waits until all goroutines have run that are ready now. It does not wait for goroutines that
-// become ready meanwhile. So a waiter may be let in before all requests that arrived are examined, and may be
-// less critical than one of these. Which requests are rejected does not depend on it.
+// yields waits until all goroutines have run that are ready now. It does not wait for goroutines
+// that become ready meanwhile. So a waiter may be let in before all requests that arrived are
+// examined, and may be less critical than one of these. Which requests are rejected does not depend
+// on it.
 type yields struct{}
 
 func (yields) wait() { runtime.Gosched() }

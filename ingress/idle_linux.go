@@ -33,22 +33,23 @@ func newPolled() (*polled, error) {
 	return i, nil
 }
 
-// wait makes the file readable and waits until the runtime has found out.
+// wait makes the file readable and waits until a poll of the runtime notices it.
 func (i *polled) wait() {
 	i.set = false
 	_ = i.raw.Read(i.poll) // fails only when closed
 }
 
-// readable is asked before the goroutine is parked and when it was woken. A plain
-// read would return without a poll, as the file is readable before.
+// readable is called twice for each wait: before the runtime parks the goroutine, and after the
+// poll has woken it. The first call makes the file readable and returns false, so the goroutine
+// waits for a poll. A plain read of a file that is readable would return without a poll.
 func (i *polled) readable(fd uintptr) bool {
 	if !i.set {
 		i.set = true
-		_, _ = syscall.Write(int(fd), one[:]) // of an eventfd that is open, cannot fail
+		_, _ = syscall.Write(int(fd), one[:]) // cannot fail while the eventfd is open
 		return false
 	}
 	var count [8]byte
-	_, _ = syscall.Read(int(fd), count[:]) // as little
+	_, _ = syscall.Read(int(fd), count[:]) // cannot fail either
 	return true
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/seed90641741/spillway/internal/cputime"
 )
 
-// maxMeters is the maximum number of requests that are measured at the same time. Each of them holds
-// a thread, also while it waits.
+// maxMeters is the maximum number of requests that are measured at the same time. Each of them
+// holds a thread, also while it waits.
 const maxMeters = 64
 
 // meters is how many requests are measured now.
@@ -23,8 +23,8 @@ type Meter struct {
 
 // Measure begins to measure the processor time that the calling goroutine uses for the request,
 // where Config.Costs asks for it and learns from the processor time of this process (Linux only).
-// Until [Meter.End] the goroutine has its own thread. What it leaves to other goroutines is not
-// measured.
+// Until [Meter.End] the goroutine has its own thread. The work of other goroutines for the request
+// is not measured.
 func (p *Slot) Measure() (m Meter) {
 	if !p.admission.MeasuredHere() {
 		return m

@@ -35,7 +35,8 @@ type Rejection struct {
 // Rejected reports whether the request was rejected.
 func (r Rejection) Rejected() bool { return r.Outcome != 0 }
 
-// Scope returns how far r reaches, which the answer must state.
+// Scope returns for what r holds: this process, all servers of the service, or the customer. The
+// answer must state it.
 func (r Rejection) Scope() fault.Scope {
 	switch {
 	case r.Outcome == spillway.OutcomeOverQuota:

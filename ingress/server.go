@@ -88,12 +88,11 @@ func (s *Server) Trust() *Trust { return &s.config.Load().Trust }
 // determine the caller.
 func (s *Server) WantsCaller() bool { return s.core.WantsCaller() }
 
-// Enter asks all gates in turn whether a request may be served. It may wait: for a token of
-// the rate limit, if that has a queue and the token comes before the deadline, and in the
-// waiting queue of the shedder. If the Rejection that it returns is one, the request must not
-// be served. Otherwise Done of the Slot must be called exactly once, when the request has
-// ended; defer it, so that a panic ends the request too. The earlier of the deadlines of ctx
-// and the call counts.
+// Enter asks all gates in turn whether a request may be served. It may wait: for a token of the
+// rate limit, if that has a queue and the token comes before the deadline, and in the waiting queue
+// of the shedder. If [Rejection.Rejected] reports true, the request must not be served. Otherwise
+// Done of the Slot must be called exactly once, when the request has ended; defer it, so that a
+// panic ends the request too. The earlier of the deadlines of ctx and the call counts.
 //
 // from identifies the caller, for exemptions from the rate limit. Enter reads the clock once,
 // and again after it has waited. It allocates nothing unless it waits. [Slot.EnterAt] is Enter
@@ -105,9 +104,9 @@ func (s *Server) Enter(ctx context.Context, call spillway.Call, from ratelimit.C
 
 // Reject reports whether a request would be rejected if it came now, for adapters that can reject
 // more cheaply before they have read the request. It asks the gates that Enter asks, in the same
-// order, until one would have the request wait, and never waits. If the Rejection that it returns
-// is one, it is counted and reported; if not, nothing was counted or taken, and the request must
-// still Enter.
+// order, until one would have the request wait, and never waits. If [Rejection.Rejected] reports
+// true, the rejection was counted and reported. If not, nothing was counted or taken, and Enter
+// must still be called for the request.
 func (s *Server) Reject(call spillway.Call, from ratelimit.Caller) Rejection {
 	return s.RejectAt(context.Background(), time.Now(), &call, &from)
 }

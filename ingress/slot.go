@@ -84,15 +84,15 @@ func (p *Slot) abort() {
 	*p = Slot{}
 }
 
-// watch reports to the limit when the client leaves. It is for a silence: while requests are
-// answered, the limit learns that soon enough when they end.
+// watch reports to the limit when the client leaves. It is needed only while no request is
+// answered. Otherwise the limit learns soon enough that a client has left, when the request ends.
 func (p *Slot) watch(ctx context.Context) {
 	ticket := *p.admission.Shedder()
 	p.unwatch = context.AfterFunc(ctx, func() { ticket.Leave(time.Now()) })
 }
 
-// follow does what the gates say until they admit or reject the request. If they reject it, r says
-// why.
+// follow waits as the gates require, until they admit or reject the request. If they reject it, r
+// says why.
 func (p *Slot) follow(ctx context.Context, step *requests.Step, from *ratelimit.Caller, r *Rejection) (admitted bool) {
 	s, a := p.server, &p.admission
 	came := a.Start
@@ -138,7 +138,8 @@ func (p *Slot) Answer(now time.Time) {
 // Done, after which it does nothing, as without a quota.
 func (p *Slot) Charge(now time.Time, cost float64) { p.change(now, 0, cost) }
 
-// change is Suspend, Resume if suspends is negative, and Charge.
+// change does the work of Suspend if suspends is 1, of Resume if it is -1, and of Charge if it is
+// 0.
 func (p *Slot) change(now time.Time, suspends int, cost float64) {
 	if s := p.apply(now, suspends, cost); s != nil && suspends > 0 {
 		s.wakeWaiters()

@@ -37,23 +37,22 @@ type Claims struct {
 	// Criticality counts if Labelled is set.
 	Criticality spillway.Criticality
 	Labelled    bool
-	// Level and Progress order requests of a class: see [spillway.Level]. A Level that is not
-	// valid says nothing, as does zero.
+	// Level and Progress order requests of a class: see [spillway.Level]. Zero and values that are not
+	// valid mean no Level.
 	Level    spillway.Level
 	Progress spillway.Progress
 	// TraceLevel is a level made of the id of the trace, for calls that have no other.
 	TraceLevel spillway.Level
 	// Attempt is 0 for the first attempt.
 	Attempt int
-	// Timeout is how long the caller will wait. What is not positive says nothing.
+	// Timeout is for how long the caller will wait. Zero and negative values mean that it is unknown.
 	Timeout time.Duration
 	// Identity is who the caller has proven to be, as by a certificate. It must
 	// never be taken from what the caller just says.
 	Identity string
 }
 
-// Trust says how much of its Claims a request is believed. The zero Trust is
-// that of an edge.
+// Trust says which of the Claims of a request are believed. The zero Trust is that of an edge.
 //
 // # The criticality of a request
 //

@@ -35,7 +35,7 @@ func abandon(a *requests.Admission) {
 	}
 }
 
-// await waits as step says, which says wait, and returns what to do next.
+// await waits for a request whose step has the Verdict Wait, and returns its next step.
 func (s *Server) await(ctx context.Context, a *requests.Admission, step requests.Step, from *ratelimit.Caller) (next requests.Step) {
 	if step.Wake {
 		s.wakeWaiters()

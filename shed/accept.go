@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Ratio is the share of calls that a server accepts, in coarse steps: there is one
-// text for each, and what a client does with it is no finer. A share is rounded up,
-// so that no client sends less than is accepted.
+// Ratio is the share of calls that a server accepts, in coarse steps. So each step has a constant
+// text, and a client needs no finer value. A share is rounded up, so that no client sends less than
+// is accepted.
 type Ratio uint8
 
 // RatioOne is the Ratio of a server that accepts about all calls. It has no text.
@@ -42,7 +42,7 @@ const (
 	// which a queue fills and drains, and shorter than the seconds in which busy
 	// clients notice a recovery.
 	acceptMemory = 5 * time.Second
-	// acceptEvidence is how many calls a ratio must be made of.
+	// acceptEvidence is the number of calls from which a ratio is known.
 	acceptEvidence = 10
 )
 
@@ -51,7 +51,7 @@ const (
 // AcceptRatio is ready for use; it is not safe for concurrent use.
 type AcceptRatio struct {
 	offered, rejected float64
-	seen              [2]uint64 // offered and rejected
+	seen              [2]uint64 // totals of offered and rejected calls at the last Observe
 	last              time.Time
 }
 

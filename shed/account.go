@@ -10,16 +10,16 @@ import (
 type account struct {
 	class   *callers
 	who     *caller
-	episode uint64        // that of class when the request began
-	taken   uint64        // that of who when the request began
-	turn    int           // that of class when the request began
+	episode uint64        // class.episode when the request began
+	taken   uint64        // who.taken when the request began
+	turn    int           // class.turns when the request began to work, or went on
 	within  int           // 1 if the caller was within its fair share, else 0
 	began   time.Duration // when the request began to work, or went on after a suspension
-	delay   time.Duration // its wait behind the limit, which is no fault of its caller: not charged
-	next    uint32        // the next unused account, in the list of these
+	delay   time.Duration // its wait behind the limit: not charged, as the caller is not the cause
+	next    uint32        // for an unused account: the number of the next unused one; 0: none
 
-	queue *queue  // where an observed request came; nil: the request is not observed
-	place *Waiter // its Waiter if it would wait
+	queue *queue  // queue at which an observed request arrived; nil: the request is not observed
+	place *Waiter // the Waiter of an observed request that would wait
 }
 
 // accounts holds all accounts. A [spillway.Ticket] has the number of its account.
@@ -85,7 +85,7 @@ func (a *account) enter() {
 	}
 }
 
-// leave counts a request that stops to work.
+// leave counts a request that stops working.
 func (a *account) leave(at time.Duration) {
 	c := a.class
 	if c == nil || c.episode != a.episode || c.turns-a.turn > 1 {

@@ -19,7 +19,7 @@ type arrival struct {
 	pace     pace.Pace
 	queue    *queue
 	patience time.Duration // maximum wait in the queue
-	by       cause         // of its rejection after that wait
+	by       cause         // cause of its rejection after that wait
 	bears    time.Duration // maximum wait behind the limit
 	behind   bool          // a waiter must run first
 	left     float64       // seconds to the deadline
@@ -68,8 +68,8 @@ func (s *Shedder) ask(now time.Time, key string, c *Config) (p pace.Pace) {
 	return p
 }
 
-// time finds out how long a request may wait. With a deadline, half of that is for the wait behind
-// the limit, and the other half for the queue before it.
+// time finds out for how long a request may wait. With a deadline, at most half of that time may be
+// spent behind the limit.
 func (a *arrival) time(now time.Time, call *spillway.Call, most time.Duration) {
 	calls := 1.0
 	if call.Progress == 0 {
@@ -92,7 +92,8 @@ func (a *arrival) delayed() bool {
 	return a.pace.Saturated && a.pace.Wait.Seconds() > brief.Seconds()+float64(a.pace.Latency/4)
 }
 
-// measure takes in a utilization, which is the same for many requests in a row.
+// measure sets the levels for a utilization. It does nothing if the utilization has not changed, as
+// for most requests.
 func (s *Shedder) measure(utilization float64, c *Config) {
 	if utilization != s.measured || c != s.by {
 		s.levels.set(utilization, &c.Thresholds)

@@ -6,8 +6,9 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// seeProcessors observes, at an arrival, whether a processor is free for it. If none is, that says
-// nothing yet: what keeps them busy is seen when waiters are let in.
+// seeProcessors observes, at an arrival, that a processor is free for it. If none is free, it
+// observes nothing, because it does not know whether requests keep the processors busy, or
+// something else. That shows when waiters are let in.
 func (s *Shedder) seeProcessors(a *arrival) {
 	if a.state.Runnable < s.processors && !a.behind {
 		s.seeBusy(true)
@@ -21,14 +22,15 @@ func (s *Shedder) seeBusy(free bool) {
 	s.busy.lasts = min(s.busy.lasts, 4*burst)
 }
 
-// bursts reports whether no overload of the processors stands. One does if waiters were let in at
-// free processors for 100 ms, and others still waited. Nothing is let in while no processor is
-// free: what keeps them busy then are not the requests, and to reject these would relieve nothing.
+// bursts reports whether the processors have no standing overload, but at most a burst. An overload
+// is standing if for 100 ms waiters were let in at free processors, and others still had to wait.
+// While no processor is free, no waiter is let in. Then requests are not what keeps the processors
+// busy, and rejecting them would not help.
 func (s *Shedder) bursts() bool { return s.busy.lasts < burst }
 
-// stands reports whether the overload lasts in which requests of a queue were rejected. The signals of
-// the processors and of the limit say so. That of a limit is zero as soon as the limit is free, also
-// for a moment between two waves of requests: so the last rejection must be 100 ms ago as well.
+// stands reports whether the overload that made a queue reject requests goes on. The signals of the
+// processors and of the limit say so. The signal of a limit is zero as soon as the limit is free, also
+// for a moment between two waves of requests: so it counts only 100 ms after the last rejection.
 func (s *Shedder) stands(q *queue) bool {
 	return !s.bursts() || q.full.lasts > 0 || s.at-q.byLimit < burst
 }
@@ -46,8 +48,8 @@ func (s *Shedder) bound(a *arrival, call *spillway.Call, c *Config) {
 	}
 }
 
-// burst is for how long waiters may be let in, and others wait for a processor, before that
-// is overload. It is the interval of CoDel, after which a queue that did not drain is a
+// burst is the time after which waiting is an overload: waiters were let in, and others still wait
+// for a processor. It is the interval of CoDel, after which a queue that did not drain is a
 // standing one.
 const burst = 100 * time.Millisecond
 

@@ -24,12 +24,14 @@ func (s *Shedder) Pass(now time.Time, call *spillway.Call, state *State, t *spil
 	return ok
 }
 
-// plenty reports whether there is calm, a processor is free, and utilization rejects no class.
+// plenty reports whether there is calm (see calmDown), a processor is free, and no class is
+// rejected because of utilization.
 func (s *Shedder) plenty(state *State, c *Config) bool {
 	return s.calm.Load() && state.Runnable < state.processors() && state.Utilization < c.Thresholds[0]
 }
 
-// disturb ends the calm. The signals begin at zero, as Arrive has not seen what Pass admitted.
+// disturb ends the calm. The signals begin at zero, because Arrive has not seen the requests that
+// Pass admitted.
 func (s *Shedder) disturb() {
 	if !s.calm.Swap(false) {
 		return

@@ -11,8 +11,8 @@ const (
 	// memory is the number of decisions from which a rejected share is known. With fewer decisions
 	// the missing ones count as admissions.
 	memory = 50
-	// noise is the rejected share up to which a rank counts as served: one rejection in memory.
-	// From the share cut on, all lower ranks are rejected.
+	// noise is the rejected share up to which a rank counts as served: one rejection in memory. While
+	// a rank has a rejected share of cut or more, all lower ranks are rejected entirely.
 	noise, cut = 0.02, 0.2
 )
 
@@ -32,8 +32,8 @@ const ranks = 2 * spillway.Criticalities
 // A cascade counts the decisions on each rank. The counts are halved each 100 ms.
 type cascade struct {
 	ranks    [ranks]decisions
-	admitted [groups]float64 // admissions; marginal halves them
-	begun    float64         // share of the admissions that were of tasks with progress
+	admitted [groups]float64 // admissions of each group; marginal halves these numbers
+	begun    float64         // share of the admissions that were calls of tasks with progress
 }
 
 // decisions are numbers of decisions on the requests of a rank.
@@ -44,8 +44,8 @@ type decisions struct {
 	excess   float64 // rejected because the caller asks for more than its fair share
 }
 
-// count returns the number to increase for a rejection, nil if its reason is not a lack of
-// capacity.
+// count returns a pointer to the number that counts rejections of this cause. It is nil for causes
+// other than a lack of capacity, which are not counted.
 func (d *decisions) count(why cause) *float64 {
 	switch why {
 	case higherClass:
@@ -70,16 +70,17 @@ func (c *cascade) admit(o order) {
 	c.begun = ewma(begun, c.begun, 10*memory)
 }
 
-// calls returns how many calls a task makes that begins now: the number of admissions for each
+// calls returns how many calls a task makes in the mean: the number of admissions for each
 // admission of a task without progress.
 func (c *cascade) calls() float64 { return 1 / max(1-c.begun, 1/mostCalls) }
 
-// ewma updates an EWMA over n decisions.
+// ewma returns the average share (an EWMA over n decisions) after one more decision, which is 0 or
+// 1.
 func ewma(decision, share, n float64) float64 {
 	return elapsed.Trim(share + float64((decision-share)*(1/n)))
 }
 
-// fade halves all counts of decisions so many times.
+// fade halves all counts of decisions, as many times as halvings says.
 func (c *cascade) fade(halvings int) {
 	keep := math.Ldexp(1, -halvings)
 	for i := range c.ranks {
@@ -90,7 +91,8 @@ func (c *cascade) fade(halvings int) {
 	}
 }
 
-// share returns a part of all decisions, where fewer than memory count as memory.
+// share returns which share of all decisions a part is. Fewer than memory decisions count as memory
+// decisions, so a few rejections are no large share.
 func share(part, all float64) float64 { return part / max(all, memory) }
 
 // rejected returns the rejected share of a rank.
@@ -120,8 +122,8 @@ func (c *cascade) pressed(rank int) float64 {
 	return share(d.full, d.full+d.admitted)
 }
 
-// inQueue returns the rejected share of the requests that reach the queue: those that no higher rank
-// rejects.
+// inQueue returns the rejected share of the requests that reach the queue: those that no higher
+// rank rejects.
 func (c *cascade) inQueue() float64 {
 	full, admitted := 0.0, 0.0
 	for i := range c.ranks {
@@ -131,7 +133,7 @@ func (c *cascade) inQueue() float64 {
 	return share(full, full+admitted)
 }
 
-// highest returns the highest pressed share of the ranks above one.
+// highest returns the highest value of pressed for the ranks above a rank.
 func (c *cascade) highest(rank int) (most float64) {
 	for i := rank + 1; i < ranks; i++ {
 		most = max(most, c.pressed(i))
@@ -139,8 +141,9 @@ func (c *cascade) highest(rank int) (most float64) {
 	return most
 }
 
-// shut returns the share of a rank to reject because a higher rank is rejected. It rises in
-// proportion to the highest pressed share, to 1 at cut.
+// shut returns which share of the requests of a rank to reject because requests of a higher rank
+// are rejected. It is proportional to the rejected share of the higher ranks, and reaches 1 where
+// that is cut.
 func (c *cascade) shut(rank int) float64 {
 	most := c.highest(rank)
 	if most <= noise {

@@ -38,14 +38,14 @@ type Config struct {
 	Rand func() float64
 }
 
-// A Limit says how many requests may be at work. It is safe for concurrent use and does not call the
-// Shedder. The one implementation is concurrency.Limiter.
+// A Limit says how many requests may be at work. It is safe for concurrent use and does not call
+// the Shedder. The one implementation is concurrency.Limiter.
 type Limit interface {
-	// A Ticket of Enter and of Take is settled, suspended and resumed with these methods.
+	// These methods settle, suspend and resume the Tickets that Enter and Take return.
 	spillway.Suspender
-	// Ask reports whether one more request of a key may start at the time now, and what
-	// is known of the limit that decides. Scopes are small numbers: there is one queue for
-	// each, and it is kept.
+	// Ask reports whether one more request of a key may start at the time now, and what is known of
+	// the limit that decides. The Scope in the result numbers that limit. The Shedder makes a waiting
+	// queue for each Scope and keeps it, so a Scope must be a small number.
 	Ask(now time.Time, key string) pace.Pace
 	// Enter admits a call. The Shedder returns the Ticket to its caller.
 	Enter(now time.Time, call spillway.Call) spillway.Ticket
@@ -109,7 +109,7 @@ type Decision struct {
 	// pool, for longer than 5 ms plus a quarter of their latency. The answer can then say that
 	// another task may be less busy.
 	Behind bool
-	// MaxWait is the maximum time that a request that is to Wait may wait.
+	// MaxWait is the maximum time for which the request may wait, if the Verdict is Wait.
 	MaxWait time.Duration
 	// Evicted, if not nil, is a waiter that this request has replaced. It is rejected with
 	// its Err, and the caller must answer it.

@@ -4,8 +4,8 @@ import "math"
 
 const (
 	idle    = 0.01 // share of time in which the processors may find the queue empty
-	deepest = 49.0 // waiters, at most: the formula for a load of 1 at 2 % idle
-	shallow = 2.0  // and at least: one to start, one in reserve
+	deepest = 49.0 // greatest depth in waiters: the formula for a load of 1 at 2 % idle
+	shallow = 2.0  // least depth: one waiter to start, one in reserve
 )
 
 // A depth is the capacity of the queue for the processors. A deep queue keeps them busy through
@@ -25,7 +25,8 @@ const (
 //
 // Real arrivals come in bursts, and a request that sleeps comes back. So the depth is multiplied by
 // a factor that is learnt: an admission that finds a processor idle and the queue empty, while
-// requests are rejected, shows lost capacity. The factor is at rest when the share idle is lost.
+// requests are rejected, shows lost capacity. The factor stays the same while the share idle of the
+// capacity is lost.
 type depth struct{ factor float64 }
 
 // of returns the depth for so many processors if the share f is rejected.
@@ -42,8 +43,8 @@ func capacityAt(f float64) float64 {
 	return min(deepest, math.Log1p(excess/idle)/math.Log1p(excess)-1)
 }
 
-// note counts an admission; f is the rejected share of the requests that reach the queue: it says how
-// long an idle processor waits for the next one.
+// note counts an admission; f is the rejected share of the requests that reach the queue: it says
+// how long an idle processor waits for the next one.
 func (d *depth) note(starved bool, f float64) {
 	lost := 0.0
 	if starved {

@@ -8,15 +8,16 @@
 //     could run instead. Otherwise it waits, in one queue for the processors and the limit of all
 //     keys, or in that of its key.
 //  2. When a processor is idle, [Shedder.Next] returns the most critical waiter that its limit
-//     admits, of a class one whose task has made most progress, and of these the oldest. While
-//     nothing is rejected, class does not count.
-//  3. In a full queue a request replaces the lowest waiter, or is rejected if none is below it: of
-//     the lowest class, without progress, with the lowest [spillway.Level] (order.go). So levels
-//     decide who is rejected, and time decides who runs next: what is served has not waited for
-//     long. The queue becomes shorter when more is rejected (depth.go); before a limit its load
-//     decides (standing.go). An overload stands when requests had to wait for 100 ms, while others
-//     were let in. Until then up to 1,000 requests per processor may wait, for 1 s: a burst, or
-//     other work that keeps the processors busy, is no overload (busy.go).
+//     admits. Within a class it is the one whose task has made most progress, and of several such
+//     the oldest. While nothing is rejected, class does not count.
+//  3. In a full queue a request replaces the lowest waiter, or is rejected if none is below it. The
+//     lowest waiter is that of the lowest class, and within a class of the task with least progress
+//     and the lowest [spillway.Level] (order.go). So levels decide which requests are rejected, and
+//     time decides which run next: the requests that run have not waited for long. The queue
+//     becomes shorter when more is rejected (depth.go); before a limit its load decides
+//     (standing.go). An overload stands when requests had to wait for 100 ms, while others were let
+//     in. Until then up to 1,000 requests per processor may wait, for 1 s: a burst, or other work
+//     that keeps the processors busy, is no overload (busy.go).
 //  4. While a class is rejected, so are all lower ones of that queue (cascade.go). Utilization
 //     above the threshold of a class rejects it (thresholds.go). A request whose deadline is too
 //     close to wait behind a limit is the next to run; one whose deadline is closer than the
@@ -68,9 +69,9 @@
 // call were rejected at random, a task of five calls would succeed half as often, compared with one
 // of two. Two rules keep tasks whole:
 //
-//   - A task that has made progress goes before one that has made less, in the queue and is
-//     rejected after it. While an overload stands behind a limit, a task begins when no other one
-//     needs the slot.
+//   - Calls of a task that has made more progress run before those of a task that has made less,
+//     and are rejected after them. While an overload stands behind a limit, a new task begins only
+//     when no other task needs the slot.
 //   - All calls of a task have the same level, in all services. So the same tasks are rejected
 //     everywhere.
 //

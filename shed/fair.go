@@ -9,7 +9,7 @@ const (
 	// places is how many callers of a class are counted by name: those with more than about
 	// 1/512 of its requests. They take 41 kB, while requests of the class are rejected.
 	places = 512
-	// probes is in how many places a caller is looked for.
+	// probes is the number of places in which find looks for a caller.
 	probes = 8
 	// unnamed is the number of callers that all callers without a place count as: few, because
 	// one client can have many names, and more than one, because many clients may each ask for
@@ -22,7 +22,8 @@ const (
 	// caller with 1/100 of 500 requests per second sends 10.
 	fade   = 0.95
 	window = 2 * time.Second // 20 epochs of 100 ms
-	// defended is the count from which on a caller keeps its place: it came again.
+	// defended is the number of requests, which fades, from which on a caller keeps its place. It is
+	// above 1, so a caller must come twice.
 	defended = 1.5
 	// enough is the number of admissions below which no share is computed.
 	enough = 8
@@ -79,8 +80,8 @@ func (c *callers) need(at time.Duration, rejected int) {
 	c.needs.add(at, c.groups[1].held()+rejected)
 }
 
-// advance ends an epoch that is over. Two seconds after the last rejection, counting ends.
-// Requests that are older than parked do not count, unless it is 0.
+// advance ends an epoch that is over. Two seconds after the last rejection, counting ends. Requests
+// that are older than parked do not count; 0 means that all count.
 func (c *callers) advance(at, parked time.Duration) {
 	if d := at - c.began; !c.active || d < epoch || d < longEpoch && c.admitted < epochAdmissions {
 		return
@@ -113,8 +114,8 @@ func (c *callers) each(do func(*caller)) {
 // used returns the seconds at work of all callers.
 func (c *callers) used() float64 { return c.groups[0].used + c.groups[1].used }
 
-// measure takes in the work of an epoch. Its rate follows faster than the demands: what
-// was admitted while a limit was still unknown says little.
+// measure updates the rate with the work of an epoch. The rate follows faster than the demands,
+// because the work that was admitted before the limit was known soon has no meaning.
 func (c *callers) measure(seconds float64) {
 	rate := (c.used() - c.carried) / seconds
 	if c.seconds > 0 {
@@ -152,8 +153,9 @@ func (c *callers) divide() {
 	}
 }
 
-// A split divides demands by a share: the sums of those up to it and above it, and of the
-// latter the number of callers and the least.
+// A split divides the demands of callers by a share. below is the sum of the demands up to the
+// share, and above the sum of the others. callers is the number of callers with a demand above the
+// share, and least the least of these demands.
 type split struct{ below, above, callers, least float64 }
 
 func (l *split) add(demand, callers, share float64) {
@@ -168,7 +170,7 @@ func (l *split) add(demand, callers, share float64) {
 	l.callers += callers
 }
 
-// count counts a request, which is expected to take so many seconds.
+// count counts a request of a caller. guess is how many seconds it is expected to take.
 func (c *callers) count(flow uint64, guess float64) {
 	if !c.active {
 		return
@@ -196,8 +198,8 @@ func (c *callers) admit() {
 	}
 }
 
-// who returns what a caller is counted as, and its place in the table or the one that it may
-// take.
+// who returns the entry under which the requests of a caller are counted: its own entry in the
+// table, or c.others. place is its entry in the table, or the one that it may take.
 func (c *callers) who(flow uint64) (who, place *caller) {
 	place = c.find(flow)
 	if place.flow == flow && place.known() {
@@ -243,8 +245,9 @@ func (c *callers) judge(flow uint64, at time.Duration) (within bool, pass float6
 // shares reports whether the fair share is known.
 func (c *callers) shares() bool { return c.active && c.share > 0 }
 
-// level returns which share of the requests of a caller to reject if this share of its class
-// is: of callers within the fair share only what exceeds all requests of the others.
+// level returns which share of the requests of a caller to reject. class is the share to reject of
+// all requests of its class. Callers within the fair share lose requests only if it is not enough
+// to reject all requests of the others.
 func (c *callers) level(class float64, within bool) float64 {
 	switch {
 	case !c.shares():
@@ -256,10 +259,10 @@ func (c *callers) level(class float64, within bool) float64 {
 	}
 }
 
-// kept returns how many free places of a limit callers above the share must leave to callers
-// within it, so that these need not wait for longer than wait. That is the number of places
-// that they recently needed at the same time, minus the places that they hold, minus the
-// places that callers above the share are about to leave. Quick requests leave enough.
+// kept returns how many free places of a limit callers above the share must leave to callers within
+// it, so that these need not wait for longer than wait. That is the number of places that they
+// recently needed at the same time, minus the places that they hold, minus the places that requests
+// of callers above the share are about to free. Quick requests free enough of them.
 func (c *callers) kept(at, wait time.Duration, free float64) float64 {
 	if !c.shares() {
 		return 0

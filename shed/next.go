@@ -8,9 +8,9 @@ import (
 )
 
 // Next returns the next waiter to leave its queue: one to run now, with its Ticket, or one that
-// will never run, with its Err. Ask again until it returns nil. If busy is set then, a waiter would
-// run if a processor were free: ask again when one is. Otherwise ask after the next Settle. Next
-// allocates nothing.
+// will never run, with its Err. Call Next again until it returns nil. If busy is true then, a
+// waiter would run if a processor were free: call Next again when one is free. Otherwise call it
+// after the next Settle. Next allocates nothing.
 func (s *Shedder) Next(now time.Time, state State) (w *Waiter, busy bool) {
 	c := s.config.Load()
 	s.mu.Lock()
@@ -43,7 +43,8 @@ func (s *Shedder) Next(now time.Time, state State) (w *Waiter, busy bool) {
 	return w, false
 }
 
-// best returns the most critical waiter that its limit admits, and of several the oldest.
+// best returns the most critical waiter that its limit admits. Of several of the same class it
+// returns the oldest.
 func (s *Shedder) best(now time.Time, c *Config) (best *Waiter) {
 	for i := 0; i < len(s.queues); i++ { //nolint:intrange // front may append
 		if s.queues[i] == nil {

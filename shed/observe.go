@@ -17,9 +17,9 @@ import (
 // all other cases Observe keeps no pointer. If w is nil, the request was rejected elsewhere: it
 // only runs.
 //
-// The requests in flight are those of a server that rejects nothing. So the queue is one in front
-// of this server: each answer has one waiter leave it. A request that its client gave up does not,
-// as it was no use of the capacity.
+// The requests in flight are those of a server that rejects nothing. The queue is imagined in front
+// of this server: with each answer one waiter leaves it. With a request that its client gave up
+// none leaves, because the capacity that it used served no one.
 //
 // Of a Shedder that observes, call only [Shedder.Pass], Observe, [Shedder.Stats] and
 // [Shedder.TellsCallersApart]. Another Shedder, with the same Limit, may decide meanwhile.
@@ -42,9 +42,10 @@ func (s *Shedder) Observe(now time.Time, call *spillway.Call, state *State, w *W
 	return t, of.place != nil, err
 }
 
-// hold keeps a limit reached that is only observed. The requests in flight do not obey the limit,
-// so that it cannot find out when the overload is over. It is over when no more of the requests
-// that came since are in flight than were in all when it began.
+// hold changes p so that a limit which is only observed counts as reached until its overload is
+// over. The requests in flight do not obey such a limit, so the limit cannot find out when the
+// overload is over. It counts as over when the requests in flight that came to its queue are no
+// more than all requests in flight when the limit was reached.
 func (s *Shedder) hold(p *pace.Pace, key string, c *Config) {
 	if !p.Free {
 		if q := s.queue(p.Scope); !q.holds {
@@ -122,7 +123,7 @@ func (s *Shedder) end(of *account, o spillway.Outcome) {
 	}
 }
 
-// letOne has one waiter of a queue run, and reports whether one could.
+// letOne has one waiter of a queue run. It reports false if the queue has no waiter that may run.
 func (s *Shedder) letOne(q *queue) bool {
 	for q.n > 0 {
 		if s.letIn(q.first()) {

@@ -8,9 +8,9 @@ import (
 	"github.com/seed90641741/spillway/internal/precedence"
 )
 
-// An order says which of two requests is rejected first: the one with the lower order. That is the
-// one of the lower class; within a class, of a caller above its fair share; then, of the task with
-// less progress; then, with the lower level.
+// An order says which of two requests is rejected first: the one with the lower order. A request
+// has a lower order if its class is lower; within a class, if its caller asks for more than its
+// fair share; then, if its task has made less progress; then, if its level is lower.
 type order uint16
 
 const steps = precedence.Steps
@@ -32,7 +32,8 @@ func (o order) group() int { return int(o >> 8) }
 const groups = ranks * steps
 
 // waiters holds the waiters of a queue. They run by rank, progress and time of arrival, and are
-// rejected from the lowest order up: so what runs has not waited for long, whatever its level is.
+// rejected from the lowest order up. So the requests that run have not waited for long, whatever
+// their levels are.
 type waiters struct {
 	n        int
 	groups   [groups]list

@@ -19,9 +19,9 @@ type Waiter struct {
 	// Ticket is set when [Shedder.Next] returns the Waiter. The caller that runs the
 	// request must settle it exactly once.
 	Ticket spillway.Ticket
-	// Err is the rejection, set when [Shedder.Arrive] returns the Waiter as
-	// evicted, when [Shedder.Next] does as one that will never run, or when
-	// [Shedder.Expire] takes it out. It is nil where the Ticket is set.
+	// Err is the rejection, set when [Shedder.Arrive] returns the Waiter as evicted, when
+	// [Shedder.Next] returns it as one that will never run, or when [Shedder.Expire] takes it out. It
+	// is nil where the Ticket is set.
 	Err error
 
 	key        string
@@ -30,12 +30,12 @@ type Waiter struct {
 	order      order
 	waiting    bool
 	maxWait    time.Duration
-	by         cause         // of its rejection after maxWait
+	by         cause         // cause of its rejection after maxWait
 	bears      time.Duration // as in arrival
 	until      time.Duration // when its maximum wait has passed
-	arrived    uint64        // in order
-	index      int           // in the heap of its queue
-	prev, next *Waiter       // to the older and the newer one of its group
+	arrived    uint64        // number of the waiter, in the order of arrival
+	index      int           // index in the heap of its queue
+	prev, next *Waiter       // the next older and the next newer waiter of its group
 }
 
 // A queue is the waiting queue of one scope. In scope 0 requests wait for a processor or for the
@@ -45,7 +45,7 @@ type queue struct {
 	waiters
 	cascade  cascade
 	callers  [spillway.Criticalities]callers
-	limited  bool          // a request that came last would wait for a limit, not for a processor
+	limited  bool          // the latest request would wait for a limit, not for a processor
 	byLimit  time.Duration // when a request was last rejected while limited
 	full     standing      // the signal that an overload stands before the limit
 	short    int           // capacity while an overload stands behind the limit; 0: none does
@@ -53,15 +53,15 @@ type queue struct {
 	served   float64       // requests that are served in MaxWait; 0: unknown
 	leaving  bool          // more clients leave while they wait than while their requests run
 	left     float64       // share of waiters whose clients have left
-	again    time.Duration // when the queue may become long to find out whether clients leave
+	again    time.Duration // when the queue may next become long, to find out whether clients leave
 	delay    time.Duration // wait of each request behind the limit
 	parked   time.Duration // age from which a request at work does not count; 0: none
 
-	// If the limit is only observed (see hold):
+	// These fields are for a limit that is only observed (see hold).
 	present int    // requests in flight that came to this queue
 	holds   bool   // the limit was reached, and counts as reached while present is above reached
-	reached int    // requests that were in flight when it was
-	key     string // for which it was
+	reached int    // requests that were in flight when the limit was reached
+	key     string // key of the request that found the limit reached
 }
 
 // overloaded reports whether so much of a rank is rejected that its waiters with a low order have
@@ -152,8 +152,9 @@ func (q *queue) victim(newcomer order) *Waiter {
 	return nil
 }
 
-// turn returns the maximum useful wait in a short queue: twice the time in which it is served,
-// because a limit is lower while its base latency is measured. rate is requests per second.
+// turn returns the maximum useful wait in a short queue: twice the time in which all of the queue
+// is served. It is twice that, because a limit is lower while its base latency is measured.
+// capacity is that of the queue, and rate the requests that are served per second.
 func (q *queue) turn(group int, capacity int, rate float64) time.Duration {
 	if q.short == 0 || group > q.marginal || rate == 0 {
 		return math.MaxInt64
@@ -161,5 +162,5 @@ func (q *queue) turn(group int, capacity int, rate float64) time.Duration {
 	return max(brief, time.Duration(float64(2*capacity)/rate*float64(time.Second)))
 }
 
-// brief is the least maximum wait: less than the wait for a processor under load.
+// brief is the shortest maximum wait. It is less than the wait for a processor under load.
 const brief = 5 * time.Millisecond

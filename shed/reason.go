@@ -8,7 +8,8 @@ import (
 	"github.com/seed90641741/spillway/internal/rejection"
 )
 
-// A cause is why a request was rejected; where it waited for too long, what limited its wait.
+// A cause is the reason for which a request was rejected. For a request that waited for too long,
+// it is what limited its wait.
 type cause uint8
 
 const (
@@ -30,8 +31,8 @@ const (
 	moreWork = "; add capacity, or have clients send less"
 )
 
-// causes says what a rejection contains, by cause. A full queue and the maximum wait have no Limit:
-// the Level has reached it.
+// causes says what a rejection contains, by cause. For a full queue and the maximum wait, the Limit
+// is the same as the Level, which has reached it.
 var causes = [...]struct {
 	reason                spillway.Reason
 	unit, setting, advice string
@@ -73,8 +74,8 @@ type rejections struct {
 	limits         [len(causes)][spillway.Criticalities]float64 // of the tables
 }
 
-// at returns the rejection of a class with this Level and Limit, which rarely changes. If the
-// Limit is 0, the Level is used.
+// at returns the rejection of a class with this Level and Limit. A Limit of 0 means that the Limit
+// is the Level. The Limit rarely changes; at makes a new table then.
 func (r *rejections) at(why cause, class int, level, limit float64) *spillway.RejectedError {
 	t := &r.tables[why][class]
 	if *t == nil || r.limits[why][class] != limit {

@@ -15,7 +15,7 @@ import (
 type Shedder struct {
 	config     atomic.Pointer[Config]
 	waiting    atomic.Int64
-	told       atomic.Bool                           // callers of a class are counted
+	told       atomic.Bool                           // callers of at least one class are counted
 	calm       atomic.Bool                           // Pass may admit
 	passed     [spillway.Criticalities]atomic.Uint64 // admitted by Pass
 	rejections rejections
@@ -25,18 +25,18 @@ type Shedder struct {
 	at         time.Duration // the time of this decision
 	faded      time.Duration // when all cascades last faded
 	queues     []*queue      // by scope; nil: no request came there yet
-	arrived    uint64        // waiters, ever
+	arrived    uint64        // number of waiters since the start
 	depth      depth
 	levels     levels
-	measured   float64       // the utilization for which levels were set,
-	by         *Config       // and the configuration
+	measured   float64       // the utilization for which levels were set
+	by         *Config       // the configuration for which levels were set
 	hurried    time.Duration // when a request was last admitted whose deadline seemed too close
 	began      time.Duration // when a request last began to work
 	processors int           // at the last arrival
 	busy       standing      // the signal that an overload of the processors stands
 	counts     [spillway.Criticalities]ClassStats
 	accounts   accounts
-	observes   bool // it is asked Observe
+	observes   bool // Observe is called, and not Arrive
 }
 
 // New returns a Shedder that knows nothing of its load yet, or an error that
@@ -52,9 +52,9 @@ func New(c Config) (*Shedder, error) {
 	return s, nil
 }
 
-// Update changes the configuration of a Shedder in use, or returns an error that
-// names the field that is out of range and changes nothing. What was learnt, and
-// what waits, is kept. Limit must stay the same.
+// Update changes the configuration of a Shedder in use, or returns an error that names the field
+// that is out of range and changes nothing. The Shedder keeps what it has learnt, and its waiters.
+// Limit must stay the same.
 func (s *Shedder) Update(c Config) error {
 	c, err := c.withDefaults()
 	if err == nil {
@@ -63,10 +63,9 @@ func (s *Shedder) Update(c Config) error {
 	return err
 }
 
-// Arrive decides on a request. If it is to [Wait], w is its Waiter, which the caller keeps
-// until the request has left the queue. If w is nil the request cannot wait, and runs where
-// it would wait. Arrive allocates only for the first request of a scope, and keeps neither call
-// nor state.
+// Arrive decides on a request. If the request is to [Wait], w is its Waiter, which the caller keeps
+// until the request has left the queue. If w is nil, the request cannot wait: it runs instead.
+// Arrive allocates only for the first request of a scope, and keeps neither call nor state.
 func (s *Shedder) Arrive(now time.Time, call *spillway.Call, state *State, w *Waiter) Decision {
 	c := s.config.Load()
 	s.mu.Lock()
@@ -94,7 +93,7 @@ func (s *Shedder) Arrive(now time.Time, call *spillway.Call, state *State, w *Wa
 // join has a request wait, and returns the waiter that it replaces, if any.
 func (s *Shedder) join(a *arrival, w *Waiter, call *spillway.Call) (evicted *Waiter) {
 	turn := a.queue.turn(a.order.group(), s.capacity(a), a.pace.Throughput)
-	if s.full(a) { // by the patience of the request, whenever its turn comes
+	if s.full(a) { // decided before atMost shortens the patience of the request
 		evicted = a.queue.victim(a.order)
 		s.evict(evicted)
 	}
@@ -129,9 +128,11 @@ func (s *Shedder) Reject(now time.Time, call *spillway.Call, flow uint64, state 
 	return nil
 }
 
-// certain makes a rejection of less than the whole class impossible.
+// certain returns what Reject uses in place of a random number: so close to 1 that a request
+// without a level is rejected only if all requests of its class are.
 func certain() float64 { return math.Nextafter(1, 0) }
 
+// advance moves the clock to the time now, and fades the counts for each 100 ms that have passed.
 func (s *Shedder) advance(now time.Time) {
 	s.at = s.clock.See(now)
 	halvings := int((s.at - s.faded) / burst)
@@ -171,7 +172,7 @@ func (s *Shedder) queue(scope int) *queue {
 
 // reject returns the reason to reject a request, and counts the rejection, or returns admitted. If
 // only a share of a class is rejected, it is the requests with the lowest levels. For those without
-// a level random decides, which returns a number in [0, 1).
+// a level the function random decides, which returns a number in [0, 1).
 func (s *Shedder) reject(a *arrival, random func() float64) cause {
 	var why cause
 	switch {
@@ -208,7 +209,7 @@ func (s *Shedder) pressed(a *arrival) bool {
 
 // capacity returns the number of waiters from which a request may not join the queue. For the
 // processors see places. For a limit it is the number of requests that are served in the maximum
-// wait; for a class that is rejected in part, in a shorter one: only a burst of a class that is
+// wait; for a class that is rejected in part, the wait is shorter: only a burst of a class that is
 // served may wait for long.
 func (s *Shedder) capacity(a *arrival) int {
 	if a.queue.limited && a.pace.Throughput > 0 {
@@ -226,9 +227,9 @@ func (s *Shedder) capacity(a *arrival) int {
 	return s.places(a.queue, a.rank)
 }
 
-// places returns the capacity of a queue for the processors: its depth, and at most a quarter more
-// than what is served in MaxWait, as the rest would wait in vain. A burst may fill it with many
-// more.
+// places returns the capacity of a queue for the processors. It is the depth, but not more than
+// 1.25 times the requests that are served in MaxWait, because the others would wait in vain. In a
+// burst it is much higher: see crowd.
 func (s *Shedder) places(q *queue, rank int) int {
 	if q.limited && q.full.lasts < burst || !q.limited && s.bursts() {
 		return crowd * s.processors

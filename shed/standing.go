@@ -17,8 +17,9 @@ type standing struct{ seen, lasts time.Duration }
 // observed is zero.
 const remembered = 10 * time.Second
 
-// see observes at a moment whether a request need not wait. If the request must wait, so much of
-// the time since the last observation counts as time of waiting, and at most the time most.
+// see observes, at a time, whether a request can start without a wait. If not, the time since the
+// last observation, but at most the time most, is added to the signal. If so, four times that time
+// is subtracted.
 func (s *standing) see(at time.Duration, free bool, most time.Duration) {
 	passed := at - s.seen
 	s.seen = at
@@ -55,9 +56,9 @@ func (q *queue) isShort(group int) bool {
 	return q.short > 0 && (group <= q.marginal || q.n > 0 && q.lowest().order.group() <= q.marginal)
 }
 
-// yields reports whether a group below the marginal one leaves a free slot of the limit to higher
-// groups. It does if so many requests are at work that the backend is busy, so that the group gets
-// only the slots that would be idle.
+// yields reports whether a request of a group must leave a free slot of the limit to higher groups.
+// A group below the marginal one must do so while the backend is busy with the requests at work, so
+// such a group gets only slots that would be idle otherwise.
 func (q *queue) yields(group int, p *pace.Pace) bool {
 	return q.short > 0 && group < q.marginal && p.Saturated
 }
@@ -67,8 +68,8 @@ func (q *queue) yields(group int, p *pace.Pace) bool {
 func delays(p *pace.Pace, bears time.Duration) bool { return p.Saturated && p.Wait > bears }
 
 // marginal returns the lowest group that has, together with all lower groups, more than a fifth of
-// the last 50 to 100 admissions. The groups below it only fill gaps: so a task begins when no task
-// that has begun needs the slot.
+// the last 50 to 100 admissions. The groups below it only get slots that no other group needs. So a
+// new task begins only when no task that has begun needs the slot.
 func (c *cascade) marginal() (group int) {
 	all, lower, keep := 0.0, 0.0, 1.0
 	for _, n := range c.admitted {
@@ -88,8 +89,8 @@ func (c *cascade) marginal() (group int) {
 }
 
 // seeLimit observes at an arrival whether the limit is reached, so that one more request may not
-// start, or would wait behind the limit. If the queue behind the limit was found, the end of an
-// overload is seen soon, and 300 ms beyond the patience of requests are remembered.
+// start, or would wait behind the limit. If a queue was found behind the limit, the signal rises to
+// at most the patience of the request plus 300 ms, so that the end of an overload is noticed soon.
 func (q *queue) seeLimit(at time.Duration, a *arrival) {
 	q.limited = !a.pace.Free || a.pace.Saturated
 	q.full.see(at, !q.limited, math.MaxInt64)

@@ -6,7 +6,7 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// Stats says how a [Shedder] stands.
+// Stats is the state of a [Shedder].
 type Stats struct {
 	// Classes is what is known of each criticality; index it with
 	// [spillway.Criticality.Index].
@@ -29,10 +29,10 @@ type ClassStats struct {
 	RejectedRatio float64 // recently rejected share: the highest of all queues and callers
 	AdmittedTotal uint64  // since the start
 	RejectedTotal uint64  // since the start
-	LateTotal     uint64  // of RejectedTotal: the deadline was too close, which says nothing of the load
+	LateTotal     uint64  // part of RejectedTotal: the deadline was too close, whatever the load is
 }
 
-// Stats returns how s stands.
+// Stats returns the state of s at the time now.
 func (s *Shedder) Stats(now time.Time) Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -34,7 +34,7 @@ func (a *arrival) atMost(wait time.Duration, by cause) {
 // is most. With a deadline it is three quarters of the time to the deadline that remains after
 // twice the recent latency, and at least a quarter of the whole time. If a queue was found behind
 // the limit, the time to the deadline is divided by the number of calls of a task: later calls of
-// the task have to wait, too, and to admit the first one is to promise them.
+// the task have to wait, too, and the first call is of no use without them.
 func patience(now time.Time, call *spillway.Call, p *pace.Pace, most time.Duration, calls float64) (time.Duration, cause) {
 	if call.Deadline.IsZero() {
 		return most, byMaxWait

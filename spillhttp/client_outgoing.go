@@ -62,8 +62,8 @@ var (
 // waited for other calls of this process: [http.Transport.MaxConnsPerHost].
 type queued struct{ left atomic.Bool }
 
-// trace returns a context that makes net/http report to q. It allocates, so it is only for a base
-// with such a limit.
+// trace returns a context that makes net/http report to q. It allocates memory, so it is only for a
+// base that limits its connections.
 func (q *queued) trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn:      func(httptrace.GotConnInfo) { q.left.Store(true) },

@@ -48,7 +48,8 @@ func (g *earlyGate) Decide(now time.Time, c *early.Conn, x *early.Head) (answer 
 }
 
 // judgeHead fills in a from the head of a request. It returns false if the request bypasses the
-// Handler or its head cannot be read. A plain Handler needs only the path and the claims.
+// Handler or its head cannot be read. If no func of the HandlerConfig is set (plain), the path and
+// the claims are enough for most requests.
 func (h *Handler) judgeHead(now time.Time, x *early.Head, m *memo, peer string, a *arrival) bool {
 	trust := h.ingress.Trust()
 	m.told = claims.Head{}

@@ -33,16 +33,18 @@
 //  3. When the calls sent exceed K·accepts again, by MinRequests and the calls of one second, the
 //     capacity of the backend has fallen. The limit is measured again, as in 1.
 //  4. When nothing or less than 1 call in 200 was accepted: one probe per second. A client of few
-//     calls sends the first call after that second as a probe, and then one call of 2, of 4, of 8
-//     and of 9 while probes fail. Each accept releases one call and quadruples the limit, up to its
-//     earlier value, or to 1 call in 50 where that is more. While there is a limit, a call without
-//     a result counts as accepted after one second, or after twice the longest time that a
-//     rejection took in the last Window, if that is longer. It does not if a call timed out in that
-//     Window.
-//  5. After a second or more of accepts only, and so many of them that the chance is 1 in 256 where
-//     one call in K is accepted: the limit doubles per round trip, until nothing is limited.
-//  6. Rejections end 4 and 5 when they are more than K − 1 times the last 5 accepts: the limit
-//     is K × the calls accepted per second meanwhile.
+//     calls sends the first call after that second as a probe. While probes fail, it then sends one
+//     call in 2, after that one in 4, one in 8, and from then on one in 9. Each accept releases one
+//     call and quadruples the limit, up to its earlier value or to 1 in 50 of the calls, whichever
+//     is more. While there is a limit, a call without a result counts as accepted after one second,
+//     or after twice the longest time that a rejection took in the last Window, if that is longer.
+//     It does not count so if a call timed out in that Window.
+//  5. When the backend has accepted all calls for a second or more: the limit doubles per round
+//     trip, until nothing is limited. There must be so many accepts that a backend which still
+//     accepts only one call in K gives that result with a chance of 1 in 256 at most.
+//  6. In 4 and 5, each accept offsets K − 1 rejections, and at most the last 5 accepts do so. When
+//     more calls are rejected, the recovery ends: the limit is K × the calls accepted per second
+//     meanwhile.
 //  7. A call is rejected with p = 1 − limit/(calls per second). The rate of calls is
 //     counted over a quarter second. With fewer than 25 calls in it, the rate is derived
 //     from the mean of the last 32 gaps between calls, which starts again after a gap of
@@ -83,10 +85,9 @@
 // time out, as it does when it stops answering while nothing is limited. Then it gets one probe per
 // second.
 //
-// Only calls that were sent after a change
-// are evidence of its effect: rejections of calls that were sent before the limit fell do not
-// lower it again, and accepts of calls that were sent before the last rejection arrived do not
-// show a recovery.
+// Only calls that were sent after a change are evidence of its effect: rejections of calls that
+// were sent before the limit fell do not lower it again, and accepts of calls that were sent before
+// the last rejection arrived do not show a recovery.
 //
 // A limit that is measured once is also right when the load falls: from 10 times the capacity to
 // half of it, which is then below the limit. It does not depend on how many calls were rejected

@@ -56,7 +56,7 @@ type limiter struct {
 	rejectedAt time.Duration // when the last rejection that ended a streak was settled
 	settled    time.Duration // when a call was last settled as accepted or as rejected
 
-	debt    run    // the calls since those sent came to exceed K times those accepted
+	debt    run    // the calls since more were sent than K times those that were accepted
 	streak  streak // the accepts since the last rejection
 	pending pending
 	proven  bool // a call has ended as accepted since the limit fell

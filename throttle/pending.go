@@ -113,8 +113,9 @@ func (l *limiter) confirm(at time.Duration) {
 	l.proven = true
 }
 
-// recant takes back that a call counted as accepted, as it was rejected later. If no call has ended
-// as accepted since the limit fell, the backend accepts nothing, and the limiter is silent.
+// recant takes back an accept: the call had counted as accepted after a wait, and was rejected
+// later. If no call has ended as accepted since the limit fell, the backend accepts nothing, and
+// the limiter is silent.
 func (l *limiter) recant() {
 	if !l.proven {
 		l.phase = silent
@@ -126,8 +127,8 @@ func (l *limiter) recant() {
 	}
 }
 
-// forever is what a timeout counts as the time of a rejection: no call then counts as accepted by
-// waiting.
+// forever is the time that a rejection is said to take after a timeout. So no call counts as
+// accepted after a wait.
 const forever = math.MaxInt64 / doubt
 
 // waited returns how long a rejection took, or 0 if that is not known.

@@ -2,11 +2,12 @@ package throttle
 
 import "time"
 
-// rarest bounds how rare probes of a backend become that goes on to accept nothing: one call of
-// rarest is a probe. It starts with every call, and the number of calls for each probe doubles with
-// each probe. So a thousand clients of half a call per second send a dead backend less than 20 % of
-// their calls. Calls that are more frequent send one probe per ProbeInterval. After two thirds of a
-// Window a probe is due in any case, as the throttle forgets the outage after a whole Window.
+// rarest is the greatest number of calls for each probe. While the backend accepts nothing, probes
+// become rarer: at first each call may be a probe, and the number of calls for each probe doubles
+// with each probe, up to rarest. So a thousand clients of half a call per second send a dead
+// backend less than 20 % of their calls. Calls that are more frequent send one probe per
+// ProbeInterval. After two thirds of a Window a probe is due in any case, as the throttle forgets
+// the outage after a whole Window.
 const rarest = 9
 
 // Calls that a task makes at once end together: if one is rejected here, the caller abandons the
@@ -22,8 +23,8 @@ const (
 // together decides which calls are sent along with a probe.
 type together struct {
 	abandoned bool          // whether every call sent since the last outcome was abandoned
-	until     time.Duration // until when calls are sent along with the last probe
-	left      int           // the number of calls that may still be
+	until     time.Duration // calls are sent along with the last probe until this time
+	left      int           // the number of calls that may still be sent along
 }
 
 // begin notes that a probe is sent, and allows calls along with it if all calls were abandoned.

@@ -51,10 +51,10 @@ func (r Route) hash(seed maphash.Seed) uint64 {
 //	a route that never was          the one of all others
 //	no route                        the one of the backend
 //
-// Calls of routes that never were served count for the others only. When a route that was served
-// fails, 4 of its failures count for the backend. Further ones count only after the backend has
-// accepted one of K of its calls again. So the backend is limited when most of the served routes
-// fail. Routes is safe for concurrent use; make it with [NewRoutes].
+// Calls of routes that never were served count only for the throttle of all other routes. When a
+// route that was served fails, 4 of its failures count for the backend. Further ones count only
+// after the backend has accepted one of K of its calls again. So the backend is limited when most
+// of the served routes fail. Routes is safe for concurrent use; make it with [NewRoutes].
 type Routes struct {
 	clock    clock
 	seed     maphash.Seed
@@ -74,9 +74,9 @@ const (
 	// overloaded backend whose routes have few calls each gets 2.6 calls for each accepted one
 	// instead of 2.1. With more than 4, two broken routes would suffice to limit all others.
 	charges = 4
-	// othersMargin is the factor by which the others need more failures before they are limited,
-	// while the backend serves other routes. Until then a new route can be served for the first
-	// time.
+	// othersMargin is a factor for the throttle of all other routes: while the backend serves any
+	// route, that throttle begins a limit only after so many times as many failures. Until then a new
+	// route can be served for the first time.
 	othersMargin = 20
 )
 

@@ -46,9 +46,9 @@ func (t *Routes) measure(e *ended, x *place) {
 	}
 }
 
-// Timed reports whether Settle needs the exact time at which a call with this outcome has
-// ended. For all others Settle takes the time at which the call was sent, and any other may
-// be passed.
+// Timed reports whether Settle needs the exact time at which a call with this outcome has ended.
+// For other outcomes Settle uses the time at which the call was sent, so any time may be passed to
+// it.
 func (t *Routes) Timed(o spillway.Outcome) bool {
 	return o == spillway.OutcomeTimedOut || o.Accepted() && t.activity.timing()
 }

@@ -135,7 +135,7 @@ func (a *Admission) Queues() bool { return a.settings.queues }
 // request.
 func (a *Admission) Shedder() *spillway.Ticket { return &a.tickets[shedGate] }
 
-// leave ends the wait for a token, which is given back if its time has not come.
+// leave ends the wait for a token of the rate limit. A token that is not due yet is given back.
 func (a *Admission) leave(now time.Time, err error, from *ratelimit.Caller) Step {
 	a.Start = now
 	a.reservation.End(now)

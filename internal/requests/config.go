@@ -72,7 +72,7 @@ func modesOf(m [gates]spillway.Mode) Modes {
 	return Modes{RateLimit: m[limitGate], Quota: m[quotaGate], InFlight: m[flightGate], Shed: m[shedGate]}
 }
 
-// stack is the package whose Config the errors of this one are about.
+// stack is the package name in errors: users know the Config of package ingress.
 const stack = "ingress"
 
 func (c Config) withDefaults() (Config, error) {

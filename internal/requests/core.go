@@ -87,7 +87,7 @@ func (c *Core) Begin(a *Admission, now time.Time, call *spillway.Call) bool {
 		return false
 	}
 	st.draw(call)
-	a.Call = *call // apart from the others: an assignment of several copies it twice
+	a.Call = *call // not in the next statement, where it would be copied twice
 	a.settings, a.Start = st, now
 	a.gate, a.admitted, a.behind, a.wouldReject = 0, [gates]bool{}, false, false // an Admission that has ended has no more
 	return true
@@ -129,7 +129,7 @@ func (c *Core) Reject(
 	return false
 }
 
-// rejects returns the rejection of one gate.
+// rejects returns the rejection by one gate, or nil.
 func (c *Core) rejects(st *settings, gate int, now time.Time, call *spillway.Call, from *ratelimit.Caller) error {
 	switch gate {
 	case limitGate:
@@ -153,7 +153,7 @@ func (c *Core) rejects(st *settings, gate int, now time.Time, call *spillway.Cal
 // until the answer is nil. If busy is set then, a request would run if a processor were free.
 func (c *Core) Next(now time.Time) (w *shed.Waiter, busy bool) {
 	st := c.settings.Load()
-	// What leaves the queue of flightGate arrives at shedGate, which therefore comes first.
+	// Requests that leave the queue of flightGate arrive at shedGate, so shedGate comes first.
 	for _, gate := range [...]int{shedGate, flightGate} {
 		by, state := c.shedder(gate, now, st)
 		w, more := by.Next(now, state)
@@ -176,7 +176,7 @@ func (c *Core) Shedder() Shedder { return c.settings.Load().shedders[shedGate] }
 
 // shedder returns the shedder that is a gate, and the state of the process by which it decides.
 func (c *Core) shedder(gate int, now time.Time, st *settings) (Shedder, shed.State) {
-	if gate == flightGate { // no load counts
+	if gate == flightGate { // this gate ignores the load of the process
 		return st.shedders[gate], shed.State{Processors: 1}
 	}
 	state := c.State(now)

@@ -1,5 +1,5 @@
-// Package requests has one request on its way through the server policies: the rate limit, the
-// quota of its customer, the limit of requests in flight, and the shedder.
+// Package requests takes one request through the server policies: the rate limit, the quota of its
+// customer, the limit of requests in flight, and the shedder.
 //
 //	Begin ─► Ask ─► Run ─► End ─► Report
 //	          │ ▲

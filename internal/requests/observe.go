@@ -58,8 +58,9 @@ func (a *Admission) watch(gate int, from *ratelimit.Caller) (err error) {
 	return err
 }
 
-// observedWaiters are the Waiters of requests that would wait. No goroutine waits with them, so
-// they are not those of the shell.
+// observedWaiters has the Waiters of requests that would wait if the gate did not only observe. No
+// goroutine waits with them, so they need no channel and no timer, which the Waiters of packages
+// like ingress have.
 var observedWaiters = sync.Pool{New: func() any { return new(shed.Waiter) }}
 
 // later returns why a gate that observes would have rejected the request after a wait, or nil.

@@ -66,9 +66,9 @@ func (g *signals) refresh(st *settings, now time.Time, stateAt func(time.Time) s
 	g.degrader.Observe(now, p)
 }
 
-// shares returns which share of the calls of each class pass the gates before the shedder that
-// enforce. As a call passes one after the other, their shares are multiplied. The quota does not
-// count, as it concerns one customer. The caller holds g.mu.
+// shares returns, for each class, the share of the calls that pass the gates in front of the
+// shedder. Only gates that enforce count. As a call passes one gate after the other, their shares
+// are multiplied. The quota does not count, as it concerns one customer. The caller holds g.mu.
 func (g *signals) shares(st *settings, now time.Time) (share [spillway.Criticalities]float64) {
 	limit := 1.
 	if st.modes[limitGate] == spillway.ModeEnforce {
