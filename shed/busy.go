@@ -35,11 +35,13 @@ func (s *Shedder) stands(q *queue) bool {
 	return !s.bursts() || q.full.lasts > 0 || s.at-q.byLimit < burst
 }
 
-// bound bounds the wait for a processor: by MaxWait if an overload stands, else by 1 s.
+// bound bounds the wait for a processor: by 1 s while there is no sign of an overload, and else by
+// MaxWait. For a request with a deadline the first sign is enough, as it may be served elsewhere in
+// time; without a deadline an overload must stand.
 func (s *Shedder) bound(a *arrival, call *spillway.Call, c *Config) {
 	switch {
 	case a.queue.limited:
-	case !s.bursts() || c.MaxWait > longest:
+	case !s.bursts() || c.MaxWait > longest || s.busy.lasts > 0 && !call.Deadline.IsZero():
 		a.atMost(c.MaxWait, byMaxWait)
 	case call.Deadline.IsZero():
 		a.patience, a.by = longest, byBurst

@@ -13,9 +13,11 @@ import (
 type Config struct {
 	// MaxWait is the maximum time that a request waits for a processor, and for a limit if
 	// the request has no deadline. With a deadline a request waits for a processor no longer
-	// than leaves time to serve it, and for a limit until then. It begins to count when an overload
-	// of the processors stands: until then a request may wait for them for 1 s. A longer MaxWait
-	// makes some rejections later. Zero means 60 ms; it must be 1 ms to 10 s.
+	// than leaves time to serve it, and for a limit until then. While there is no
+	// sign of an overload of the processors, a request may wait for them for 1 s. MaxWait counts when
+	// requests had to wait while others were let in: at once for a request with a deadline, and
+	// after 100 ms for one without. A longer MaxWait makes some rejections later. Zero means 60 ms;
+	// it must be 1 ms to 10 s.
 	MaxWait time.Duration
 
 	// Thresholds are the utilizations from which each class begins to be rejected; index them with

@@ -31,7 +31,8 @@ type depth struct{ factor float64 }
 
 // of returns the depth for so many processors if the share f is rejected.
 func (d *depth) of(f float64, processors int) float64 {
-	return min(max(capacityAt(f)*d.factor, shallow), deepest) * math.Sqrt(float64(processors))
+	m := float64(processors)
+	return max(min(capacityAt(f)*d.factor, deepest)*math.Sqrt(m), shallow*m)
 }
 
 // capacityAt returns K for the rejected share f.

@@ -424,7 +424,7 @@ func TestDepthFollowsWhatIsLost(t *testing.T) {
 			t.Errorf("%+v: factor %v", row, got)
 		}
 	}
-	for rejected, want := range map[float64]float64{0: 2 * deepest, 0.5: 2 * 5.66, 0.9: 2 * shallow} {
+	for rejected, want := range map[float64]float64{0: 2 * deepest, 0.5: 2 * 5.66, 0.9: 4 * shallow} {
 		if got := d.of(rejected, 4); math.Abs(got-want) > 0.01 {
 			t.Errorf("for four processors, %v rejected: %v, want %v", rejected, got, want)
 		}
