@@ -258,17 +258,20 @@ func TestConfigOutOfRangeNamesTheField(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, c := range map[string]egress.Config{
-		"Throttle.K is 1":                    {Throttle: throttle.Config{K: 1}},
-		"MaxInFlight is 9223372036854775807": {MaxInFlight: math.MaxInt},
-		"MaxInFlight is 7, must be 0":        {MaxInFlight: 7, InFlight: l},
-		"ThrottleMode is Mode(9)":            {ThrottleMode: 9},
-		"InFlightMode is Mode(3)":            {InFlightMode: 3},
-		"pays for no hedges":                 {Hedge: retry.HedgeConfig{Delay: time.Second}, Retry: struct{ retry.Strategy }{}},
+		"Throttle.K is 1":             {Throttle: throttle.Config{K: 1}},
+		"MaxInFlight is 7, must be 0": {MaxInFlight: 7, InFlight: l},
+		"ThrottleMode is Mode(9)":     {ThrottleMode: 9},
+		"InFlightMode is Mode(3)":     {InFlightMode: 3},
+		"pays for no hedges":          {Hedge: retry.HedgeConfig{Delay: time.Second}, Retry: struct{ retry.Strategy }{}},
 	} {
 		client, err := egress.New(c)
 		if client != nil || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New: %v, want an error with %q", err, want)
 		}
+	}
+	// An int of 32 bits has no value out of range.
+	if _, err := egress.New(egress.Config{MaxInFlight: math.MaxInt}); (err == nil) != (math.MaxInt == math.MaxInt32) {
+		t.Errorf("MaxInFlight of %d: %v", math.MaxInt, err)
 	}
 	if _, err := egress.NewPool(egress.Config{}, -1); err == nil {
 		t.Error("a pool of -1 backends was made")

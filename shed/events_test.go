@@ -57,7 +57,6 @@ type fifo[T any] struct {
 }
 
 func (f *fifo[T]) len() int { return len(f.all) - f.head }
-func (f *fifo[T]) first() T { return f.all[f.head] }
 func (f *fifo[T]) push(x T) { f.all = append(f.all, x) }
 
 func (f *fifo[T]) pop() T {

@@ -257,11 +257,10 @@ func (s *Shedder) count(q *queue, rank int, why cause) {
 	if n := q.cascade.ranks[rank].count(why); n != nil {
 		*n++
 	}
-	switch why {
-	case late:
+	if why == late {
 		s.counts[rank/2].LateTotal++
-		return
-	case higherClass:
+	}
+	if why == late || why == higherClass {
 		return
 	}
 	if q.limited {
