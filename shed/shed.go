@@ -222,7 +222,8 @@ func (s *Shedder) capacity(a *arrival) int {
 		}
 		// This depth keeps the limit reached if arrivals are random.
 		floor := min(a.queue.served, a.pace.Throughput*a.patience.Seconds(), capacityAt(a.queue.cascade.above(a.rank)))
-		return int(max(2, floor, a.pace.Throughput*wait.Seconds()))
+		// After a step of the clock the throughput can be any number, also one that no int holds.
+		return int(min(max(2, floor, a.pace.Throughput*wait.Seconds()), 1<<29))
 	}
 	return s.places(a.queue, a.rank)
 }
