@@ -5,7 +5,7 @@ import "math"
 const (
 	idle    = 0.01 // share of time in which the processors may find the queue empty
 	deepest = 49.0 // greatest depth in waiters: the formula for a load of 1 at 2 % idle
-	shallow = 2.0  // least depth: one waiter to start, one in reserve
+	shallow = 2.0  // least depth for each processor: one waiter to start, one in reserve
 )
 
 // A depth is the capacity of the queue for the processors. A deep queue keeps them busy through
