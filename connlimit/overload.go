@@ -142,8 +142,7 @@ func (o *overload) decide(at time.Duration) {
 // limit sets the connections per second, and divides them among the clients.
 func (o *overload) limit(rate float64) {
 	o.rate = min(rate, 1e6)
-	// The rate is in range: 100 to 1e6.
-	_ = o.limiter.Update(ratelimit.Config{Rate: o.rate, BurstSeconds: window.Seconds()})
+	_ = o.limiter.Update(ratelimit.Config{Rate: o.rate, BurstSeconds: window.Seconds()}) // in range: 100 to 1e6
 	o.share = share(o.clients, o.rate*window.Seconds())
 	clear(o.clients)
 }

@@ -80,7 +80,7 @@ func (s *scriptedCall) play(t *testing.T, do func(ctx context.Context, send func
 	return text + fmt.Sprintf("%v at %v", err, time.Since(start))
 }
 
-// strategy returns s, of which err must be nil.
+// strategy returns s. It panics if err is not nil: then the test has a wrong configuration.
 func strategy[S retry.Strategy](s S, err error) retry.Strategy {
 	if err != nil {
 		panic(err)

@@ -199,13 +199,7 @@ func thrifty() retry.Strategy {
 	return mustStrategy(retry.BudgetedConfig{Backoff: retry.Backoff{Base: 20 * time.Millisecond, Max: time.Second}, Rand: numbers(7)})
 }
 
-func mustStrategy(c retry.BudgetedConfig) retry.Strategy {
-	s, err := retry.NewBudgeted(c)
-	if err != nil {
-		panic(err)
-	}
-	return s
-}
+func mustStrategy(c retry.BudgetedConfig) retry.Strategy { return strategy(retry.NewBudgeted(c)) }
 
 // TestDecisions compares what a Client decides, on scripts with all its policies, with
 // what it decided when testdata was written.

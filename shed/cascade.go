@@ -2,6 +2,7 @@ package shed
 
 import (
 	"math"
+	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/elapsed"
@@ -81,8 +82,8 @@ func ewma(decision, share, n float64) float64 {
 }
 
 // fade halves all counts of decisions, as many times as halvings says.
-func (c *cascade) fade(halvings int) {
-	keep := math.Ldexp(1, -halvings)
+func (c *cascade) fade(halvings time.Duration) {
+	keep := math.Ldexp(1, -int(min(halvings, 64))) // after a step of the clock it may be more than an int holds
 	for i := range c.ranks {
 		d := &c.ranks[i]
 		for _, n := range []*float64{&d.admitted, &d.full, &d.lower, &d.excess} {

@@ -430,3 +430,24 @@ func TestDepthFollowsWhatIsLost(t *testing.T) {
 		}
 	}
 }
+
+// After any time without requests nothing is rejected any more, also if that time has more intervals
+// than an int holds.
+func TestCascadeForgets(t *testing.T) {
+	for _, after := range []time.Duration{2 * time.Second, time.Hour, 3e9 * burst} {
+		s, err := New(Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := time.Unix(1e9, 0)
+		s.advance(now)
+		c := &s.queue(0).cascade
+		c.ranks[5] = decided(0.9)
+		if c.shut(4) < 1 {
+			t.Fatalf("at first %v of a lower rank are rejected", c.shut(4))
+		}
+		if s.advance(now.Add(after)); c.shut(4) != 0 || c.above(0) > noise {
+			t.Errorf("after %v %v of a lower rank are rejected, and %v count as rejected", after, c.shut(4), c.above(0))
+		}
+	}
+}

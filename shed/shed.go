@@ -135,7 +135,7 @@ func certain() float64 { return math.Nextafter(1, 0) }
 // advance moves the clock to the time now, and fades the counts for each 100 ms that have passed.
 func (s *Shedder) advance(now time.Time) {
 	s.at = s.clock.See(now)
-	halvings := int((s.at - s.faded) / burst)
+	halvings := (s.at - s.faded) / burst
 	if halvings == 0 {
 		return
 	}

@@ -86,7 +86,7 @@ func drawnEarly(ctx context.Context) spillway.Level { return spillway.Level(earl
 // A memo is what the gate keeps in a Head from one request of a connection to the next.
 type memo struct {
 	told    claims.Head     // what observers receive; they may set the ID of the answer
-	context context.Context //nolint:containedctx // has told, for the events of rejections
+	context context.Context //nolint:containedctx // with told as a value, for events of rejections: made once for a connection
 	answer  []byte
 
 	version uint64 // version of the Head that the fields below belong to

@@ -36,7 +36,7 @@ type Step struct {
 // That of an exempt request stays as it was, and End, Report and Change of it do nothing.
 type Admission struct {
 	// Context is for events. The shell sets it, after Begin, or leaves it nil.
-	Context context.Context //nolint:containedctx // events have it
+	Context context.Context //nolint:containedctx // each event of the request has it
 	// Call is the call as it was admitted. The shell may set its Deadline between Begin and Ask.
 	Call spillway.Call
 	// Start is the time by which the gates decide: when the request began, or when it has left the
@@ -72,13 +72,10 @@ func (a *Admission) Proceed(now time.Time, from *ratelimit.Caller) Step {
 // Expire goes on with a request that has waited for the maximum time. It reports false, and changes
 // nothing, if the Waiter has just left its queue: then Proceed.
 func (a *Admission) Expire(now time.Time, from *ratelimit.Caller) (Step, bool) {
-	switch {
-	case a.reservation != nil:
+	if a.reservation != nil {
 		return a.leave(now, nil, from), true
-	case a.waiter == nil:
-		return Step{}, false
 	}
-	if !a.settings.shedders[a.last()].Expire(a.waiter) {
+	if a.waiter == nil || !a.settings.shedders[a.last()].Expire(a.waiter) {
 		return Step{}, false
 	}
 	return a.Proceed(now, from), true

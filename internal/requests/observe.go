@@ -42,7 +42,7 @@ func (a *Admission) watch(gate int, from *ratelimit.Caller) (err error) {
 	state.Runnable = max(0, state.Runnable-core.Companions)
 	switch {
 	case a.wouldReject:
-		a.tickets[gate], _, _ = by.observer.Observe(a.Start, call, &state, nil)
+		a.tickets[gate], _, _ = by.observer.Observe(a.Start, call, &state, nil) // without a Waiter it decides nothing
 		return nil
 	case by.observer.Pass(a.Start, call, &state, &a.tickets[gate]):
 		return nil

@@ -38,7 +38,7 @@ func build(c Config) (*settings, error) {
 		return nil, err
 	}
 	s := &settings{config: c, modes: c.Modes.byGate()}
-	s.ends, _ = c.Observer.(endObserver)
+	s.ends, _ = c.Observer.(endObserver) // nil if the Observer has no such method
 	if c.RateLimit.Rate <= 0 {
 		s.modes[limitGate] = spillway.ModeOff
 	}

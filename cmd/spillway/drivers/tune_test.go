@@ -40,16 +40,24 @@ func rate(t *testing.T, d *mongotest.Deployment, name string) bson.RawValue {
 	return doc.Lookup(name)
 }
 
-// TestTune: "spillway tune" takes over both limits of a server, and restores them when it is
-// interrupted.
+// TestTune runs "spillway tune" of the program, which is built once.
 func TestTune(t *testing.T) {
+	file := program(t)
+	t.Run("restores limits", func(t *testing.T) { restoresLimits(t, file) })
+	t.Run("is rejected", func(t *testing.T) { isRejected(t, file) })
+}
+
+// restoresLimits: the command takes over both limits of a server, and restores them when it is
+// interrupted.
+func restoresLimits(t *testing.T, file string) {
+	t.Helper()
 	d := mongotest.Start(t, mongotest.Config{Topology: mongotest.Standalone, Users: map[string]string{"ann": "secret"}})
 	uri := strings.Replace(d.URI(), "mongodb://", "mongodb://ann:secret@", 1)
 	const requests, connections = "ingressRequestAdmissionRatePerSec", "ingressConnectionEstablishmentRatePerSec"
 	before := [2]string{rate(t, d, requests).String(), rate(t, d, connections).String()}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	tune := exec.CommandContext(ctx, program(t), "tune", "--uri", uri, "--enforce", "--latency=50ms", "--requests-start=4321", "--connections-start=321")
+	tune := exec.CommandContext(ctx, file, "tune", "--uri", uri, "--enforce", "--latency=50ms", "--requests-start=4321", "--connections-start=321")
 	var said bytes.Buffer // read after the end
 	tune.Stderr = &said
 	if err := tune.Start(); err != nil {
@@ -80,8 +88,9 @@ func TestTune(t *testing.T) {
 	}
 }
 
-// TestTuneIsRejected: what a server does not have ends the command at once, with a reason.
-func TestTuneIsRejected(t *testing.T) {
+// isRejected: what a server does not have ends the command at once, with a reason.
+func isRejected(t *testing.T, file string) {
+	t.Helper()
 	d := mongotest.Start(t, mongotest.Config{Topology: mongotest.Standalone})
 	old := mongotest.Start(t, mongotest.Config{Topology: mongotest.Standalone})
 	if _, err := old.Node(0).RunCommand("admin", bson.D{
@@ -91,12 +100,11 @@ func TestTuneIsRejected(t *testing.T) {
 		t.Fatal(err)
 	}
 	const unusable = 3 // the exit status for what is wrong outside of the program
-	tune := program(t)
 	for _, row := range []struct{ uri, target, want string }{
 		{d.URI(), "--cpu=0.9", "does not report cpu"},
 		{old.URI(), "--queued=1", "has no parameter"},
 	} {
-		out, err := exec.CommandContext(t.Context(), tune, "tune", "--uri", row.uri, row.target).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), file, "tune", "--uri", row.uri, row.target).CombinedOutput()
 		if status := fmt.Sprint(err); status != fmt.Sprint("exit status ", unusable) || !strings.Contains(string(out), row.want) {
 			t.Errorf("%s: %s, want %d: %s, want %q", row.target, status, unusable, out, row.want)
 		}

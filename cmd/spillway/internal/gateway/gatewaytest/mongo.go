@@ -28,7 +28,7 @@ func Mongo(t testing.TB) string {
 		}
 	})
 	t.Cleanup(func() {
-		_ = l.Close()
+		_ = l.Close() // it only ends Accept
 		accepting.Wait()
 	})
 	return l.Addr().String()
